@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import atexit
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from lmms_eval.cli.ending import LastStep
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
 
 
 def main() -> NoReturn:
@@ -19,6 +22,34 @@ def main() -> NoReturn:
     guard_standard_error()
     last.code = run_command(sys.argv[1:])
     sys.exit(last.code)
+
+
+def parse_eval_args() -> tuple[ArgumentParser, Namespace]:
+    """Read this process's command line to the parser of an evaluation's flags and all options.
+
+    Raises:
+        ConfigError: an unknown flag, or a value of the wrong form.
+    """
+    from lmms_eval.config import flag_parser, parse_options
+
+    words = sys.argv[1:]
+    return flag_parser(), parse_options(words[1:] if words[:1] == ["eval"] else words)
+
+
+def cli_evaluate(args: Namespace | None = None) -> None:
+    """Evaluate as the command does, with the options of ``parse_eval_args`` or those of this process's command line.
+
+    Args:
+        args: options by name. What is still at its default comes from environment and ``--config`` file; attributes
+            that are no option are left out, with a warning.
+
+    Raises:
+        SystemExit: the command ends with a code other than 0.
+    """
+    from lmms_eval.cli.main import run_namespace
+
+    if code := run_namespace(parse_eval_args()[1] if args is None else args):
+        sys.exit(code)
 
 
 def ui() -> NoReturn:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Task
-from lmms_eval.config import RunConfig, build_config
+from lmms_eval.config import RunConfig, build_config, check_config, check_names, load_configs
 from lmms_eval.config.keywords import EvaluateArguments
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation.inputs import Start
 from lmms_eval.evaluation.run import Run, RunReport, run
-from lmms_eval.tasks import TaskManager
+from lmms_eval.tasks import Catalogue, TaskManager, select_tasks
+from lmms_eval.tasks.manager import task_of_mapping
 
 __all__ = ["RunReport", "evaluate", "run", "simple_evaluate"]
 
@@ -34,17 +36,78 @@ def simple_evaluate(
 
     ``model`` is a name or a model object (which stays usable afterwards). Further arguments are the options of
     ``lmms-eval eval`` by name, and the four seeds by the family's names (``EvaluateArguments``: type checkers see wrong
-    ones). ``task_manager`` says where tasks are found, in place of ``include_path``. The API scores as the command line
-    does: reasoning tags are stripped, media columns are not read for scoring.
+    ones). ``tasks`` may also hold configurations (mappings, with functions in them) and ``Task`` objects.
+    ``task_manager`` says where tasks are found, in place of ``include_path``. The API scores as the command line does:
+    reasoning tags are stripped, media columns are not read for scoring. With ``log_samples`` or ``predict_only`` the
+    document has the rows of the samples files under ``samples``, by task.
 
     Raises:
         LmmsEvalError: as ``run``.
     """
     if task_manager is not None and arguments.get("include_path") is not None:
         raise ConfigError("simple_evaluate: give include_path to the TaskManager, or leave task_manager out")
-    config = _config("simple_evaluate", model, arguments)
+    tracker = arguments.get("evaluation_tracker")
+    if tracker is not None:
+        tracker.general_config_tracker.log_experiment_args(
+            model_source=model if isinstance(model, str) else type(model).__name__.lower(),
+            model_args=arguments.get("model_args") or "",
+            system_instruction=arguments.get("system_instruction"),
+            fewshot_as_multiturn=arguments.get("fewshot_as_multiturn"),
+        )
     catalogue = None if task_manager is None else task_manager.catalogue
-    return run(config, None if isinstance(model, str) else model, catalogue=catalogue).results
+    made = _made(arguments.get("tasks"), task_manager or arguments.get("include_path"))
+    named: dict[str, Any] = {"tasks": [task.name for task in made], "include_path": None} if made else {}
+    results = _run("simple_evaluate", model, {**arguments, **named}, None if made else catalogue, made)
+    if tracker is not None:
+        tracker.general_config_tracker.log_end_time()
+    return results
+
+
+def _made(tasks: Any, place: TaskManager | Any) -> list[Task]:
+    """Make the tasks, where not all of them are names; their data are not opened: the run builds them anew.
+
+    Args:
+        tasks: names, configurations and tasks; a mapping without ``task`` chooses names.
+        place: where tasks are found: a manager, or ``include_path``.
+    """
+    if isinstance(tasks, Task) or (isinstance(tasks, Mapping) and isinstance(tasks.get("task"), str)):
+        tasks = [tasks]
+    if tasks is None or isinstance(tasks, str | Mapping) or all(isinstance(item, str) for item in tasks):
+        return []
+    manager = place if isinstance(place, TaskManager) else TaskManager(include_path=place)
+    options = manager.options("chat")
+    made: list[Task] = []
+    for item in tasks:
+        if isinstance(item, Task):
+            made.append(item)
+        elif isinstance(item, Mapping):
+            made.append(task_of_mapping(item, manager.catalogue, options))
+        elif isinstance(item, str):
+            made += select_tasks([item], manager.catalogue, options).tasks
+        else:
+            raise ConfigError(f"simple_evaluate: tasks: {item!r} is neither a name, a configuration nor a Task")
+    return made
+
+
+def _run(
+    function: str,
+    model: str | Model | lmms,
+    arguments: Mapping[str, Any],
+    catalogue: Catalogue | None,
+    tasks: Sequence[Task],
+) -> dict[str, Any]:
+    config = _config(function, model, arguments)
+    for name in _single(tasks):
+        raise ConfigError(f"{function}: there are two tasks of the name {name!r}")
+    returns_samples = bool(arguments.get("log_samples") or config.predict_only)
+    start = Start(catalogue=catalogue, tasks=tuple(tasks), returns_samples=returns_samples)
+    return Run(config, None if isinstance(model, str) else model, start).report().results
+
+
+def _single(tasks: Sequence[Task]) -> Iterator[str]:
+    """Names that two tasks have."""
+    known: dict[str, Task] = {}
+    return (task.name for task in tasks if known.setdefault(task.name, task) is not task)
 
 
 def evaluate(
@@ -56,7 +119,7 @@ def evaluate(
         lm: a model object (which stays usable afterwards), or a model's name.
         task_dict: tasks by name, as ``get_task_dict`` gives them; mappings within it (a group's tasks) are opened.
             Tasks of the index are built anew with the arguments of this call, as ``simple_evaluate`` would build them.
-        arguments: as of ``simple_evaluate``, without ``tasks`` and ``include_path``.
+        arguments: as of ``simple_evaluate``, ``log_samples`` too, without ``tasks`` and ``include_path``.
 
     Raises:
         LmmsEvalError: as ``run``.
@@ -64,14 +127,10 @@ def evaluate(
     for name in ("tasks", "include_path"):
         if arguments.get(name) is not None:
             raise ConfigError(f"evaluate: the tasks are those of task_dict; leave {name} out, or use simple_evaluate")
-    tasks: dict[str, Task] = {}
-    for task in _tasks(task_dict):
-        if tasks.setdefault(task.name, task) is not task:
-            raise ConfigError(f"evaluate: task_dict has two tasks of the name {task.name!r}")
+    tasks = list({id(task): task for task in _tasks(task_dict)}.values())
     if not tasks:
         raise ConfigError("evaluate: task_dict holds no task; lmms_eval.tasks.get_task_dict makes one")
-    config = _config("evaluate", lm, {**arguments, "tasks": list(tasks)})
-    return Run(config, None if isinstance(lm, str) else lm, Start(tasks=tuple(tasks.values()))).report().results
+    return _run("evaluate", lm, {**arguments, "tasks": [task.name for task in tasks]}, None, tasks)
 
 
 def _tasks(found: Mapping[Any, Any]) -> Iterator[Task]:
@@ -97,4 +156,21 @@ def _config(function: str, model: str | Model | lmms, arguments: Mapping[str, An
             values.pop(name, None)
     if "model" in values:
         raise ConfigError(f"{function}: give the model once, as the first argument")
-    return build_config({**values, "model": model if isinstance(model, str) else type(model).__name__.lower()})
+    _set_request_cache(values, arguments)
+    values["model"] = model if isinstance(model, str) else type(model).__name__.lower()
+    if values.get("output_path") or not values.get("predict_only"):
+        return build_config(values)
+    check_names(values, "options")
+    (config,) = load_configs(values).configs
+    return check_config(replace(config, log_samples=False))  # the caller gets the samples, no file is written
+
+
+def _set_request_cache(values: dict[str, Any], arguments: Mapping[str, Any]) -> None:
+    """Read the family's three switches of the request cache as the option's values."""
+    if isinstance(values.get("cache_requests"), bool):
+        values["cache_requests"] = "true" if values["cache_requests"] else None
+    for name, word in (("rewrite_requests_cache", "refresh"), ("delete_requests_cache", "delete")):
+        if arguments.get(name):
+            values["cache_requests"] = word
+    if values.get("cache_requests", "") is None:
+        del values["cache_requests"]

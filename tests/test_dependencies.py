@@ -48,7 +48,8 @@ def _imported() -> set[str]:
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
-        found |= set(re.findall(r"(?:import_module\(|import_sdk\(|module=|in \()\"(\w+)", source))  # by their names
+        # Packages that are imported by their names.
+        found |= set(re.findall(r"(?:import_module\(|import_sdk\(|module=|_PACKAGE = |in \()\"(\w+)", source))
     return found
 
 
@@ -75,5 +76,6 @@ def test_what_everybody_installs_may_be_used_under_other_terms_than_the_gpl(name
 
 def test_all_names_the_other_extras():
     extras = set(PROJECT["optional-dependencies"])
-    (line,) = PROJECT["optional-dependencies"]["all"]
+    line, *packages = PROJECT["optional-dependencies"]["all"]
     assert set(re.findall(r"\w+", line.partition("[")[2])) <= extras
+    assert {*packages} < {*PROJECT["optional-dependencies"]["asr"]}  # whose other package is under the GPL

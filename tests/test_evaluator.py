@@ -44,9 +44,11 @@ def test_names_give_the_results_of_the_command_line(tmp_path: Path) -> None:
     )  # fmt: skip
     assert ended.code == 0, ended.shown
     assert made["results"][NAME]["exact_match,none"] == 1.0
+    samples = made.pop("samples")
     assert same(made) == same(results(out))
     rows = [next(path.rglob("*_samples_*.jsonl")).read_text() for path in (out, tmp_path / "api")]
     assert rows[0] == rows[1]
+    assert samples == {NAME: [json.loads(line) for line in rows[0].splitlines()]}
 
 
 def test_a_model_object_serves_twice(tmp_path: Path) -> None:

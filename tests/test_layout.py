@@ -49,8 +49,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 
 def test_files_are_short() -> None:
-    assert [str(path) for path in files() if path.read_text().count("
-") > LONGEST_FILE] == []
+    assert [str(path) for path in files() if path.read_text().count("\n") > LONGEST_FILE] == []
 
 
 def test_docstrings_open_with_a_verb_or_a_noun() -> None:

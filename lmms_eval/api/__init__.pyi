@@ -24,6 +24,7 @@ from lmms_eval.api.request import GeneratedImage as GeneratedImage
 from lmms_eval.api.request import Request as Request
 from lmms_eval.api.request import Response as Response
 from lmms_eval.api.request import ResponseError as ResponseError
+from lmms_eval.api.request import Thoughts as Thoughts
 from lmms_eval.api.request import Usage as Usage
 from lmms_eval.api.task import Answer as Answer
 from lmms_eval.api.task import Exchange as Exchange

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -24,3 +25,19 @@ class Filter:
             docs: the documents, in the same order.
         """
         return resps
+
+
+@dataclass
+class FilterEnsemble:
+    """Filters one after the other over the answers of requests, as the family's programs call them."""
+
+    name: str
+    filters: Sequence[Any]
+
+    def apply(self, instances: Sequence[Any], docs: Sequence[Any]) -> None:
+        """Put what the filters make of each request's ``resps`` into its ``filtered_resps``, under the name."""
+        values: Sequence[Any] = [instance.resps for instance in instances]
+        for step in self.filters:
+            values = list(step.apply(values, docs))
+        for instance, value in zip(instances, values, strict=True):
+            instance.filtered_resps[self.name] = value

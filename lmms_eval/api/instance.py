@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lmms_eval.api.response import ErrorKind
+from lmms_eval.api.response import ErrorKind, Thoughts
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class TokenCounts:
 
 @dataclass(slots=True)
 class GenerationResult:
-    """A text with its token counts, or an interleaved answer.
+    """A text with what a plugin knows of it, or an interleaved answer.
 
     ``parts`` are texts and pictures in order, each picture as bytes of a PNG, JPEG, WebP or GIF file, as ``Path`` of
     one, or as PIL image; ``text`` is not looked at then.
@@ -32,6 +32,10 @@ class GenerationResult:
     text: str = ""
     token_counts: TokenCounts | None = None
     parts: Sequence[Any] = ()
+    finish_reason: str | None = None
+    """``stop``; ``length``: the limit of length cut the answer off; ``None``: not known."""
+    thoughts: Thoughts | None = None
+    """Thoughts that do not stand in the text. Those in tags at its start are found without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class Instance:
     doc: Mapping[str, Any] | None = None
     seed: int = 0
     """For sampling; another one for each request, and the same on every start of the run."""
+    implied_stop: str = ""
+    """The few-shot delimiter, where it stands in the generation options though no one states ``until``."""
 
     def __post_init__(self) -> None:
         self.task_name = self.metadata.get("task", self.task_name)

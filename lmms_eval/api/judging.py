@@ -7,7 +7,7 @@ Stand-alone scripts do the same through ``lmms_eval.judges``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,11 @@ class JudgeQuestion:
     """Further facts for the record of the question (frames taken of a video, ...); JSON values."""
     asking: int = 1
     """Counts the askings of one question (``--judge_repeats``): no reply to one is taken for that to another."""
+
+
+def repeat_name(name: str, number: int) -> str:
+    """Name the asking of a question, counted from 1: the first has the question's own name."""
+    return name if number == 1 else f"{name}~{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +90,13 @@ class Verdict:
             error=record.get("error"),
             details=dict(record.get("details", {})),
         )
+
+
+def has_unread(verdicts: Sequence[Verdict]) -> bool:
+    """Tell whether some question got no readable reply in any of its askings."""
+    read: dict[str, bool] = {}
+    for verdict in verdicts:
+        name, mark, number = verdict.name.rpartition("~")
+        question = name if mark and number.isdecimal() else verdict.name
+        read[question] = read.get(question, False) or verdict.accepted
+    return not all(read.values())

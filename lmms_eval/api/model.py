@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import abc
+import inspect
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.media_form import MediaForm
 
 if TYPE_CHECKING:
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
     from lmms_eval.api.task import Task
 
 T = TypeVar("T", bound="lmms")
+M = TypeVar("M", bound="Model")
+
+
+def _keywords(arg_string: str, additional: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Read ``k=v,k=v`` over further keyword arguments; those that are ``None`` are left out."""
+    from lmms_eval.utils import simple_parse_args_string
+
+    kept = {key: value for key, value in (additional or {}).items() if value is not None}
+    return {**kept, **simple_parse_args_string(arg_string)}
 
 
 class RequestStream(Protocol):
@@ -71,6 +82,17 @@ class Model(abc.ABC):
     """Answers depend on the task's document, not on the rendered messages alone (the response cache must know)."""
 
     @classmethod
+    def create_from_arg_string(cls: type[M], arg_string: str, additional_config: Mapping[str, Any] | None = None) -> M:
+        """Build from ``k=v,k=v`` and those of the further arguments that the class takes; ``arg_string`` wins.
+
+        ``None`` values are left out. Raises ``ModelError`` for what cannot be built.
+        """
+        given = _keywords(arg_string, additional_config)
+        parameters = inspect.signature(cls).parameters
+        named = _keywords(arg_string, None)
+        return cls(**{name: value for name, value in given.items() if name in named or name in parameters})
+
+    @classmethod
     def opens_media(cls, model_args: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the default
         """Tell whether a model of these arguments opens what documents show; else their files need not be there."""
         return True
@@ -90,6 +112,20 @@ class Model(abc.ABC):
     @abc.abstractmethod
     def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
         """Answer requests until the stream is closed. A generator, or an asynchronous generator."""
+
+    def generation_options(self) -> TakenOptions | None:
+        """Tell which generation options this back end takes; ``None``: it gets all of them and says nothing.
+
+        A run whose ``--gen_kwargs`` hold another one ends before anything is asked.
+        """
+        return None
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """Tell what goes out with a request beside its messages, in readable form, for the results.
+
+        Options as they are sent, system prompt, chat template, limits of media. Empty if nothing is sent.
+        """
+        return {"options": dict(request.generation)}
 
     def identity(self) -> Mapping[str, Any]:
         """Facts that fix this model's answers (weights' files or URL, revision, dtype): part of the run key."""
@@ -157,10 +193,7 @@ class lmms(abc.ABC):
     @classmethod
     def create_from_arg_string(cls: type[T], arg_string: str, additional_config: Mapping[str, Any] | None = None) -> T:
         """Build from ``k=v,k=v`` and further keyword arguments; ``arg_string`` wins, ``None`` values are left out."""
-        from lmms_eval.utils import simple_parse_args_string
-
-        additional = {key: value for key, value in (additional_config or {}).items() if value is not None}
-        return cls(**{**additional, **simple_parse_args_string(arg_string)})
+        return cls(**_keywords(arg_string, additional_config))
 
     @property
     def rank(self) -> int:

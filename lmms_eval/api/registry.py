@@ -152,3 +152,58 @@ def register_aggregation(name: str) -> Callable[[C], C]:
         return function
 
     return register
+
+
+def get_metric(name: str) -> Callable[..., Any]:
+    """Return the function of a metric: one that was registered, or a built-in one (for generated answers, if it has
+    several).
+
+    Raises:
+        UnknownNameError: no metric of that name.
+    """
+    entry = _entry("metric", name, METRICS)
+    if isinstance(entry, RegisteredMetric):
+        return entry.function
+    kinds = sorted(entry.output_types, key=lambda kind: kind != "generate_until")
+    if not kinds:
+        raise UnknownNameError("metric", name, (), "has no function: tasks that emit it only aggregate")
+    found: Callable[..., Any] = entry.function(kinds[0])
+    return found
+
+
+def get_aggregation(name: str) -> Callable[..., Any]:
+    """Return an aggregation by its name. Raises ``UnknownNameError``."""
+    entry = _entry("aggregation", name, AGGREGATIONS)
+    found: Callable[..., Any] = entry if name in AGGREGATIONS else entry.function()
+    return found
+
+
+def get_metric_aggregation(name: str) -> Callable[..., Any]:
+    """Return the aggregation that a metric has by default. Raises ``UnknownNameError``."""
+    return get_aggregation(_entry("metric", name, METRICS).aggregation or "mean")
+
+
+def is_higher_better(name: str) -> bool | None:
+    """Tell whether more of a metric is better; ``None`` where it does not say. Raises ``UnknownNameError``."""
+    found: bool | None = _entry("metric", name, METRICS).higher_is_better
+    return found
+
+
+def get_filter(name: str) -> Any:
+    """Return a filter's class by its name. Raises ``UnknownNameError``."""
+    return import_object("lmms_eval.filters:get_filter")(name)
+
+
+def get_model(name: str) -> Any:
+    """Return a model's class by its name. Raises ``UnknownNameError`` or ``ModelError``."""
+    return import_object("lmms_eval.models:get_model")(name)
+
+
+def _entry(kind: str, name: str, added: Registry[Any]) -> Any:
+    """Look a name up among what was registered, then in the package's own table."""
+    if name in added:
+        return added.get(name)
+    table: Mapping[str, Any] = import_object(f"lmms_eval.metrics.table:{kind.upper()}S")
+    if name not in table:
+        raise UnknownNameError(kind, name, {*table, *added.names()})
+    return table[name]

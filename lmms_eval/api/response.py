@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from operator import index
 from typing import Any, Literal
+from unicodedata import category
+
+MOST_TOKENS = 2**53
+"""A larger count is not believed: it is no whole number in most servers' JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts of one response; ``None`` where the back end does not tell."""
+    """Token counts of one response; ``None`` if the back end does not say.
+
+    Servers report fractions, negative and absurd numbers too: a count that is no whole number from 0 is unknown.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not 0 <= value < MOST_TOKENS):
+                object.__setattr__(self, name, _token_count(value))
+
+    @property
+    def is_known(self) -> bool:
+        """Both the tokens read and the tokens written are known."""
+        return self.input_tokens is not None and self.output_tokens is not None
 
     def to_dict(self) -> dict[str, int | None]:
         return {
@@ -45,6 +64,14 @@ class Thoughts:
         if not self.opening and not self.closing:
             return answer
         return f"{self.opening}{self.text}{self.closing}{answer}"
+
+
+def _token_count(value: Any) -> int | None:
+    """Return a count as ``int`` (numpy's whole numbers too), ``None`` if it cannot be one."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    count = index(value)
+    return count if 0 <= count < MOST_TOKENS else None
 
 
 ErrorKind = Literal[
@@ -107,6 +134,18 @@ class SentMedia:
     """Numbers of the frames in the video, from 0."""
     times: tuple[float, ...] = ()
     """Of the frames, in seconds from the video's start."""
+    fps: float | None = None
+    """Frames a second among those that were sent."""
+    processed: tuple[int, ...] = field(default=(), compare=False)
+    """Width and height after the processor of a local model has resized it; of one that cuts pictures into tiles, a
+    tile's."""
+    tokens: int | None = field(default=None, compare=False)
+    """Tokens that stand for it in the model's prompt."""
+
+    @property
+    def pictures(self) -> int:
+        """Pictures that a model without videos of its own gets of it."""
+        return {"image": 1, "video": len(self.frames)}.get(self.type, 0)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that are not empty, tuples as lists, ``nbytes`` as ``bytes``."""
@@ -125,6 +164,46 @@ class SentMedia:
             names.get(name, name): tuple(value) if isinstance(value, list) else value for name, value in data.items()
         }
         return cls(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a model's own processor made of the pictures of a request; parts that it does not tell are empty."""
+
+    sizes: tuple[tuple[int, int], ...] = ()
+    """Width and height of each picture and frame, in their order."""
+    tokens: int | None = None
+    """Tokens that stand for all of them in the prompt."""
+    tokens_of_each: tuple[int, ...] = ()
+    """Tokens that stand for each."""
+
+    def of(self, media: Sequence[SentMedia]) -> tuple[SentMedia, ...]:
+        """Add it to the media of the request.
+
+        Where the processor tells the sum of the tokens alone, media share it by their number of pictures.
+        """
+        counts = [medium.pictures for medium in media]
+        total = sum(counts)
+        if not total:
+            return tuple(media)
+        shares = list(self.tokens_of_each) if len(self.tokens_of_each) == total else _shared(self.tokens, total)
+        sizes = self.sizes if len(self.sizes) == total else ()
+        made, at = [], 0
+        for medium, count in zip(media, counts, strict=True):
+            if count:
+                own, at = slice(at, at + count), at + count
+                tokens = sum(shares[own]) if shares else None
+                medium = replace(medium, processed=sizes[own][0] if sizes else (), tokens=tokens)
+            made.append(medium)
+        return tuple(made)
+
+
+def _shared(tokens: int | None, pictures: int) -> list[int]:
+    """Divide a sum into whole numbers that differ by 1 at most."""
+    if tokens is None:
+        return []
+    each, rest = divmod(tokens, pictures)
+    return [each + (number < rest) for number in range(pictures)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +295,17 @@ class SentMessage:
         return cls(data["role"], content, data.get("round", 0), data.get("after"), continues, call)
 
 
+_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me"})
+"""Unicode categories of controls, formats, blanks and marks that need a character before them."""
+_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs that are drawn as nothing: Hangul fillers and the empty Braille pattern."""
+
+
+def is_invisible(text: str) -> bool:
+    """Tell whether a text shows nothing: no character, or only blanks, controls and characters of no width."""
+    return all(character in _FILLERS or category(character) in _INVISIBLE for character in text)
+
+
 Part = str | GeneratedImage
 """A piece of an interleaved answer."""
 
@@ -250,6 +340,8 @@ class Response:
     """The model that a server says it served."""
     media: tuple[SentMedia, ...] = ()
     """Media that went out with the request, as far as its preparation told; set by the engine."""
+    sight: Sight | None = None
+    """What the model's processor made of the request's pictures; the engine adds it to ``media`` and keeps it there."""
     messages: tuple[SentMessage, ...] = ()
     """Messages that the request added to its conversation; empty where they are not known, or are no more than one text
     of the user, the request's context. Set by the engine."""
@@ -257,6 +349,10 @@ class Response:
     """What the model and its tools said to each other before the answer."""
     thoughts: Thoughts | None = None
     """Reasoning before the answer; ``text`` is then the answer alone, empty if the thought is unfinished."""
+    stops: tuple[str, ...] = ()
+    """The stop strings that could end the answer."""
+    ended_by: str | None = None
+    """The one of them that did; empty: none did; ``None``: there are none, or the server does not tell."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

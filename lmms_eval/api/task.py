@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
+from lmms_eval.api.generation import LENGTHS, MOST
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
-from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Usage
+from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
 from lmms_eval.api.scored import PipelineScore as PipelineScore
 from lmms_eval.api.scored import ScoredDoc as ScoredDoc
 from lmms_eval.utils.arguments import comma_list
@@ -34,6 +35,9 @@ OutputType = Literal[
     "generate_until_agentic",
     "generate_visual_cot",
 ]
+
+
+_RETRY = "~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Request:
     """The text whose likelihood is asked (``loglikelihood``)."""
     implied_delimiter: str = ""
     """The beginning of ``continuation`` that no one asked for: the task leaves ``target_delimiter`` to its default."""
+    implied_stop: str = ""
+    """The few-shot delimiter, if neither the task nor the user states ``until``: a stop of plain completion alone."""
     repeat: int = 0
     round: int = 0
     index: int = 0
@@ -81,11 +87,32 @@ class Request:
         continuation = self.continuation or ""
         return continuation.removeprefix(self.implied_delimiter) if has_template else continuation
 
+    def generation_after(self, has_template: bool) -> Mapping[str, Any]:
+        """Return the generation options, with the stop that is implied if the prompt is plain text.
+
+        A chat model ends its reply by itself. A plain completion goes on with the next example of the few shots.
+
+        Args:
+            has_template: the prompt is a conversation: chat messages to a server, or text by a chat template.
+        """
+        if has_template or not self.implied_stop:
+            return self.generation
+        return {**self.generation, "until": [self.implied_stop]}
+
     def with_payload(self, payload: Any, payload_bytes: int) -> Request:
         return _changed(self, payload=payload, payload_bytes=payload_bytes)
 
     def with_messages(self, build_messages: Callable[[], ChatMessages]) -> Request:
         return _changed(self, build_messages=build_messages)
+
+    def with_more_tokens(self, limit: str) -> Request:
+        """Ask the same with another limit of tokens: a number, or ``max`` for as many as the model takes.
+
+        The request has an id of its own, so that the journal keeps both answers.
+        """
+        generation = {name: value for name, value in self.generation.items() if name not in LENGTHS}
+        generation["max_new_tokens"] = limit if limit == MOST else int(limit)
+        return _changed(self, id=f"{self.id}{_RETRY}{limit}", generation=generation)
 
     def free(self) -> None:
         """Let the payload go, once the answer is recorded: back ends may name the request for longer."""
@@ -105,6 +132,16 @@ def _changed(request: Request, **changes: Any) -> Request:
     for name, value in changes.items():
         object.__setattr__(made, name, value)
     return made
+
+
+def first_asking(request_id: str) -> str:
+    """Return the id under which a request was asked first, whatever its limit of tokens."""
+    return request_id.rpartition(_RETRY)[0] if is_retry(request_id) else request_id
+
+
+def is_retry(request_id: str) -> bool:
+    """Tell whether the id is that of a request which was asked again with more tokens."""
+    return _RETRY in request_id.rpartition("/")[2]
 
 
 def task_of(request_id: str) -> str:
@@ -136,6 +173,10 @@ class TaskOptions:
     process_with_media: bool = False
     predict_only: bool = False
     reasoning_tags: tuple[tuple[str, str], ...] = ()
+    keeps_thoughts: bool = False
+    """Thoughts in tags stay in the answers (``--reasoning_tags none``)."""
+    thinking_tags: tuple[tuple[str, str], ...] = ()
+    """Tags of thoughts beyond the known ones."""
     data_root: str | None = None
     seed: int = 0
     fewshot_seed: int | None = 1234
@@ -199,6 +240,12 @@ class Answer:
     """The conversation; empty where no more is known than ``input``. Set by the engine."""
     attempts: int = 1
     """The most often that one of its requests was sent. Set by the engine."""
+    thoughts: tuple[Thoughts | None, ...] = ()
+    """Of each response, in the order of ``usage``; empty if there are none. ``value`` is without them."""
+    stops: tuple[str, ...] = ()
+    """The stop strings that could end a response."""
+    ended_by: tuple[str | None, ...] = ()
+    """Of each response, as ``Response.ended_by``; empty if that is known of none."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -261,6 +308,8 @@ class Task(abc.ABC):
     """The documents that are asked; ``None``: all of the split."""
     is_judged: bool = False
     """``judge_questions`` may give some."""
+    thought_tags: Sequence[tuple[str, str]] | None = None
+    """Opening and closing tags of the thoughts that are taken out of its answers; ``None``: the known ones."""
     control_of: str = ""
     """Name of the task that this one is a control of: its documents, asked otherwise (``docs/controls.md``)."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import IO, Any
 
 import orjson
@@ -12,7 +11,7 @@ import orjson
 from lmms_eval.checks.jobs import GroupMembers
 from lmms_eval.checks.network import refuse_connections
 from lmms_eval.checks.one_task import check_task
-from lmms_eval.tasks.yaml.included import include
+from lmms_eval.tasks.yaml.included import include_again
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.utils.line_server import own_pipes
 from lmms_eval.utils.logging import configure_logging
@@ -23,8 +22,7 @@ class _Desk:
         self._documents, self._replies = start["documents"], replies
         self._members = GroupMembers(start["include_paths"], start["plugins"], start["options"])
         self._reader = YamlReader()
-        for folder in start["included"]:
-            include(Path(folder))
+        include_again(start["included"])
 
     def begin(self, step: str) -> None:
         self._reply({"step": step})

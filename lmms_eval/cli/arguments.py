@@ -76,5 +76,12 @@ def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> No
     """Add the flags of commands that read the task catalogue."""
     from lmms_eval.config.options import LEVELS  # many commands need none of the options
 
-    parser.add_argument("--include-path", "--include_path", metavar="DIR", help="folder with more task YAML files")
+    parser.add_argument(
+        "--include-path",
+        "--include_path",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder with more task YAML files; may be given several times",
+    )
     parser.add_argument("--verbosity", default=verbosity, type=str.upper, choices=LEVELS, metavar="LEVEL")

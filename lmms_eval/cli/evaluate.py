@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.cli.ending import at_end
 from lmms_eval.cli.errors import INTERNAL_ERROR, report_error, shows_traceback
@@ -29,9 +29,21 @@ def run(arguments: Sequence[str]) -> int:
 
         emit(evaluation_help())
         return 0
-    from lmms_eval.config import check_config, load_configs, parse_flags
+    from lmms_eval.config import parse_flags
 
-    loaded = load_configs(parse_flags(arguments))
+    return run_options(parse_flags(arguments), arguments)
+
+
+def run_options(given: Mapping[str, Any], arguments: Sequence[str]) -> int:
+    """Run what options by name ask for, as ``run`` does.
+
+    Args:
+        given: the options.
+        arguments: the same as a command line, for further processes.
+    """
+    from lmms_eval.config import check_config, load_configs
+
+    loaded = load_configs(given)
     if any(name in LISTINGS for config in loaded.configs for name in config.task_names):
         return _list(loaded.configs)
     several = len(loaded.configs) > 1

@@ -51,5 +51,5 @@ def run(arguments: Sequence[str]) -> int:
         emit(gate_json(result).rstrip("\n"))
         complain(headline(result))
     else:
-        emit([gate_table(result).rstrip("\n"), headline(result)])
+        emit([gate_table(result).rstrip("\n"), *result.notes, headline(result)])
     return EXIT_CODES[result.outcome]

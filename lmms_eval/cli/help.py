@@ -18,7 +18,8 @@ EXIT_CODES = (
     (2, "usage: a bad option, an unknown name, bad input"),
     (
         3,
-        "a score is withheld: more samples failed than --error_budget allows, every answer is blank or filtered, "
+        "a score is withheld: more samples failed than --error_budget allows, more lack a readable reply of the judge "
+        "than --judge_error_budget allows, every answer is blank or filtered, "
         "nothing of a task could be scored, or --max_tokens or --max_cost is spent",
     ),
     (4, "gate: a score fell, it is worse than the margin of the policy allows"),

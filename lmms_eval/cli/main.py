@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.ending import end
@@ -12,6 +13,9 @@ from lmms_eval.cli.errors import report_error, shows_traceback
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.redaction import learn_secrets
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 INTERRUPTED = 130
 
@@ -25,9 +29,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_command(arguments: list[str]) -> int:
     """Do what ``main`` does, but for the steps at the command's end (``lmms_eval.cli.ending``)."""
+    return _guarded(lambda: dispatch(arguments), arguments)
+
+
+def run_namespace(options: Namespace) -> int:
+    """Evaluate as ``main`` does, with the options that a program has (``lmms_eval.config.parse_options``)."""
+    from lmms_eval.config import flags_of, stated_options
+
+    given = stated_options(options)
+    arguments = flags_of(given)
+    if not given:
+        return complain_of_no_flags()
+    if given.get("tui"):
+        code = run_command(arguments)
+    else:
+        from lmms_eval.cli.evaluate import run_options
+
+        code = _guarded(lambda: run_options(given, arguments), arguments)
+    end()
+    return code
+
+
+def _guarded(step: Callable[[], int], arguments: list[str]) -> int:
+    """Take a step; whatever it raises is reported and becomes an exit code."""
     learn_secrets({"arguments": arguments}, os.environ)
     try:
-        return dispatch(arguments)
+        return step()
     except SystemExit as stop:  # argparse after printing a subcommand's help
         return stop.code if isinstance(stop.code, int) else 0
     except KeyboardInterrupt:

@@ -26,6 +26,7 @@ def run(arguments: Sequence[str]) -> int:
         choice=read_choice(given),
         limit=given.limit,
         redact=frozenset(given.redact),
+        allowed=tuple(given.allow_path),
         single_file=given.single_file,
         compare=not given.no_compare,
     )
@@ -54,6 +55,10 @@ def _parser() -> CommandParser:
         help="full: also the original pictures; default: %(default)s",
     )
     media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
+    parser.add_argument(
+        "--allow_path", action="append", default=[], type=Path, metavar="FOLDER",
+        help="show media below this folder for runs without their record, too; repeatable",
+    )  # fmt: skip
     parser.add_argument("--only", choices=("failed",), metavar="failed", help="only samples that failed")
     add_choice_flags(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="samples of each task at most")

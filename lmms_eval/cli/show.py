@@ -56,7 +56,10 @@ def _show_run(given: Namespace, found: Run) -> None:
     if found.state not in ("complete", "unknown") and found.command:
         lines.append(f"the command that continues it: {found.command}")
     table = found.table or "\n".join(f"{name}: {len(task)} samples" for name, task in found.tasks.items())
-    emit([*lines, "", table])
+    from lmms_eval.results.asked import asked_lines
+
+    asked = asked_lines(found.document)
+    emit([*lines, "", table, *(["", *asked] if asked else [])])
 
 
 def _show_breakdown(given: Namespace, found: Run) -> None:
@@ -64,7 +67,13 @@ def _show_breakdown(given: Namespace, found: Run) -> None:
     from lmms_eval.results.run_reader.sample import json_cell
 
     made = breakdown(found, found.task(given.task), given.metric)
-    emit(json_cell(asdict(made)) if given.json else breakdown_text(made))
+    if given.json:
+        emit(json_cell(asdict(made)))
+        return
+    from lmms_eval.results.asked import asked_lines
+
+    asked = asked_lines(found.document, given.task)
+    emit([breakdown_text(made), *(["", *asked] if asked else [])])
 
 
 def _show_sample(given: Namespace, found: Run) -> None:

@@ -38,8 +38,7 @@ class TaskSource:
         stated = {
             option.name: told[option.name].text for option in options() if option.for_tasks and option.name in told
         }
-        paths = (given.include_path,) if given.include_path else ()
-        return cls(paths, plugins_of_environment(), run_options=stated)
+        return cls(tuple(given.include_path), plugins_of_environment(), run_options=stated)
 
     def open(self) -> Catalogue:
         """Raises ``UsageError`` where a folder or package does not exist."""

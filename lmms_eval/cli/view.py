@@ -22,7 +22,11 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.viewer.live.watch import Watch
     from lmms_eval.viewer.options import ReportOptions
 
-    options = ReportOptions(media="none" if given.no_media else given.media, redact=frozenset(given.redact))
+    options = ReportOptions(
+        media="none" if given.no_media else given.media,
+        redact=frozenset(given.redact),
+        allowed=tuple(given.allow_path),
+    )
     with closing(listen(given.port)) as listening, Watch(Path(given.folder).expanduser(), options) as watch:
         port = listening.getsockname()[1]
         guard = Guard(str(port))
@@ -49,6 +53,10 @@ def _parser() -> CommandParser:
         help="full: also the original pictures; default: %(default)s",
     )
     media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
+    parser.add_argument(
+        "--allow_path", action="append", default=[], type=Path, metavar="FOLDER",
+        help="show media below this folder for runs without their record, too; repeatable",
+    )  # fmt: skip
     parser.add_argument(
         "--redact", action="append", default=[], metavar="KEY", help="leave out what stands under this key; repeatable"
     )

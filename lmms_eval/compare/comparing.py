@@ -13,6 +13,7 @@ from lmms_eval.compare.options import CompareOptions
 from lmms_eval.compare.parts import compare_parts
 from lmms_eval.compare.ranking import rank_runs
 from lmms_eval.compare.redrawing import Redrawing
+from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison
 from lmms_eval.errors import UsageError
@@ -40,7 +41,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     import numpy as np
 
     notes = [f"{run.source}: {note}" for run in runs_of(pairs) for note in run.notes]
-    notes += [note for pair in pairs for note in pair.notes]
+    notes += [note for pair in pairs for note in (*pair.notes, *request_notes(pair.first, pair.second))]
     found: list[list[Found]] = []
     for pair in pairs:
         rows = [(column, find_difference(column, options)) for column in pair.columns]

@@ -21,6 +21,7 @@ from lmms_eval.compare.matching import PairedColumn, match_runs
 from lmms_eval.compare.options import CompareOptions
 from lmms_eval.compare.policy import Correction, Policy, Rule
 from lmms_eval.compare.redrawing import Redrawing
+from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.compare.verdicts import Bounds, Pairing
 from lmms_eval.errors import ConfigError
@@ -62,6 +63,8 @@ class GateResult:
     alpha: float
     correction: Correction
     checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()
+    """Sentences on what else differs between the runs than their models."""
 
     @property
     def outcome(self) -> Outcome:
@@ -105,7 +108,8 @@ def check_gate(run: RunRows, base: RunRows, policy: Policy) -> GateResult:
         checks += _checks_of(rule, list(found.values()), (pair.first, pair.second), policy.alpha, taken)
     count = len(checks)
     checks = [_early(check, found, policy.alpha / count) for check in checks]
-    return GateResult(run.name, base.name, policy.alpha, policy.correction, tuple(_decide(checks, policy)))
+    decided, notes = tuple(_decide(checks, policy)), tuple(request_notes(pair.first, pair.second))
+    return GateResult(run.name, base.name, policy.alpha, policy.correction, decided, notes)
 
 
 def _checks_of(

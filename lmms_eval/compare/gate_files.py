@@ -47,7 +47,8 @@ def gate_markdown(result: GateResult) -> str:
     note = (
         f"One-sided tests at {result.alpha:g}, p of a fall corrected: {result.correction}. Differences: RUN less BASE."
     )
-    return f"## {escaped(headline(result))}\n\n{gate_table(result, escaped)}\n{note}\n"
+    lines = [note, *map(escaped, result.notes)]
+    return f"## {escaped(headline(result))}\n\n{gate_table(result, escaped)}\n" + "\n\n".join(lines) + "\n"
 
 
 def gate_json(result: GateResult) -> str:
@@ -76,6 +77,8 @@ def gate_junit(result: GateResult) -> str:
             ET.SubElement(case, "error", {"type": "cannot tell", "message": text}).text = text
         else:
             ET.SubElement(case, "system-out").text = text
+    if result.notes:
+        ET.SubElement(suite, "system-out").text = _allowed("\n".join(result.notes))
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
 

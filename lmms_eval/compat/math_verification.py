@@ -36,12 +36,14 @@ class MathVerifyFn:
     def __call__(self, solution: Any, ground_truth: Any) -> tuple[float, str]:
         """Return the score, and the answer that was found in the solution; whatever fails is an incorrect one.
 
+        A truth that is null, or empty in another way, equals nothing; the answer is found all the same.
+
         Raises:
             NotEvaluated: the package is not installed.
         """
-        if not isinstance(solution, str) or not isinstance(ground_truth, str):
+        if not isinstance(solution, str) or (ground_truth and not isinstance(ground_truth, str)):
             return self.incorrect_score, ""
-        truth, bound = boxed(ground_truth), self.timeout_seconds or DEFAULT_TIMEOUT_S
+        truth, bound = boxed(ground_truth or ""), self.timeout_seconds or DEFAULT_TIMEOUT_S
         found = evaluate("verify_boxed", solution, truth, bound, self.strict, timeout_s=bound)
         if found is None:
             return self.incorrect_score, ""

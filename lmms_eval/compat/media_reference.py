@@ -27,17 +27,19 @@ def resolve_media_reference(
     upper case; a name without one with the usual extensions.
 
     Args:
-        reference: the value in the document; an address, and what is no text, comes back.
+        reference: the value in the document, whose blanks at both ends do not count; an address, and what is no text,
+            comes back.
         media_type: ``audio``, or another type, for which the extensions are those of videos.
         cache_dir: folder of the data set below ``HF_HOME``.
         env_vars: environment variables that name folders to look in first.
         extra_subdirs: sub-folders to look in after each folder.
     """
-    if not isinstance(reference, str) or not reference.strip():
+    if not isinstance(reference, str):
         return reference
-    if reference.lower().startswith(("http://", "https://", "data:")):
-        return reference
-    expanded = os.path.expanduser(reference)
+    text = reference.strip()
+    if not text or text.lower().startswith(("http://", "https://", "data:")):
+        return text or reference
+    expanded = os.path.expanduser(text)
     if os.path.exists(expanded):
         return expanded
     extensions = AUDIO if media_type == "audio" else VIDEO

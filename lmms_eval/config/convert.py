@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -69,6 +70,16 @@ def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[s
         raise ConfigError(f"{name}: write it as key=value,key=value ({redact(str(error))})") from None
 
 
+def decoded(value: Any) -> Any:
+    """Return what a text of a JSON object or list stands for; any other value as it is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        return value
+
+
 def argument_text(value: str | Mapping[str, Any] | None) -> str:
     """``k=v,k=v`` for people to read; a text is returned as it is."""
     if isinstance(value, Mapping):
@@ -78,7 +89,7 @@ def argument_text(value: str | Mapping[str, Any] | None) -> str:
     return value or ""
 
 
-def reasoning_pairs(text: str) -> tuple[tuple[str, str], ...]:
+def tag_pairs(text: str, option: str = "reasoning_tags") -> tuple[tuple[str, str], ...]:
     """Pairs of opening and closing tags from their JSON text; empty for ``none``.
 
     Raises:
@@ -89,17 +100,17 @@ def reasoning_pairs(text: str) -> tuple[tuple[str, str], ...]:
     try:
         pairs = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigError(_tags_message(text)) from error
+        raise ConfigError(_tags_message(text, option)) from error
     if not isinstance(pairs, list) or not all(
         isinstance(pair, list) and len(pair) == 2 and all(isinstance(tag, str) and tag for tag in pair)
         for pair in pairs
     ):
-        raise ConfigError(_tags_message(text))
+        raise ConfigError(_tags_message(text, option))
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
-def _tags_message(text: str) -> str:
-    return f'reasoning_tags: give a JSON list of pairs like [["<think>", "</think>"]], or none; got {text!r}'
+def _tags_message(text: str, option: str) -> str:
+    return f'{option}: give a JSON list of pairs like [["<think>", "</think>"]], or none; got {text!r}'
 
 
 def _tasks(value: Any) -> Any:
@@ -142,7 +153,7 @@ def _batch_size(value: Any) -> Any:
     raise ConfigError(f"batch_size: give a count from 1 on, auto, or auto:N; got {text!r}")
 
 
-def _reasoning_tags(value: Any) -> Any:
+def _tags(value: Any) -> Any:
     if value is None or value is False:
         return "none"
     return value if isinstance(value, str) else json.dumps(value)
@@ -150,6 +161,10 @@ def _reasoning_tags(value: Any) -> Any:
 
 def _comma_list(value: Any) -> Any:
     return ",".join(str(part) for part in value) if isinstance(value, list | tuple) else value
+
+
+def _one_or_several(value: Any) -> Any:
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def _rules(value: Any) -> Any:
@@ -194,11 +209,44 @@ def _count_or_switch(value: Any) -> Any:
     return {"true": True, "false": False}.get(text, int(text) if text.isdecimal() else value)
 
 
+def truncation_budget(text: str) -> tuple[float, bool]:
+    """Read ``SHARE[!]``: the share of answers that may be truncated, and whether the score is withheld above it.
+
+    Raises:
+        ConfigError: no share from 0 to 1.
+    """
+    try:
+        share = float(text.removesuffix("!"))
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise ConfigError(f"--truncation_budget: give a share from 0 to 1, such as 0.05 or 0.05!; got {text!r}")
+    return share, text.endswith("!")
+
+
+def _truncation_budget(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, str):
+        truncation_budget(value)
+    return value
+
+
+def _retry_truncated(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, str) and value != "max" and not (value.isdecimal() and int(value) > 0):
+        raise ConfigError(f"--retry_truncated: give a number of tokens from 1 on, or max; got {value!r}")
+    return value
+
+
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "tasks": _tasks,
     "seed": _seed,
     "batch_size": _batch_size,
-    "reasoning_tags": _reasoning_tags,
+    "reasoning_tags": _tags,
+    "thinking_tags": _tags,
+    "include_path": _one_or_several,
     "plugins": _comma_list,
     "allow_media": _comma_list,
     "verbosity": _upper,
@@ -207,5 +255,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "until": _rules,
     "dry_run": _count_or_switch,
     "ids": _ids,
+    "truncation_budget": _truncation_budget,
+    "retry_truncated": _retry_truncated,
     "where": _where,
 }

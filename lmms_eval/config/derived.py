@@ -24,6 +24,7 @@ class DerivedOptions:
         t2i_args: str | dict[str, Any]
         task_kwargs: str | dict[str, Any]
         tasks: str | None
+        thinking_tags: str | None
 
     @property
     def task_names(self) -> tuple[str, ...]:
@@ -74,10 +75,10 @@ class DerivedOptions:
 
     @property
     def generation_arguments(self) -> dict[str, Any]:
-        """``gen_kwargs`` as a mapping."""
-        from lmms_eval.config.convert import argument_mapping
+        """``gen_kwargs`` as a mapping; a text that is a JSON object or list stands for that."""
+        from lmms_eval.config.convert import argument_mapping, decoded
 
-        return argument_mapping(self.gen_kwargs, "gen_kwargs")
+        return {name: decoded(value) for name, value in argument_mapping(self.gen_kwargs, "gen_kwargs").items()}
 
     @property
     def task_arguments(self) -> dict[str, Any]:
@@ -89,6 +90,13 @@ class DerivedOptions:
     @property
     def reasoning_tag_pairs(self) -> tuple[tuple[str, str], ...]:
         """The pairs of ``reasoning_tags``; empty when switched off."""
-        from lmms_eval.config.convert import reasoning_pairs
+        from lmms_eval.config.convert import tag_pairs
 
-        return reasoning_pairs(self.reasoning_tags)
+        return tag_pairs(self.reasoning_tags)
+
+    @property
+    def thinking_tag_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of ``thinking_tags``, in which thoughts stand beside the known ones."""
+        from lmms_eval.config.convert import tag_pairs
+
+        return tag_pairs(self.thinking_tags or "", "thinking_tags")

@@ -31,17 +31,7 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
     Raises:
         ConfigError: an unknown flag (with the nearest known one) or a missing value.
     """
-    parser = FlagParser()
-    for option in options():
-        names = spellings(option)
-        if option.is_switch:
-            parser.add_argument(*names, dest=option.name, action="store_true")
-            off = dict.fromkeys((f"--no_{option.name}", f"--no-{option.name.replace('_', '-')}"))
-            parser.add_argument(*off, dest=option.name, action="store_false")
-        elif option.optional_value:
-            parser.add_argument(*names, dest=option.name, nargs="?", const=True)
-        else:
-            parser.add_argument(*names, dest=option.name, action="append" if option.repeatable else "store")
+    parser = flag_parser()
     namespace, rest = parser.parse_known_args(list(arguments))
     if not rest:
         return vars(namespace)
@@ -53,6 +43,22 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
     close = close or difflib.get_close_matches(flag, list(known), n=2, cutoff=0.6)
     hint = f"did you mean {' or '.join(close[:2])}?" if close else "see lmms-eval --help"
     raise ConfigError(f"unknown flag {flag}; {hint}")
+
+
+def flag_parser() -> FlagParser:
+    """Make the parser of an evaluation's flags; what is not given is absent from what it reads."""
+    parser = FlagParser()
+    for option in options():
+        names = spellings(option)
+        if option.is_switch:
+            parser.add_argument(*names, dest=option.name, action="store_true")
+            off = dict.fromkeys((f"--no_{option.name}", f"--no-{option.name.replace('_', '-')}"))
+            parser.add_argument(*off, dest=option.name, action="store_false")
+        elif option.optional_value:
+            parser.add_argument(*names, dest=option.name, nargs="?", const=True)
+        else:
+            parser.add_argument(*names, dest=option.name, action="append" if option.repeatable else "store")
+    return parser
 
 
 def flag_names() -> list[str]:

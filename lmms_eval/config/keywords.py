@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from lmms_eval.api.task import Task
+
 Arguments = str | Mapping[str, Any] | None
 """``k=v,k=v``, or a mapping."""
 Names = str | Sequence[str] | None
@@ -18,7 +20,7 @@ class OptionArguments(TypedDict, total=False):
     """
 
     config: str | None
-    tasks: Names | Mapping[str, bool | None]
+    tasks: Names | Mapping[str, Any] | Sequence[Any] | Task
     model_args: Arguments
     launcher_args: Arguments
     num_fewshot: int | None
@@ -29,7 +31,7 @@ class OptionArguments(TypedDict, total=False):
     limit: float | None
     offset: int | None
     use_cache: str | None
-    cache_requests: Literal["true", "refresh", "delete"] | None
+    cache_requests: Literal["true", "refresh", "delete"] | bool | None
     check_integrity: bool | None
     write_out: bool | None
     log_samples: bool | None
@@ -67,8 +69,12 @@ class OptionArguments(TypedDict, total=False):
     std_b: float | None
     no_media: bool | None
     error_budget: float | None
+    judge_error_budget: float | None
+    truncation_budget: str | float | None
+    retry_truncated: str | int | None
     order: Literal["cost", "random"] | None
     until: str | Sequence[str] | None
+    allow_ignored: bool | None
     allow_blank: bool | None
     resume: bool | str | None
     task_kwargs: Arguments
@@ -88,6 +94,7 @@ class OptionArguments(TypedDict, total=False):
     t2i: str | None
     t2i_args: Arguments
     baseline_presets: str | None
+    thinking_tags: str | Sequence[Sequence[str]] | None
     bootstrap_iters: int | None
     nltk_data: str | None
     geocode_table: str | None

@@ -86,7 +86,11 @@ class RunConfig(DerivedOptions):
     )
     show_config: bool = run(False, OUTPUT, "print the results as JSON at the end")
     include_path: str | tuple[str, ...] | None = run(
-        None, TASKS, "folder with more task YAML files, searched recursively", metavar="DIR"
+        None,
+        TASKS,
+        "folder with more task YAML files, searched recursively; may be given several times, names of a later one win",
+        metavar="DIR",
+        repeatable=True,
     )
     gen_kwargs: str | dict[str, Any] = option(
         "", GENERATION, "generation options, over those of every task", metavar="K=V,..."
@@ -144,6 +148,26 @@ class RunConfig(DerivedOptions):
     std_b: float | None = run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
     no_media: bool = run(False, MODEL, "baseline: answer without building prompts and opening their media")
     error_budget: float = run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
+    judge_error_budget: float | None = run(
+        None,
+        RUNNING,
+        "share of a task's samples that may lack a readable reply of the judge before its score is withheld (as "
+        "--error_budget)",
+    )
+    truncation_budget: str = run(
+        "0.05",
+        RUNNING,
+        "share of a task's answers that the limit of tokens may cut before its score carries a warning; with ! behind "
+        "it the score is withheld",
+        metavar="SHARE[!]",
+    )
+    retry_truncated: str | None = run(
+        None,
+        RUNNING,
+        "ask again, with N tokens (max: as many as the model takes), for the answers that the limit of tokens cut, "
+        "those of a completed run too",
+        metavar="N|max",
+    )
     order: Literal["cost", "random"] | None = run(
         None,
         RUNNING,
@@ -158,6 +182,9 @@ class RunConfig(DerivedOptions):
         "TASK_OR_GROUP: RULE; several separated by ; or given one by one",
         metavar="RULE[;RULE...]",
         repeatable=True,
+    )
+    allow_ignored: bool = run(
+        False, GENERATION, "ask also where the model has no place for an option of --gen_kwargs; the results name it"
     )
     allow_blank: bool = run(False, RUNNING, "give a score also where every answer is blank or filtered")
     resume: bool | str = run(
@@ -226,6 +253,11 @@ class RunConfig(DerivedOptions):
         metavar="FILE",
         variables=("LMMS_EVAL_BASELINE_PRESETS",),
     )
+    thinking_tags: str | None = run(
+        None,
+        GENERATION,
+        "JSON list of further [open, close] pairs in which the model writes its thoughts",
+    )
     bootstrap_iters: int = run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
     nltk_data: str | None = run(
         None,
@@ -259,7 +291,11 @@ class RunConfig(DerivedOptions):
         0, RUNNING, "restarts that the launcher is set to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
     )
     plugins: str | None = option(
-        None, MODEL, "comma list of packages with models and tasks", variables=("LMMS_EVAL_PLUGINS",)
+        None,
+        MODEL,
+        "comma list of packages with models and tasks",
+        variables=("LMMS_EVAL_PLUGINS",),
+        repeatable=True,
     )
     datasets_cache: str | None = run(
         None,
@@ -284,6 +320,7 @@ class RunConfig(DerivedOptions):
         metavar="PATH|URL,...",
         variables=("LMMS_EVAL_ALLOW_MEDIA",),
         for_tasks=True,
+        repeatable=True,
     )
     image_encode_format: str = option(
         "PNG",

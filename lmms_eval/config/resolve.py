@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import difflib
+import logging
 import os
-from collections.abc import Collection, Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.config.convert import convert
+from lmms_eval.config.convert import argument_text, convert
 from lmms_eval.config.environment import environment_defaults
 from lmms_eval.config.file import FileItem, apply_environment, read_config_file
+from lmms_eval.config.flags import parse_flags
 from lmms_eval.config.option import Option
 from lmms_eval.config.options import RunConfig, options
 from lmms_eval.config.rules import check_config
@@ -22,6 +25,7 @@ from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+log = logging.getLogger(__name__)
 RUN_ONLY_MODEL_ARGS = frozenset(
     {
         "adaptive_concurrency", "adaptive_decrease_factor", "adaptive_failure_threshold", "adaptive_increase_step",
@@ -86,6 +90,65 @@ def build_config(values: Mapping[str, Any], environ: MutableMapping[str, str] | 
     if len(loaded.configs) != 1:
         raise ConfigError("config: this file describes several runs; use load_configs")
     return check_config(loaded.configs[0])
+
+
+class Options(argparse.Namespace):
+    """Every option of an evaluation by name, for programs that read and change them before they run it."""
+
+    __slots__ = ("given",)
+    given: frozenset[str]
+    """Those that the command line states; ``vars`` does not show them."""
+
+
+def parse_options(arguments: Sequence[str]) -> Options:
+    """Read a command line to all options: what it states, and the defaults of the others.
+
+    Environment and file are not looked at: they fill in, when the options are run, what is still at its default.
+
+    Raises:
+        ConfigError: an unknown flag, or a value of the wrong form.
+    """
+    found = parse_flags(arguments)
+    config = _resolve(found, None, {})
+    made = Options(**{name: getattr(config, name) for name in option_table()})
+    made.given = frozenset(found)
+    return made
+
+
+def stated_options(values: argparse.Namespace) -> dict[str, Any]:
+    """Tell the options that were given, and those that differ from their default.
+
+    What is no option of an evaluation is left out, with a warning.
+    """
+    given: frozenset[str] = getattr(values, "given", frozenset())
+    table = option_table()
+    if unknown := sorted(set(vars(values)) - set(table)):
+        log.warning("no options of an evaluation, and left out: %s", ", ".join(unknown))
+    return {
+        name: value
+        for name, value in vars(values).items()
+        if name in table and value is not None and (name in given or value != table[name].default)
+    }
+
+
+def flags_of(given: Mapping[str, Any]) -> list[str]:
+    """Write options as a command line."""
+    flags: list[str] = []
+    for name, value in given.items():
+        option = option_table()[name]
+        if option.is_switch:
+            flags.append(option.flag if value else f"--no_{name}")
+        elif value is True and option.optional_value:
+            flags.append(option.flag)
+        else:
+            flags.append(f"{option.flag}={_flag_text(value)}")
+    return flags
+
+
+def _flag_text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return argument_text(value)
+    return ",".join(str(part) for part in value) if isinstance(value, list | tuple) else str(value)
 
 
 def option_table() -> dict[str, Option]:

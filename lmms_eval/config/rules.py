@@ -35,7 +35,7 @@ _LEAST: dict[str, float] = {
     "media_workers": 1,
     "permute_choices": 2,
 }
-_MOST: dict[str, float] = {"error_budget": 1, "image_jpeg_quality": 100}
+_MOST: dict[str, float] = {"error_budget": 1, "judge_error_budget": 1, "image_jpeg_quality": 100}
 _FOLDERS = ("data_root",)
 
 

@@ -17,23 +17,40 @@ from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.engine.early import NO_EARLY_INTERVAL, Counted, EarlyStop, Looked, looked_interval, strata_of
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.headline import Part
-from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
+from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome, Terms
 from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.engine.records import is_cut
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.tally import TaskTally
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE, UNKNOWN, Certainty, errors_of
 from lmms_eval.errors import AggregationError
+from lmms_eval.utils.numbers import ScoreRange
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateOptions:
-    error_budget: float = 0.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateOptions(Terms):
+    """Settings of the aggregation, with the terms under which scores are given."""
+
     bootstrap_iters: int = 100_000
     arguments: Any = None
     """The resolved command line, for aggregations that take ``args``."""
-    allow_blank: bool = False
-    """Give a score that rests on blank or filtered answers alone."""
     interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A number apart for documents whose answers were completed and for those whose answers the limit of tokens cut.
+
+    What a model would have gone on to say is not known: the number lies between ``low`` and ``high``.
+    """
+
+    completed: SubScore | None
+    """``None``: every document's answer was cut."""
+    truncated: SubScore
+    low: float | None
+    """The number if every cut answer scored the least of the metric's range; ``None``: no finite range is stated."""
+    high: float | None
+    """The number if every cut answer scored the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +85,8 @@ class MetricResult:
     undrawn: SubScore | None = None
     """The number over the documents whose scoring drew nothing at random; ``None`` if none drew or the number is no
     mean over documents."""
+    truncation: Truncation | None = None
+    """``None`` if no answer was truncated or the number is no mean over documents."""
 
     @property
     def interval(self) -> stats.Interval | None:
@@ -105,6 +124,8 @@ class _Column:
     doc_ids: list[int] = field(default_factory=list)
     drew: list[bool] = field(default_factory=list)
     """Scoring drew at random, for each of the values."""
+    truncated: list[bool] = field(default_factory=list)
+    """The limit of tokens cut an answer of the document, for each of the values."""
     per_answer: list[list[Any]] = field(default_factory=list)
 
 
@@ -117,6 +138,7 @@ class _Columns:
     """Pipelines through which a document was scored without anything missing."""
 
     def add(self, record: Mapping[str, Any]) -> None:
+        is_truncated = any(is_cut(answer) for answer in record["answers"])
         for score in record["scores"]:
             if score.get("status", "scored") == "scored":
                 self.scored.add(score["filter"])
@@ -125,6 +147,7 @@ class _Columns:
                 column.values.append(value)
                 column.doc_ids.append(record["doc_id"])
                 column.drew.append(score.get("drew", False))
+                column.truncated.append(is_truncated)
                 answers = [metrics[metric] for metrics in score.get("per_answer", ()) if metric in metrics]
                 if answers:
                     column.per_answer.append(answers)
@@ -175,7 +198,9 @@ def aggregate_task(
         counter.not_asked(not_asked, len(doc_ids) - finished)
     else:
         counter.failed("never finished", len(doc_ids) - finished)
-    outcome = counter.outcome(tally.answer_counts, options.error_budget, options.allow_blank)
+    outcome = counter.outcome(
+        tally.answer_counts, options, tally.judge_unread, is_mute=tally.judge_unread > 0 == tally.judge_answered
+    )
     options = _for_control(plan.task, options)
     metrics = tuple(
         _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)
@@ -272,6 +297,7 @@ def _metric_result(
     errors = errors_of(
         task, definition, values, value if estimate is None else replace(estimate, value=value), options.bootstrap_iters
     )
+    scores = _document_scores(column, estimate.scores if estimate is not None else (), errors.scale, task.score_key)
     shown = _headline(value, withheld.reason if withheld is not None else None, outcome, options.interrupted)
     return MetricResult(
         metric=definition.name,
@@ -289,29 +315,52 @@ def _metric_result(
         details=estimate.details if estimate is not None else {},
         sub_scores=estimate.sub_scores if estimate is not None else {},
         notes=estimate.notes if estimate is not None else (),
-        undrawn=_undrawn(column, estimate.scores if estimate is not None else (), errors.scale, task.score_key),
+        undrawn=_undrawn(column, scores),
+        truncation=_truncation(column, scores, errors.certainty.score_range),
     )
 
 
-def _undrawn(column: _Column, scores: Sequence[float], scale: float, score_key: str) -> SubScore | None:
-    """The mean of the values that chance had no part in.
+def _document_scores(column: _Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:
+    """Return the documents' numbers whose mean the value is; ``None`` if it is no mean over documents.
 
     Args:
         column: the values.
-        scores: the numbers whose mean the value is, where the aggregation tells them.
+        stated: the numbers as the aggregation gives them, if it does.
         scale: as ``MetricResult`` has it.
         score_key: field of a value that holds its number.
     """
-    if not any(column.drew):
+    if len(stated) == len(column.values):
+        return stated
+    if not scale:
         return None
-    if len(scores) != len(column.values):
-        if not scale:
-            return None
-        scores = [scale * (stats.item_number(value, score_key) or 0.0) for value in column.values]
-    kept = [score for score, drew in zip(scores, column.drew, strict=True) if not drew]
-    if not kept:
+    return [scale * (stats.item_number(value, score_key) or 0.0) for value in column.values]
+
+
+def _undrawn(column: _Column, scores: Sequence[float] | None) -> SubScore | None:
+    """Return the mean over the documents that chance had no part in."""
+    if scores is None or not any(column.drew):
         return None
-    return SubScore(math.fsum(kept) / len(kept), len(kept), stats.mean_stderr(kept) if len(kept) > 1 else None)
+    return _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew])
+
+
+def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRange) -> Truncation | None:
+    if scores is None or not any(column.truncated):
+        return None
+    completed = [score for score, is_cut in zip(scores, column.truncated, strict=True) if not is_cut]
+    truncated = _mean_of([score for score, is_cut in zip(scores, column.truncated, strict=True) if is_cut])
+    assert truncated is not None
+    low = high = None
+    if math.isfinite(within.high - within.low) and all(score in within for score in scores):
+        low, high = ((math.fsum(completed) + end * truncated.n) / len(scores) for end in (within.low, within.high))
+    return Truncation(_mean_of(completed), truncated, low, high)
+
+
+def _mean_of(scores: Sequence[float]) -> SubScore | None:
+    if not scores:
+        return None
+    return SubScore(
+        math.fsum(scores) / len(scores), len(scores), stats.mean_stderr(scores) if len(scores) > 1 else None
+    )
 
 
 @dataclass(frozen=True, slots=True)

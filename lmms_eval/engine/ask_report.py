@@ -26,7 +26,7 @@ class AskReport:
     """Pictures and frames that went out with requests."""
     audio_seconds: float = 0.0
     untold: int = 0
-    """Answers whose tokens the back end did not tell."""
+    """Answers of which the back end did not say how many tokens they took."""
     unmeasured: int = 0
     """Sounds of unknown length, and videos that went out as a whole."""
     timed: int = 0
@@ -81,7 +81,7 @@ class AskReport:
         error = response.error
         if error is None:
             self.answered += 1
-            self.untold += response.usage is None
+            self.untold += response.usage is None or not response.usage.is_known
             if response.latency is not None:
                 self.timed += 1
                 self.latency += response.latency

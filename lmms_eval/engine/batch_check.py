@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 from lmms_eval.api.interleaved import said
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
-from lmms_eval.api.task import Task
+from lmms_eval.api.task import Task, is_retry
 from lmms_eval.engine.event_loop import run_coroutine
 from lmms_eval.engine.records import response_from_record
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ModelError
+from lmms_eval.filters.reasoning import thoughts_apart
 from lmms_eval.storage.journal import JournalSet, Place
 
 SHOWN_CHARACTERS = 200
@@ -112,7 +113,7 @@ class Answered:
 
     def choose(self, count: int, tasks: Sequence[str]) -> list[str]:
         """``count`` requests, spread evenly over those that had others in their batch, then over the rest."""
-        known = [name for name in self._places if _position(name).task in tasks]
+        known = [name for name in self._places if not is_retry(name) and _position(name).task in tasks]
         ids = sorted(known, key=lambda name: _order(_position(name), tasks))
         batched = [name for name in ids if self.in_batch(name)]
         first = spread(batched, count)
@@ -174,8 +175,8 @@ def check_batch(tasks: Sequence[Task], model: Model, store: RunStore, count: int
 
 def _check_one(name: str, task: Task, model: Model, answered: Answered, check: BatchCheck) -> None:
     try:
-        recorded = answered.response(name)
-        alone = ask_alone(model, build_again(name, task, answered))
+        recorded = thoughts_apart(answered.response(name), task.thought_tags)
+        alone = thoughts_apart(ask_alone(model, build_again(name, task, answered)), task.thought_tags)
     except Exception as error:  # noqa: BLE001 - code of tasks and models may raise anything: this request's check failed
         check.failed.append(Trouble(name, f"{type(error).__name__}: {error}"))
         return
@@ -201,7 +202,9 @@ def build_again(request_id: str, task: Task, answered: Answered) -> Request:
         found = next((request for request in requests if request.id == request_id), None)
         if found is not None:
             return found
-        requests = exchange.advance([answered.response(request.id) for request in requests])
+        requests = exchange.advance(
+            [thoughts_apart(answered.response(request.id), task.thought_tags) for request in requests]
+        )
     raise ModelError(f"{request_id}: the document asks no such question now")
 
 
@@ -245,8 +248,13 @@ async def _all(responses: AsyncIterator[Response]) -> list[Response]:
 def is_same(recorded: Response, alone: Response) -> bool:
     """Equal texts and pictures, or likelihoods that agree within ``TOLERANCE``."""
     if recorded.loglikelihood is None or alone.loglikelihood is None:
-        return (recorded.text, recorded.parts, recorded.rounds) == (alone.text, alone.parts, alone.rounds)
+        return _written(recorded) == _written(alone)
     return math.isclose(recorded.loglikelihood, alone.loglikelihood, rel_tol=TOLERANCE)
+
+
+def _written(response: Response) -> tuple[Any, ...]:
+    thoughts = "" if response.thoughts is None else response.thoughts.text
+    return response.text, response.parts, response.rounds, thoughts
 
 
 def _shown(response: Response) -> str:

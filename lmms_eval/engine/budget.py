@@ -84,13 +84,13 @@ class Budget:
     def _note(self, response: Response, who: str) -> None:
         if not self._is_bounded:
             return
-        if response.error is None and response.usage is None:
+        usage = response.usage or Usage()
+        if response.error is None and not usage.is_known:
             self._end(
                 f"{who} tells no count of tokens, so that nobody could say when the budget is spent: leave "
                 "--max_tokens and --max_cost out"
             )
             return
-        usage = response.usage or Usage()
         spent = Spending(usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens or 0)
         spent += media_spent(response.media)
         if not self._has_cost(who, spent):

@@ -45,6 +45,8 @@ class CacheKeys:
             MediaError: a picture, video or sound cannot be read.
             VolatileValue: a generation option or a part of a message has no lasting form.
         """
+        # Not among the parts of every key, so that answers to stated stops keep theirs.
+        stop = {"implied_stop": request.implied_stop} if request.implied_stop else {}
         return _hash(
             {
                 "scheme": SCHEME,
@@ -55,6 +57,7 @@ class CacheKeys:
                 "continuation": [request.continuation, request.implied_delimiter],
                 "repeat": request.repeat,
                 "document": self._document(request) if self._reads_documents else None,
+                **stop,
             }
         )
 
@@ -72,13 +75,22 @@ class CacheKeys:
 
 def is_sampled(options: Mapping[str, Any]) -> bool:
     """Tell whether generation by these options may give another answer the next time."""
-    extra = options.get("extra_body")
     return (
         bool(options.get("do_sample"))
         or _number(options.get("temperature")) > 0
         or any(_number(options.get(name)) > 1 for name in COUNTS)
-        or (isinstance(extra, Mapping) and is_sampled(extra))
+        or any(_holds_sampling(value) for value in options.values())
     )
+
+
+def _holds_sampling(value: Any) -> bool:
+    """Tell whether an option is a mapping that samples, as it is or as JSON text (``extra_body``, ...)."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return True  # not understood: taken for sampling, so that nothing wrong is kept
+    return isinstance(value, Mapping) and is_sampled(value)
 
 
 def _number(value: Any) -> float:

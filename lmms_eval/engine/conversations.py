@@ -15,11 +15,12 @@ from typing import Protocol
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage
-from lmms_eval.api.task import Answer, Exchange, Task
+from lmms_eval.api.task import Answer, Exchange, Task, first_asking
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.fingerprints import message_fingerprint
 from lmms_eval.engine.transcript import Transcript
 from lmms_eval.errors import ModelError, UsageError
+from lmms_eval.filters.reasoning import thoughts_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,10 @@ class Job:
 
 class Conversation(Protocol):
     """Rounds of requests. Each conversation hands its outcome on by itself when it is over."""
+
+    @property
+    def thought_tags(self) -> Sequence[tuple[str, str]] | None:
+        """Tags of the thoughts that are taken out of its responses, as ``filters.reasoning.thoughts_apart`` has it."""
 
     def open(self) -> Sequence[Request] | None:
         """Build the requests of the first round; ``None``: it is over already."""
@@ -118,6 +123,10 @@ class Conversations:
             )
         return talk.conversation
 
+    def read(self, response: Response) -> Response:
+        """Take the thoughts in a response apart from its answer. Raises ``ModelError`` as ``of``."""
+        return thoughts_apart(response, self.of(response.request_id).thought_tags)
+
     def open_requests(self) -> list[Request]:
         with self._lock:
             return [
@@ -163,7 +172,10 @@ class Conversations:
         """Open a round; answers found in the journal are taken in at once."""
         talk.requests = tuple(requests)
         found = {request.id: self._known(request.id) for request in requests}
-        talk.responses = {key: response for key, response in found.items() if response is not None}
+        tags = talk.conversation.thought_tags
+        talk.responses = {
+            key: thoughts_apart(response, tags) for key, response in found.items() if response is not None
+        }
         missing = [request for request in requests if found[request.id] is None]
         if not missing:
             return self._continue(talk)
@@ -193,8 +205,17 @@ class Documents:
         units: Iterable[Unit],
         deliver: Callable[[Job], None],
         is_given_up: Callable[[str], object] = lambda _: False,
+        more_tokens: str = "",
     ) -> None:
-        """``is_given_up``: the task of this name is not to be asked any further."""
+        """Make conversations of documents.
+
+        Args:
+            units: the documents.
+            deliver: takes each document with all its answers.
+            is_given_up: tells whether the task of this name is not to be asked any further.
+            more_tokens: limit with which a truncated answer is asked for once more; empty: it stays as it is.
+        """
+        self.more_tokens = more_tokens
         self._units, self._deliver, self._is_given_up = units, deliver, is_given_up
         self._lock = threading.Lock()
         self._answers: dict[tuple[str, int], dict[int, Answer]] = {}
@@ -221,14 +242,20 @@ class Documents:
 class _Asked:
     """The exchange of one (document, repeat). What the task's functions raise is one failed sample."""
 
-    __slots__ = ("_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit")
+    __slots__ = ("_cut", "_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit")
 
     def __init__(self, documents: Documents, unit: Unit, repeat: int) -> None:
         self._documents, self._unit, self._repeat = documents, unit, repeat
         self._exchange: Exchange
         self._first_input = ""
+        self._cut: Sequence[Response] = ()
+        """Answers of a round of which some are asked for again with more tokens."""
         self._requests: Sequence[Request] = ()
         self._transcript = Transcript()
+
+    @property
+    def thought_tags(self) -> Sequence[tuple[str, str]] | None:
+        return self._unit.task.thought_tags
 
     def open(self) -> Sequence[Request] | None:
         try:
@@ -243,6 +270,10 @@ class _Asked:
         return self._requests
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request] | None:
+        if again := self._again(responses):
+            return again
+        if self._cut:
+            responses = self._completed(responses)
         self._take(responses)
         try:
             self._requests = self._exchange.advance(responses)
@@ -258,6 +289,11 @@ class _Asked:
         return None
 
     def fail(self, error: ResponseError, responses: Sequence[Response]) -> None:
+        if self._cut:  # the answers that are there stay, and another start asks for the rest of them
+            further = self.advance([response for response in responses if response.error is None])
+            if further is not None:
+                self._finish(replace(self._failed(f"{error.kind}: {error.message}"), media=self._transcript.media))
+            return
         self._take(responses)
         failed = self._failed(f"{error.kind}: {error.message}")
         self._finish(replace(failed, media=self._transcript.media))
@@ -272,6 +308,27 @@ class _Asked:
         self, request: Request, messages: tuple[SentMessage, ...], media: Sequence[SentMedia]
     ) -> tuple[SentMessage, ...]:
         return self._transcript.added(request, messages, media)
+
+    def _again(self, responses: Sequence[Response]) -> list[Request]:
+        """Return the requests of truncated answers with more tokens, once for each round."""
+        limit = self._documents.more_tokens
+        if not limit or self._cut:
+            return []
+        cut = {response.request_id for response in responses if response.finish_reason == "length"}
+        if cut:
+            self._cut = responses
+        return [request.with_more_tokens(limit) for request in self._requests if request.id in cut]
+
+    def _completed(self, further: Sequence[Response]) -> list[Response]:
+        """Put the further attempts in the place of the truncated answers."""
+        found = {first_asking(response.request_id): response for response in further}
+        responses, self._cut = self._cut, ()
+        return [
+            replace(later, request_id=first.request_id, attempts=first.attempts + later.attempts)
+            if (later := found.get(first.request_id)) is not None
+            else first
+            for first in responses
+        ]
 
     def _take(self, responses: Sequence[Response]) -> None:
         if self._requests:

@@ -9,6 +9,7 @@ from lmms_eval.api.task import PipelineScore, ScoredDoc
 from lmms_eval.engine.conversations import Job
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.records import failure_record, score_record
+from lmms_eval.engine.watchdog import ScoringTimeout
 
 
 def score_document(job: Job) -> dict[str, Any]:
@@ -28,5 +29,7 @@ def _scored(job: Job) -> dict[str, Any]:
     except NotEvaluated as absent:
         scores = tuple(PipelineScore(one, None, {}, "unscored", absent.reason) for one in job.task.pipelines)
         return score_record(name, doc_id, answers, ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
-    except (Exception, SystemExit) as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
+    except (KeyboardInterrupt, ScoringTimeout):  # from outside of the scoring
+        raise
+    except BaseException as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
         return failure_record(name, doc_id, answers, failure("scoring", raised))

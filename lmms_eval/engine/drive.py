@@ -157,8 +157,9 @@ class Drive:
             ModelError: nobody waits for this response; it is not recorded.
         """
         conversation = self._conversations.of(response.request_id)
+        response = self._conversations.read(response)
         if sent := self._sent.pop(response.request_id, None):
-            response = replace(response, media=sent)
+            response = replace(response, media=sent if response.sight is None else response.sight.of(sent), sight=None)
         if messages := self._messages.pop(response.request_id, None):
             response = replace(response, messages=messages)
         prompt = self._prompts.pop(response.request_id, "")
@@ -191,13 +192,13 @@ class Drive:
         rendering = _Rendering(request, self._conversations.of(request.id))
         known = self._journal.recall(request, rendering.ahead)
         if known is not None:
-            self._pass_on(known)
+            self._pass_on(self._conversations.read(known))
             return None
         if self._cache is not None and (key := self._cache.key(request, rendering.ahead)) is not None:
             hit = self._cache.get(key, request.id)
             if hit is not None:
                 # Durable like any other response, but not counted as asked.
-                found = replace(hit.response, messages=rendering.added_by(hit))
+                found = replace(self._conversations.read(hit.response), messages=rendering.added_by(hit))
                 self._pass_on(self._journal.keep(found, rendering.prompt_of(hit)))
                 return None
             self._keys[request.id] = key

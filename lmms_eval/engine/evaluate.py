@@ -52,6 +52,10 @@ class EngineOptions:
     score_workers: WorkerOptions | None = None
     """Without them every task is scored in this process."""
     show_progress: bool = False
+    forgets_blank: bool = False
+    """Ask the tasks again of which every answer in the journals is blank or filtered."""
+    retry_truncated: str = ""
+    """Tokens (or ``max``) with which a truncated answer is asked for again; empty: it stays as it is."""
     check_batch: int = 0
     """Requests to ask again alone."""
     cache: ResponseCache | None = None
@@ -133,6 +137,12 @@ def evaluate(
         TeamError: another process of the launch has failed.
     """
     seconds: dict[str, float] = {}
+    if options.forgets_blank:
+        store.forget_blank()
+    for plan in plans:
+        store.forget_unread(plan.task.name, options.aggregate.unread_budget * plan.requested)
+    if options.retry_truncated:
+        store.forget_truncated()
     model.attach_tasks([plan.task for plan in plans])
     model.attach_folder(store.folder / "model")
     if options.checks_continued:
@@ -279,7 +289,9 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
     # Processes in lockstep ask the same number of documents, whatever comes of them in one of these.
     is_given_up = work.ends.reason if work.with_others is None else work.ends.common_reason
-    conversations = Conversations(Documents(work.todo(done), deliver, is_given_up), store.response)
+    conversations = Conversations(
+        Documents(work.todo(done), deliver, is_given_up, options.retry_truncated), store.response
+    )
     driven = Driven(work.model, store, options.cache, budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
     with _vitals(work, asking, progress):
@@ -314,7 +326,9 @@ def _vitals(work: _Work, asking: Asking, progress: Progress) -> Vitals:
 
 def _judging(work: _Work, scorer: Scorer, budget: Budget) -> Judging | None:
     setup = work.options.judge
-    return None if setup is None else Judging(setup, scorer.submit, scorer.is_behind, budget.note_judge)
+    if setup is None:
+        return None
+    return Judging(setup, scorer.submit, scorer.is_behind, budget.note_judge, work.store.judged_again)
 
 
 def _budget(work: _Work) -> Budget:

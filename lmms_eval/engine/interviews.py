@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 
 from loguru import logger
@@ -28,7 +28,11 @@ class Inquiry:
     judge: str
     """Name that verdicts state."""
     retries: int = 0
-    """Further attempts where a reply cannot be read."""
+    """Further attempts if a reply cannot be read."""
+    again: Container[tuple[str, int]] = frozenset()
+    """Documents, by task and number, of which unreadable replies of earlier starts do not count as attempts."""
+    recalled: Container[str] = frozenset()
+    """Requests that the journal of an earlier start answered, by id."""
 
 
 @dataclass(slots=True)
@@ -45,6 +49,10 @@ class Interview:
     replies: list[str] = field(default_factory=list)
     prompt: str = ""
     usage: Usage | None = None
+    thought_tags: None = None
+    """A judge's thoughts are none of its reply."""
+    attempts: int = 0
+    """Those that count against the retries."""
 
     def open(self) -> Sequence[Request]:
         attempt = len(self.replies)
@@ -65,8 +73,10 @@ class Interview:
         (response,) = responses
         self.replies.append(response.text or "")
         self.usage = _added(self.usage, response.usage)
+        is_anew = (self.task.name, self.doc_id) in self.inquiry.again
+        self.attempts += not (is_anew and response.request_id in self.inquiry.recalled)
         is_read = self.accepts(response)
-        if not is_read and len(self.replies) <= self.inquiry.retries:
+        if not is_read and self.attempts <= self.inquiry.retries:
             return self.open()
         self._close(is_read)
         return None

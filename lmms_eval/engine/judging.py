@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 
 from loguru import logger
@@ -67,10 +67,12 @@ class Judging:
         deliver: Callable[[Job], None],
         is_behind: Callable[[], bool],
         on_paid: Callable[[Response], None] = lambda _: None,
+        again: Container[tuple[str, int]] = frozenset(),
     ) -> None:
+        """``again``: as ``Inquiry`` has it."""
         self._name, self._store, self._deliver = setup.name, setup.store, deliver
         self._cache = setup.options.cache
-        self._inquiry = Inquiry(setup.name, setup.options.retries)
+        self._inquiry = Inquiry(setup.name, setup.options.retries, again, setup.store.recalled)
         self._conversations = Conversations(is_fed=True)
         driven = Driven(setup.model, setup.store, self._cache, on_paid)
         limits = replace(setup.options.stream, least_requests=8)

@@ -9,6 +9,27 @@ from dataclasses import dataclass, field
 MAX_REASONS = 20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Conditions under which a task's score is given."""
+
+    error_budget: float = 0.0
+    """Share of a task's documents that may fail, of those that were to be asked."""
+    judge_error_budget: float | None = None
+    """Share of them that may lack a readable reply of the judge; ``None``: as ``error_budget``."""
+    allow_blank: bool = False
+    """A score may rest on blank or filtered answers alone."""
+    truncation_budget: float = 0.05
+    """Share of a task's answers that the limit of tokens may cut before its number carries a warning."""
+    withholds_truncated: bool = False
+    """Above ``truncation_budget`` the score is withheld."""
+
+    @property
+    def unread_budget(self) -> float:
+        """The share of documents without a readable reply that holds."""
+        return self.error_budget if self.judge_error_budget is None else self.judge_error_budget
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
     """Counts of one task's answers by kind, each repeat of a document counted; failed requests have none."""
@@ -20,6 +41,8 @@ class AnswerCounts:
     """Ended by a content filter or a refusal, with or without a text."""
     truncated: int = 0
     """Ended by the limit of length; they may be blank too."""
+    in_thought: int = 0
+    """Blank ones of which the model wrote thoughts and no answer behind them."""
 
     @property
     def are_none(self) -> bool:
@@ -32,11 +55,17 @@ class AnswerCounts:
             self.blank + other.blank,
             self.filtered + other.filtered,
             self.truncated + other.truncated,
+            self.in_thought + other.in_thought,
         )
 
     def as_dict(self) -> dict[str, int]:
         """The counts of those that need a word, by name."""
-        return {"blank": self.blank, "filtered": self.filtered, "truncated": self.truncated}
+        return {
+            "blank": self.blank,
+            "filtered": self.filtered,
+            "truncated": self.truncated,
+            "in_thought": self.in_thought,
+        }
 
     def shares(self) -> dict[str, float]:
         """The same as shares of all answers; empty without answers."""
@@ -44,8 +73,18 @@ class AnswerCounts:
 
     def described(self) -> str:
         """``2 blank (3.3%), 1 truncated (1.7%)``; empty where there is nothing to say."""
-        shares = self.shares()
-        return ", ".join(f"{count} {name} ({shares[name]:.1%})" for name, count in self.as_dict().items() if count)
+        return described_counts(self.as_dict(), self.shares())
+
+
+COUNT_WORDS = {"in_thought": "with thoughts only"}
+"""Words for counts whose name is none."""
+
+
+def described_counts(counts: Mapping[str, int], shares: Mapping[str, float]) -> str:
+    """Describe counts that are not 0 with their shares, as ``AnswerCounts.described``."""
+    return ", ".join(
+        f"{counts[name]} {COUNT_WORDS.get(name, name)} ({share:.1%})" for name, share in shares.items() if share
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +100,13 @@ class TaskOutcome:
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Reasons for which documents are not scored, most frequent first (at most 20)."""
     answers: AnswerCounts = AnswerCounts()
+    judge_unread: int = 0
+    """Documents of which the judge gave no readable reply to some question; they may be scored, as the task has it."""
+    over_truncation_budget: bool = False
+    """More answers are truncated than the budget allows: what the model knows is not what the number says."""
     withheld: str = ""
-    """Reason for which there is no headline score: too many failed for the budget, or no answer says anything."""
+    """Reason for which there is no headline score: too many failed for a budget, or no answer or reply of the judge
+    says anything."""
 
     @property
     def coverage(self) -> float:
@@ -103,19 +147,29 @@ class OutcomeCounter:
         self._unscored += 1
         self._reasons[f"unscored: {reason}"] += 1
 
-    def outcome(self, answers: AnswerCounts, error_budget: float, allow_blank: bool) -> TaskOutcome:
-        """``error_budget``: the share of a task's documents that may fail before its score is withheld, of those that
-        were to be asked.
-
-        ``allow_blank``: a score may rest on answers of which not one says anything.
-        """
-        withheld = ""
+    def _withheld(self, answers: AnswerCounts, terms: Terms, unread: int, is_mute: bool) -> str:
+        asked = self._requested - self._left
         if self._not_asked:
-            withheld = f"{self._failed} failed and {self._not_asked} not asked of {self._requested}"
-        elif self._failed > error_budget * (self._requested - self._left):
-            withheld = f"{self._failed} of {self._requested - self._left} failed"
-        elif answers.are_none and not allow_blank:
-            withheld = f"all {answers.total} answers are blank or filtered"
+            return f"{self._failed} failed and {self._not_asked} not asked of {self._requested}"
+        if self._failed > terms.error_budget * asked:
+            return f"{self._failed} of {asked} failed"
+        if unread and (is_mute or unread > terms.unread_budget * asked):
+            return f"{unread} of {asked} without a readable reply of the judge"
+        if terms.withholds_truncated and answers.truncated > terms.truncation_budget * answers.total:
+            return f"{answers.truncated} of {answers.total} answers are truncated"
+        if answers.are_none and not terms.allow_blank:
+            return f"all {answers.total} answers are blank or filtered"
+        return ""
+
+    def outcome(self, answers: AnswerCounts, terms: Terms, unread: int = 0, is_mute: bool = False) -> TaskOutcome:
+        """Count up, and decide whether the task's score is given.
+
+        Args:
+            answers: the task's answers by kind.
+            terms: the budgets.
+            unread: documents of which the judge gave no readable reply to some question.
+            is_mute: the judge was asked and gave no readable reply at all, which no budget allows.
+        """
         return TaskOutcome(
             requested=self._requested,
             scored=self._requested - self._unscored - self._failed - self._not_asked - self._left,
@@ -124,5 +178,7 @@ class OutcomeCounter:
             not_asked=self._not_asked + self._left,
             reasons=dict(self._reasons.most_common(MAX_REASONS)),
             answers=answers,
-            withheld=withheld,
+            judge_unread=unread,
+            over_truncation_budget=answers.truncated > terms.truncation_budget * answers.total,
+            withheld=self._withheld(answers, terms, unread, is_mute),
         )

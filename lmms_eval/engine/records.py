@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessage, Usage
+from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessage, Thoughts, Usage
+from lmms_eval.api.response import is_invisible
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
 from lmms_eval.utils.redaction import redact_text
@@ -17,10 +18,11 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
     if response.usage is not None:
         usage = response.usage
         record["usage"] = [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens]
-    for key in ("finish_reason", "latency", "model"):
-        value = getattr(response, key)
-        if value is not None:
-            record[key] = value
+    if response.thoughts is not None:
+        record["thoughts"] = _thoughts_record(response.thoughts)
+    if response.stops:
+        record["stops"] = list(response.stops)
+    record |= _stated(response, ("finish_reason", "ended_by", "latency", "model"))
     if response.attempts > 1:
         record["attempts"] = response.attempts
     if response.batch:
@@ -34,6 +36,11 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
     if prompt:
         record["prompt"] = prompt
     return record
+
+
+def _stated(item: Response | Answer, names: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of these names that are not ``None``."""
+    return {name: value for name in names if (value := getattr(item, name)) is not None}
 
 
 def _content(response: Response) -> dict[str, Any]:
@@ -70,8 +77,28 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         media=_media_from_record(record),
         messages=_messages_from_record(record),
         tool_messages=_messages_from_record(record, "tool_messages"),
+        thoughts=_thoughts_from_record(record.get("thoughts")),
+        stops=tuple(record.get("stops", ())),
+        ended_by=record.get("ended_by"),
         is_cached=record.get("cached", False),
     )
+
+
+def _thoughts_record(thoughts: Thoughts) -> dict[str, Any]:
+    record: dict[str, Any] = {"text": thoughts.text}
+    if thoughts.opening:
+        record["opening"] = thoughts.opening
+    if thoughts.closing:
+        record["closing"] = thoughts.closing
+    if not thoughts.is_finished:
+        record["finished"] = False
+    return record
+
+
+def _thoughts_from_record(record: Mapping[str, Any] | None) -> Thoughts | None:
+    if record is None:
+        return None
+    return Thoughts(record["text"], record.get("opening", ""), record.get("closing", ""), record.get("finished", True))
 
 
 def is_blank(record: Mapping[str, Any]) -> bool:
@@ -80,12 +107,61 @@ def is_blank(record: Mapping[str, Any]) -> bool:
     if any(key in record for key in ("error", "loglikelihood", "parts")):
         return False
     texts = value if isinstance(value, list | tuple) else [value]
-    return all(text is None or (isinstance(text, str) and not text.strip()) for text in texts)
+    return all(text is None or (isinstance(text, str) and is_invisible(text)) for text in texts)
+
+
+def blank_reason(record: Mapping[str, Any]) -> str:
+    """Return why the answer of this record is blank; empty if it is not.
+
+    ``truncated in thought`` and ``unclosed thought``: the model wrote thoughts alone, and the limit of length ended
+    them or something else did; ``only thoughts``: it closed them and wrote nothing more; ``blank``: it wrote nothing.
+    """
+    if not is_blank(record):
+        return ""
+    thoughts = last_thoughts(record)
+    if thoughts is None:
+        return "blank"
+    if record.get("finish_reason") == "length":
+        return "truncated in thought"
+    return "only thoughts" if thoughts.get("finished", True) else "unclosed thought"
+
+
+def last_thoughts(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the thoughts of a response's record, of an answer's those of its last response."""
+    found = record.get("thoughts")
+    last: Mapping[str, Any] | None = found[-1] if isinstance(found, list | tuple) and found else found or None
+    return last
+
+
+def written(record: Mapping[str, Any]) -> Any:
+    """Return the value of an answer's record as the model wrote it: with the thoughts that stood in the text."""
+    value, found = record["value"], record.get("thoughts")
+    if not found or "parts" in record:
+        return value
+    thoughts = [_thoughts_from_record(each) for each in found]
+    if isinstance(value, str) and len(thoughts) == 1:
+        return value if thoughts[0] is None else thoughts[0].before(value)
+    if isinstance(value, list | tuple) and len(value) == len(thoughts):
+        pairs = zip(value, thoughts, strict=True)
+        return [text if one is None or not isinstance(text, str) else one.before(text) for text, one in pairs]
+    return value
+
+
+def written_response(record: Mapping[str, Any]) -> Any:
+    """Return what the model wrote by the record of a response: text with its thoughts, rounds or a likelihood."""
+    if record.get("thoughts") and isinstance(record.get("text"), str):
+        return written({**record, "value": record["text"], "thoughts": [record["thoughts"]]})
+    return record.get("text", record.get("rounds", record.get("loglikelihood")))
 
 
 def is_filtered(record: Mapping[str, Any]) -> bool:
     """Tell whether a content filter or the model's refusal ended the response or answer of this record."""
     return record.get("finish_reason") == "content_filter"
+
+
+def is_cut(record: Mapping[str, Any]) -> bool:
+    """Tell whether the limit of tokens ended the response or answer of this record."""
+    return record.get("finish_reason") == "length"
 
 
 def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
@@ -98,10 +174,10 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
         record["usage"] = [
             usage and [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens] for usage in answer.usage
         ]
-    for key in ("finish_reason", "latency", "model"):
-        value = getattr(answer, key)
-        if value is not None:
-            record[key] = value
+    if answer.thoughts:
+        record["thoughts"] = [thoughts and _thoughts_record(thoughts) for thoughts in answer.thoughts]
+    record |= {name: list(values) for name in ("stops", "ended_by") if (values := getattr(answer, name))}
+    record |= _stated(answer, ("finish_reason", "latency", "model"))
     if answer.error is not None:
         record["error"] = redact_text(answer.error)
     if not answer.is_loss:
@@ -119,6 +195,9 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
     return Answer(
         value=value_with_parts(record["value"], record["parts"]) if "parts" in record else record["value"],
         usage=tuple(Usage(*usage) if usage else None for usage in record.get("usage", ())),
+        thoughts=tuple(_thoughts_from_record(thoughts) for thoughts in record.get("thoughts", ())),
+        stops=tuple(record.get("stops", ())),
+        ended_by=tuple(record.get("ended_by", ())),
         finish_reason=record.get("finish_reason"),
         latency=record.get("latency"),
         error=record.get("error"),

@@ -16,6 +16,7 @@ from loguru import logger
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import GeneratedImage, Request, Response
+from lmms_eval.api.response import is_invisible
 from lmms_eval.engine.cache_file import CacheFile, Row, is_damage
 from lmms_eval.engine.cache_key import CacheKeys, is_sampled
 from lmms_eval.engine.images import images_of, mapped_pictures
@@ -150,4 +151,4 @@ def is_good(response: Response) -> bool:
     if response.loglikelihood is not None:
         return not math.isnan(response.loglikelihood)
     texts = response.rounds if response.rounds is not None else (response.text,)
-    return bool(texts) and all(text is not None and text.strip() for text in texts)
+    return bool(texts) and all(text is not None and not is_invisible(text) for text in texts)

@@ -63,6 +63,7 @@ class Scorer:
         count = self._options.count
         self._workers = count if count is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
         self._running: set[WorkerProcess] = set()
+        self._watch: ScoringWatch | None = None
         self._lock = threading.Lock()
         self._failure = Failure(on_error=self._kill_workers)
         self._inline = Stage(self._run_inline, self._failure, "score-inline", length=QUEUE_LENGTH)
@@ -95,6 +96,8 @@ class Scorer:
         deadline = time.monotonic() + CLOSING_S
         for stage in (self._inline, self._process):
             stage.join(max(0.0, deadline - time.monotonic()))
+        if self._watch is not None:
+            self._watch.release()
 
     def _kill_workers(self) -> None:
         """Nobody waits for a worker process any more."""
@@ -105,6 +108,7 @@ class Scorer:
 
     def _run_inline(self, jobs: Iterator[Job]) -> None:
         with ScoringWatch(self._job_timeout_s, self._folder) as watch:
+            self._watch = watch
             for job in jobs:
                 self._sink(watch.call(job, score_document))
 

@@ -16,7 +16,7 @@ from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.team import Team, TeamError
 from lmms_eval.errors import UsageError
 from lmms_eval.storage import codec
-from lmms_eval.storage.lines import checked_lines, sealed
+from lmms_eval.storage.lines import records_in, sealed
 
 RECORDS_AT_ONCE = 200
 PATIENCE_S = 5.0
@@ -134,8 +134,8 @@ class Share:
         self._receive_images(store, finished, rank)
         for piece in range(finished["pieces"]):
             lines = self.team.hear_bytes(f"records/{rank}/{piece}", rank)
-            for content in checked_lines(lines, f"records of process {rank}"):
-                store.add_score(codec.loads(content))
+            for record in records_in(lines, f"records of process {rank}"):
+                store.add_score(record)
 
 
 class _Deadline:

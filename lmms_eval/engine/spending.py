@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.api.request import SentMedia
+from lmms_eval.api.request import SentMedia, Usage
 from lmms_eval.utils.prices import Spending
 
 NOTHING = Spending()
@@ -35,9 +35,10 @@ def spent_in(record: Mapping[str, Any]) -> Spending:
     """Read what the response of a journal's record has cost; nothing of one that came out of the response cache."""
     if record.get("cached") or "id" not in record:
         return NOTHING
-    read, written, thought = (count or 0 for count in record.get("usage", (0, 0, 0)))
+    usage = Usage(*record.get("usage", ()))
+    read, written, thought = (count or 0 for count in usage.to_dict().values())
     media = [SentMedia.from_dict(medium) for medium in record.get("media", ())]
-    untold = "usage" not in record and "error" not in record
+    untold = not usage.is_known and "error" not in record
     return Spending(read, written, thought, untold=int(untold)) + media_spent(media)
 
 

@@ -13,10 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, task_of
+from lmms_eval.api.task import is_retry
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
-from lmms_eval.engine.records import is_blank, is_filtered, response_from_record, response_record
+from lmms_eval.engine.records import is_blank, is_cut, is_filtered, response_from_record, response_record
 from lmms_eval.engine.spending import NOTHING, spent_in
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
@@ -45,6 +47,12 @@ class RunStore:
         self._failures: dict[str, dict[int, str]] = {}
         self._blank: set[str] = set()
         """Blank or filtered responses, by id."""
+        self._unread: dict[str, set[int]] = {}
+        """Documents of earlier starts with a question that got no readable reply of the judge, by task."""
+        self._truncated: set[tuple[str, int]] = set()
+        """Scored documents of earlier starts with a truncated answer, by task and number."""
+        self.judged_again: set[tuple[str, int]] = set()
+        """Task and number of each document about which the judge is asked again (``forget_unread``)."""
         self._began = began
         self._newer_media: set[str] = set()
         """Responses one of whose media files has changed since it was sent, by id."""
@@ -87,7 +95,8 @@ class RunStore:
     def _forget(self, request_ids: Sequence[str]) -> None:
         for request_id in request_ids:
             record = self._journals.at(self._responses.pop(request_id))
-            self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
+            if not is_retry(request_id):
+                self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
 
     def answered(self, task: str) -> list[str]:
         """First requests of a task's documents that the journals answer, by id, in the order of the documents."""
@@ -105,6 +114,41 @@ class RunStore:
         for request_id in sorted(self._newer_media.intersection(self._responses)):
             found.setdefault(task_of(request_id), []).append(request_id)
         return found
+
+    def forget_unread(self, task: str, allowed: float) -> None:
+        """Judge documents of a task again if more than ``allowed`` lack a readable reply of the judge.
+
+        To be called before anything is asked. The answers stay; only the judge is asked again.
+        """
+        unread = self._unread.get(task, set())
+        if len(unread) > allowed:
+            self.judged_again |= {(task, doc_id) for doc_id in unread}
+            for doc_id in unread:
+                self._scores.get(task, {}).pop(doc_id, None)
+
+    def forget_truncated(self) -> None:
+        """Finish the documents with a truncated answer again; their answers stay.
+
+        To be called before anything is asked, if truncated answers are asked for again.
+        """
+        for task, doc_id in self._truncated:
+            self._scores.get(task, {}).pop(doc_id, None)
+
+    def _note_truncated(self, record: dict[str, Any]) -> None:
+        key = (record["task"], record["doc_id"])
+        if any(is_cut(answer) for answer in record["answers"]):
+            self._truncated.add(key)
+        else:
+            self._truncated.discard(key)
+
+    def _note_verdicts(self, record: dict[str, Any]) -> None:
+        if "judge" not in record:
+            return
+        unread = self._unread.setdefault(record["task"], set())
+        if has_unread([Verdict.from_record(verdict) for verdict in record["judge"]]):
+            unread.add(record["doc_id"])
+        else:
+            unread.discard(record["doc_id"])
 
     def response(self, request_id: str) -> Response | None:
         """A response that the journal held at the start; failed ones are not kept, so they are asked again."""
@@ -226,8 +270,11 @@ class RunStore:
             self._load_responses(path, is_earlier=True)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
             for place, record in self._journals.load(path):
+                if record.get("key") == self.scoring_key:
+                    self._note_verdicts(record)
                 if _stands(record, self.scoring_key) and self._has_images(record):
                     self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
+                    self._note_truncated(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
         for place, record in self._journals.load(path):
@@ -256,6 +303,8 @@ class RunStore:
         return all(self.images.holds(image) for image in images_in(record))
 
     def _note_prompt(self, request_id: str, prompt: str) -> None:
+        if is_retry(request_id):  # the same prompt once more
+            return
         self._prompts = (self._prompts + _prompt_number(request_id, prompt)) % (1 << 256)
 
 
@@ -276,7 +325,10 @@ def _is_changed(medium: dict[str, Any], began: float) -> bool:
 
 
 def _stands(record: dict[str, Any], scoring_key: str) -> bool:
-    """A score of an earlier start that need not be made again; failed and unscored documents are tried anew."""
+    """Tell whether a score of an earlier start need not be made again.
+
+    Documents that failed or are unscored are tried again.
+    """
     if record.get("key") != scoring_key or "failed" in record:
         return False
     return all(score.get("status", "scored") == "scored" for score in record["scores"])

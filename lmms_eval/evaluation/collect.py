@@ -23,10 +23,12 @@ from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import DataError, LmmsEvalError, ModelError
 from lmms_eval.evaluation.checking import check_integrity
+from lmms_eval.evaluation.generation import refuse_unplaced
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks, with_files
 from lmms_eval.evaluation.pricing import tariffs_of
+from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
@@ -82,6 +84,8 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         process_with_media=config.process_with_media,
         predict_only=config.predict_only,
         reasoning_tags=config.reasoning_tag_pairs,
+        keeps_thoughts=not config.reasoning_tag_pairs,
+        thinking_tags=config.thinking_tag_pairs,
         data_root=str(Path(config.data_root).resolve()) if config.data_root else None,
         seed=config.seed[0] or 0,
         fewshot_seed=config.seed[3],
@@ -121,6 +125,7 @@ def collect(
     sampling = None if start.recorded else _sampling(config, selection, plans, place)
     judge = _open_judge(config, plans, place, opened)
     model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
+    ignored = start.recorded.ignored if start.recorded else refuse_unplaced(config, model)
     is_resumable = _is_known(config, choice, model)
     keys = run_keys(config, choice, plans, judge_key(config, judge))
     return Collected(
@@ -135,6 +140,7 @@ def collect(
         judge=judge,
         baselines=baselines,
         tariffs=tariffs,
+        ignored=ignored,
         sampling=sampling,
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,
@@ -258,6 +264,7 @@ def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], 
         scoring={
             "tasks": fingerprints,
             "reasoning_tags": config.reasoning_tag_pairs,
+            "thought_tags": [*THOUGHT_TAGS, *config.thinking_tag_pairs],
             "predict_only": config.predict_only,
             "media": config.process_with_media,
             "judge": judge,

@@ -49,6 +49,8 @@ class RecordedModel:
 
     choice: ModelChoice
     model: Model
+    ignored: tuple[str, ...] = ()
+    """Options of ``--gen_kwargs`` that it was asked without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Start:
     """The tasks that names stand for, where a program has one already."""
     tasks: tuple[Task, ...] = ()
     """The tasks themselves, where a program has them already."""
+    returns_samples: bool = False
+    """The caller gets the samples with the results."""
     recorded: RecordedModel | None = None
     """The model of an earlier run, which is only scored again."""
     began: float = field(default_factory=time.time)
@@ -86,6 +90,8 @@ class Collected:
     """Samples to compare with, by task (``--baseline``)."""
     tariffs: Tariffs | None = None
     """Prices, where the user gives a table."""
+    ignored: tuple[str, ...] = ()
+    """Options of ``--gen_kwargs`` that have no place in the model's requests (``--allow_ignored``)."""
     sampling: Sampling | None = None
     """Random order of the documents, with what is looked for (``--order``, ``--until``)."""
     asks: bool = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
@@ -25,6 +24,7 @@ from lmms_eval.errors import JournalError, LmmsEvalError, UsageError
 from lmms_eval.evaluation.inputs import Collected
 from lmms_eval.results.naming import RUNS, ResultFiles, model_folder, reserve, start_stamp
 from lmms_eval.storage.atomic import write_atomically
+from lmms_eval.storage.codec import load_record
 from lmms_eval.storage.lines import sealed, unsealed
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder, RunState
 from lmms_eval.utils.redaction import redact
@@ -184,7 +184,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         )
     # A process that died after its work makes the launcher start all again: that is no new run.
     is_same = place.attempt > 0 and earlier.get("launcher") == _launcher()
-    if earlier.get("state") == "complete" and not config.resume and not is_same:
+    if earlier.get("state") == "complete" and not config.resume and not config.retry_truncated and not is_same:
         if not folder.was_abandoned:
             folder.clear()
             earlier = {}
@@ -265,12 +265,13 @@ def _shown_again(
         content = unsealed((folder.path / REPORT).read_bytes())
     except OSError:
         return None
-    if content is None or earlier.get("arguments") != _arguments(config):
+    report = None if content is None else load_record(content)
+    if report is None or earlier.get("arguments") != _arguments(config):
         return None
     files = None if base is None else ResultFiles(base, str(earlier["stamp"]))
     return RunRecord(
         folder, collected.key, collected.scoring_key, files, str(earlier["date"]), earlier,
-        collected.is_resumable or base is not None, _images(folder, base), report=json.loads(content),
+        collected.is_resumable or base is not None, _images(folder, base), report=report,
     )  # fmt: skip
 
 

@@ -23,13 +23,14 @@ from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
 from lmms_eval.evaluation.run import Run, RunReport
 from lmms_eval.results.naming import RUNS, model_folder
-from lmms_eval.storage.journal import read_journal
+from lmms_eval.storage.lines import read_lines
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 
 GIVEN = (
     "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",
-    "judge_base_url", "judge_model", "judge_prompts", "judge_repeats", "judge_retries", "launcher_args", "log_samples",
-    "nltk_data", "score_workers", "show_config", "use_cache", "verbosity",
+    "judge_base_url", "judge_error_budget", "judge_model", "judge_prompts", "judge_repeats", "judge_retries",
+    "launcher_args", "log_samples",
+    "nltk_data", "score_workers", "show_config", "thinking_tags", "truncation_budget", "use_cache", "verbosity",
 )  # fmt: skip
 """Options that may be given anew; all others are the recorded ones."""
 OF_ASKING = ("max_cost", "max_tokens", "processes")
@@ -57,14 +58,21 @@ class ScoredAnswers:
         answer = answer_from_record(answers[request.repeat])
         if answer.error is not None or type(answer.value) is not str:
             return None
-        usage = answer.usage[0] if answer.usage else None
+        first: dict[str, Any] = {
+            name: values[0] for name in ("usage", "thoughts", "ended_by") if (values := getattr(answer, name))
+        }
         return Response(
-            request.id, text=answer.value, finish_reason=answer.finish_reason, usage=usage, model=answer.model
+            request.id,
+            text=answer.value,
+            finish_reason=answer.finish_reason,
+            model=answer.model,
+            stops=answer.stops,
+            **first,
         )
 
     def _read(self) -> Iterator[tuple[tuple[str, int], list[Any]]]:
         for path in sorted(self._folder.glob("scores-*.jsonl")):
-            for entry in read_journal(path, quietly=True):
+            for entry in read_lines(path, quietly=True):
                 if "scores" in entry.record:
                     yield (entry.record["task"], entry.record["doc_id"]), entry.record["answers"]
 
@@ -77,8 +85,15 @@ class ClosedModel(Model):
     )
     concurrency = 64
 
-    def __init__(self, identity: Mapping[str, Any], description: Mapping[str, Any], answers: ScoredAnswers) -> None:
+    def __init__(
+        self,
+        identity: Mapping[str, Any],
+        description: Mapping[str, Any],
+        answers: ScoredAnswers,
+        requests: Mapping[str, Any] | None = None,
+    ) -> None:
         self._identity, self._description, self._answers = identity, description, answers
+        self._requests = requests or {}
 
     def prepare(self, request: Request) -> Request:
         """Nothing is sent, so no media is opened."""
@@ -93,6 +108,11 @@ class ClosedModel(Model):
                     "the run holds no answer, and lmms-eval score asks the model nothing: start the run's own command "
                     "again to answer what is missing",
                 )
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """As the run's results recorded it."""
+        sent = self._requests.get(request.task.name)
+        return {name: value for name, value in sent.items() if name != "sha256"} if isinstance(sent, Mapping) else {}
 
     def identity(self) -> Mapping[str, Any]:
         return self._identity
@@ -191,10 +211,12 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
         opens_media=False,
     )
     results = folder.parent.parent / f"{record.get('stamp')}_results.json"
-    described = {}
+    described, requests, ignored = {}, {}, ()
     if results.is_file():
         try:
-            described = _read(results).get("model", {})
+            earlier = _read(results)
+            described, requests = earlier.get("model", {}), earlier.get("effective_requests", {})
+            ignored = tuple(earlier.get("ignored_gen_kwargs", ()))
         except UsageError as error:  # it is written anew
             logger.warning("{}; what the model said of itself is not known", error)
-    return RecordedModel(choice, ClosedModel(model["identity"], described, ScoredAnswers(folder)))
+    return RecordedModel(choice, ClosedModel(model["identity"], described, ScoredAnswers(folder), requests), ignored)

@@ -17,6 +17,7 @@ from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
+from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.config.tracking import DESTINATIONS
@@ -31,6 +32,7 @@ from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Place, Team
+from lmms_eval.engine.watchdog import guarded_exit
 from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.exporting import exported
@@ -40,7 +42,7 @@ from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.reporting import open_reporter, report_lines
 from lmms_eval.evaluation.writing import write_results
-from lmms_eval.results.samples import json_text
+from lmms_eval.results.samples import json_text, returned_samples
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.heap import share_heap
@@ -112,6 +114,7 @@ class Run:
         share_heap()  # before the first thread starts
         check_config(self._config)
         with self._opened as opened:
+            opened.enter_context(guarded_exit())  # before any code of tasks and models is imported
             opened.enter_context(exported(self._config))
             # Say now what would otherwise be said after the last answer.
             if self._config.output_path:
@@ -155,8 +158,7 @@ class Run:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         rank = 0 if team is None else team.place.rank
         store = opened.enter_context(closing(_open_store(record, rank)))
-        if collected.asks and not config.allow_blank:
-            store.forget_blank()
+        forgets_blank = collected.asks and not config.allow_blank
         reporter = open_reporter(config, record, rank, opened)
         cache = open_cache(config, collected, opened)
         options = _engine_options(config, team)
@@ -169,7 +171,7 @@ class Run:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         if rank == 0:
             _outline(config, collected, record.folder.path)
-        options = replace(options, checks_continued=collected.asks)
+        options = replace(options, checks_continued=collected.asks, forgets_blank=forgets_blank)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         tracked = self._tracked(collected, record)
         if tracked is not None:
@@ -183,7 +185,14 @@ class Run:
             written = tracked.told(written, result, store, options.grace_s)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
-        return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
+        report = replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
+        return self._with_samples(report, result, store)
+
+    def _with_samples(self, report: RunReport, result: RunResult, store: RunStore) -> RunReport:
+        """Hand the samples out too, where the caller wants them: they are in no file of the run's record."""
+        if not self._start.returns_samples:
+            return report
+        return replace(report, results={**report.results, "samples": returned_samples(result.tasks, store)})
 
 
 def _open_store(record: RunRecord, rank: int) -> RunStore:
@@ -203,10 +212,14 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
     threads = config.media_workers or min(4, max(2, os.cpu_count() or 2))
     # What a process has taken ahead nobody else can take: beside others it holds no more than it needs.
     limits = StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads)
+    share, withholds = truncation_budget(config.truncation_budget)
     return EngineOptions(
         stream=limits if team is None else replace(limits, least_requests=1),
         aggregate=AggregateOptions(
             error_budget=config.error_budget,
+            judge_error_budget=config.judge_error_budget,
+            truncation_budget=share,
+            withholds_truncated=withholds,
             bootstrap_iters=config.bootstrap_iters,
             arguments=SimpleNamespace(**resolved_cli_args(config)),
             allow_blank=config.allow_blank,
@@ -214,6 +227,7 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
         score_workers=WorkerOptions("lmms_eval.tasks.scoring_worker", config.score_workers, config.verbosity),
         check_batch=config.check_batch,
+        retry_truncated=config.retry_truncated or "",
         show_progress=team is None or team.is_first,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from loguru import logger
@@ -14,6 +15,7 @@ from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.evaluation.caching import cache_part
+from lmms_eval.evaluation.generation import effective_requests
 from lmms_eval.evaluation.inputs import Collected, Start
 from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
@@ -54,6 +56,8 @@ def write_results(
         _facts(config, collected, record, start),
         cache=cache_part(config, result.asking.cache),
         judge=recorded_judge(collected.judge, result.tasks, result.asking),
+        requests=effective_requests(collected.model, collected.plans),
+        ignored=collected.ignored,
     )
     controls = control_findings(result.tasks, collected.selection.groups, store)
     document = results_document(result, collected.selection, facts, paired, controls)
@@ -80,6 +84,8 @@ def write_results(
         tariffs=collected.tariffs,
         ids=config.ids,
         where=config.where,
+        ignored=collected.ignored,
+        ignored_of_tasks=tuple(facts.model.get("ignored_generation_options", ())),
     )
     lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, shown)]
     if config.show_config:
@@ -104,13 +110,16 @@ def _paired(
         return {}
     from lmms_eval.compare.baseline import compare_baseline  # with the readers of all formats
 
+    named = str(config.baseline)
+    presets = () if Path(named).exists() else (named.partition(":")[0],)  # a text that is no file was found to be one
+    shown = baseline_display_name(named, presets)
     found = {}
     for task in result.tasks:
         file = collected.baselines.get(task.task.name)
         if file is None:
             continue
         try:
-            scores = compare_baseline(task, store, file, baseline_display_name(str(config.baseline)))
+            scores = compare_baseline(task, store, file, shown)
         except DataError as error:  # the run's own numbers do not depend on it
             logger.warning("{}: not compared with --baseline: {}", task.task.name, error)
             continue

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from lmms_eval.api.filter import Filter
+from lmms_eval.api.filter import Filter, FilterEnsemble
+from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
 from lmms_eval.filters.pipeline import FilterPipeline
 
 FILTERS: dict[str, str] = {
@@ -38,4 +41,39 @@ def filter_class(name: str) -> type[Filter]:
     return found
 
 
-__all__ = ["FILTERS", "Filter", "FilterPipeline", "filter_class"]
+def get_filter(name: str) -> type[Filter]:
+    """Return a filter's class by its name: one that was registered, or a built-in one.
+
+    Raises:
+        UnknownNameError: no filter of that name.
+    """
+    found: type[Filter] = ADDED_FILTERS.get(name) if name in ADDED_FILTERS else filter_class(name)
+    return found
+
+
+def build_filter_ensemble(filter_name: str, components: Sequence[Sequence[Any]]) -> FilterEnsemble:
+    """Build filters that are applied one after the other.
+
+    Args:
+        filter_name: the name under which requests get their result.
+        components: name or class of each filter and its arguments (``None`` or a mapping).
+
+    Raises:
+        UnknownNameError: no filter of that name.
+    """
+    made = []
+    for named, *arguments in components:
+        given: Mapping[str, Any] = (arguments[0] if arguments else None) or {}
+        made.append((get_filter(named) if isinstance(named, str) else named)(**given))
+    return FilterEnsemble(filter_name, made)
+
+
+__all__ = [
+    "FILTERS",
+    "Filter",
+    "FilterEnsemble",
+    "FilterPipeline",
+    "build_filter_ensemble",
+    "filter_class",
+    "get_filter",
+]

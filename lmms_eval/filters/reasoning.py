@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
-from lmms_eval.api.response import Thoughts
+from lmms_eval.api.interleaved import parts_after
+from lmms_eval.api.response import Response, Thoughts
 from lmms_eval.errors import UsageError
 
 DEFAULT_TAGS: tuple[tuple[str, str], ...] = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
@@ -65,6 +68,47 @@ def split_thoughts(
     return Thoughts(text[start:stop], opening, closing), text[end:]
 
 
+def thoughts_apart(response: Response, pairs: Sequence[tuple[str, str]] | None = None) -> Response:
+    """Return the response with the thoughts at its start apart from its text.
+
+    Thoughts that the back end returned apart stay as they are. Those that were in the text are looked for anew, so
+    that a recorded response is read with the tags of today.
+
+    Args:
+        response: any response; one without a text has no thoughts.
+        pairs: opening and closing tags; ``None``: the known ones; none: thoughts in tags stay in the text.
+    """
+    text, known = response.text, response.thoughts
+    if text is None or response.error is not None:
+        return response
+    pairs = THOUGHT_TAGS if pairs is None else pairs
+    if known is not None:
+        if not known.opening and (not known.closing or known.closing in {closing for _, closing in pairs}):
+            return response  # the back end knew from its prompt that the thought was opened
+        text = known.before(text)
+    if response.parts:
+        return response if known is not None else _without_leading_thoughts(response, pairs)
+    thoughts, answer = split_thoughts(text, pairs)
+    if thoughts == known:
+        return response
+    return replace(response, text=answer, thoughts=thoughts)
+
+
+def _without_leading_thoughts(response: Response, pairs: Sequence[tuple[str, str]]) -> Response:
+    """Take a finished thought out of the texts before the first picture.
+
+    One that is not finished there stays: the picture behind it is an answer.
+    """
+    lead = "".join(part for part in takewhile(lambda part: isinstance(part, str), response.parts) if part)  # type: ignore[misc]
+    thoughts, answer = split_thoughts(lead, pairs)
+    if thoughts is None or not thoughts.is_finished:
+        return response
+    length = len(lead) - len(answer)
+    return replace(
+        response, text=(response.text or "")[length:], parts=parts_after(response.parts, length), thoughts=thoughts
+    )
+
+
 def _thought_at(text: str, at: int, pairs: Sequence[tuple[str, str]], is_opened: bool) -> tuple[int, int, int] | None:
     """Find the thought at a place: where its text begins and ends (-1: nowhere), and where the rest begins."""
     place = at + len(text[at:]) - len(text[at:].lstrip())
@@ -77,7 +121,7 @@ def _thought_at(text: str, at: int, pairs: Sequence[tuple[str, str]], is_opened:
     if at == 0 and text.startswith(word, place) and (stop := text.find(end, place)) >= 0:
         return place + len(word), stop, stop + len(end)
     last = max(((text.rfind(closing, at), closing) for _, closing in pairs), key=lambda each: each[0])
-    if last[0] >= 0 and not any(0 <= text.find(opening, at) < last[0] for opening, _ in pairs):
+    if last[0] >= 0 and (is_opened or not any(0 <= text.find(opening, at) < last[0] for opening, _ in pairs)):
         return at, last[0], last[0] + len(last[1])
     return (at, -1, -1) if is_opened else None
 

@@ -16,7 +16,8 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.fingerprints import content_fingerprint
 from lmms_eval.errors import ModelError
-from lmms_eval.storage.lines import checked_lines, has_checksums
+from lmms_eval.storage.lines import has_checksums, records_in
+from lmms_eval.utils.plain_files import read_plain
 
 TAKE = 32
 
@@ -33,17 +34,20 @@ class RecordedJudge(Model):
     def __init__(self, path: str) -> None:
         self.path = Path(path).expanduser()
         try:
-            data = self.path.read_bytes()
+            data = read_plain(self.path)
         except OSError as error:
             raise ModelError(f"replay: cannot read the judge's replies {path}: {error.strerror or error}") from error
         self._digest = hashlib.sha256(data).hexdigest()
         self._by_id: dict[str, str] = {}
         self._by_both: dict[tuple[str, str], str] = {}
         self._by_prompt: dict[str, list[str]] = {}
-        lines = checked_lines(data, self.path) if has_checksums(data) else data.splitlines()
-        for number, line in enumerate(lines, 1):
+        if has_checksums(data):
+            for number, row in enumerate(records_in(data, self.path), 1):
+                self._add(row, number)
+            return
+        for number, line in enumerate(data.splitlines(), 1):
             if line.strip():
-                self._add(line, number)
+                self._add(self._row(line, number), number)
 
     def prepare(self, request: Request) -> Request:
         return request.with_payload(content_fingerprint(request.build_messages()), 0)
@@ -63,13 +67,18 @@ class RecordedJudge(Model):
     def identity(self) -> Mapping[str, Any]:
         return {"file": self._digest}
 
-    def _add(self, line: bytes, number: int) -> None:
+    def _row(self, line: bytes, number: int) -> Any:
         try:
-            row = json.loads(line.decode("utf-8", "replace"))
+            return json.loads(line.decode("utf-8", "replace"))
+        except ValueError as error:
+            raise ModelError(f"replay: {self.path} line {number} is no recorded reply: {error!r}") from error
+
+    def _add(self, row: Any, number: int) -> None:
+        try:
             if "error" in row:
                 return
             name, prompt, text = row.get("id"), row.get("prompt"), row["text"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ModelError(f"replay: {self.path} line {number} is no recorded reply: {error!r}") from error
         if not isinstance(text, str) or not (name or prompt):
             raise ModelError(f"replay: {self.path} line {number} needs text, and id or prompt")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from lmms_eval.api.response import is_invisible
 from lmms_eval.errors import TaskError
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -59,7 +60,7 @@ def parse_json(text: str) -> dict[str, Any]:
 
 READERS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
     {
-        "text": lambda text: bool(text.strip()),
+        "text": lambda text: not is_invisible(text),
         "score": lambda text: _NUMBER.search(text) is not None,
         "binary": lambda text: "0" in text or "1" in text,
         "yes_no": lambda text: re.search(r"\b(?:yes|no)\b", text, re.IGNORECASE) is not None,

@@ -105,7 +105,8 @@ def note_picture(ref: MediaRef, size: tuple[int, int], nbytes: int | None = None
         hashed, last = _hashed(frame.video), notes.media[-1] if notes.media else None
         frames, times = (frame.index,), (round(frame.time, 3),)
         if last is not None and (last.type, last.path, last.sha256) == ("video", hashed.path, hashed.sha256):
-            notes.media[-1] = replace(last, frames=last.frames + frames, times=last.times + times)
+            whole = last.times + times
+            notes.media[-1] = replace(last, frames=last.frames + frames, times=whole, fps=rate_of(whole))
         else:
             notes.media.append(replace(hashed, width=size[0], height=size[1], frames=frames, times=times))
         return
@@ -121,7 +122,14 @@ def note_frames(frames: Sequence[Frame], size: tuple[int, int]) -> None:
     video = frames[0].video
     notes.videos.add(video)
     indices, times = tuple(one.index for one in frames), tuple(round(one.time, 3) for one in frames)
-    notes.media.append(replace(_hashed(video), width=size[0], height=size[1], frames=indices, times=times))
+    seen = replace(_hashed(video), width=size[0], height=size[1], frames=indices, times=times, fps=rate_of(times))
+    notes.media.append(seen)
+
+
+def rate_of(times: Sequence[float]) -> float | None:
+    """Return the frames a second of frames at these times; ``None`` where a single one tells no rate."""
+    seconds = max(times, default=0.0) - min(times, default=0.0)
+    return round((len(times) - 1) / seconds, 3) if seconds > 0 else None
 
 
 def note_file(ref: MediaRef, kind: Kind, nbytes: int | None = None, seconds: float | None = None) -> None:

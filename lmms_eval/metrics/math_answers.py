@@ -11,6 +11,7 @@ import functools
 import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated, note_absence
@@ -62,8 +63,21 @@ MAX_NUMBER_CHARS = 1000
 _NUMBER_TIMEOUT_S = 2
 
 
+@dataclass(frozen=True, slots=True)
+class LatexNumber:
+    """The rounded value of a number in LaTeX."""
+
+    value: float
+    is_of_integers: bool
+    """Whether integers alone led to it, without a quotient, a root or a decimal fraction."""
+
+    def __str__(self) -> str:
+        """Print it as Python does, so that 3.0 differs from 3."""
+        return str(int(self.value) if self.is_of_integers else self.value)
+
+
 @functools.lru_cache(maxsize=4096)
-def latex_number(text: str, decimals: int) -> complex | None:
+def latex_number(text: str, decimals: int) -> LatexNumber | None:
     """Return the rounded value of a number in LaTeX; ``None`` for anything else, and what takes seconds.
 
     Raises:
@@ -72,7 +86,7 @@ def latex_number(text: str, decimals: int) -> complex | None:
     if len(text) > MAX_NUMBER_CHARS:
         return None
     found = evaluate("latex_number", text, decimals, timeout_s=_NUMBER_TIMEOUT_S)
-    return None if found is None else complex(*found)
+    return None if found is None else LatexNumber(*found)
 
 
 def installed_reader() -> str:
@@ -99,10 +113,15 @@ def boxed(answer: str) -> str:
 def math_verify(references: Sequence[str], predictions: Sequence[Any]) -> float:
     """1.0 if the answer is mathematically equal to the truth, which is read as LaTeX or a number.
 
+    A null on either side equals nothing.
+
     Raises:
         NotEvaluated: the package is not installed.
         UsageError: no reference or no prediction.
     """
     if not references or not predictions:
         raise UsageError("metric 'math_verify': needs one reference and one prediction")
-    return float(default_verify(boxed(str(references[0])), str(predictions[0])))
+    truth, answer = references[0], predictions[0]
+    if truth is None or answer is None:
+        return 0.0
+    return float(default_verify(boxed(str(truth)), str(answer)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from typing import Any
 
@@ -54,36 +55,114 @@ def _shown(found: list[Any]) -> str:
     return texts[0] if texts else str(found[0]) if found else ""
 
 
-_UNREADABLE = re.compile(r"\\circ|(?<!\\)%")
-"""Marks that the reader with which the benchmark's numbers were made does not know: degrees, and a percent sign."""
+_UNREADABLE = re.compile(r"\\circ|(?<!\\)%|oxed\b|\\fbox|\\[()\[\]\s]")
+"""Marks that the reader with which the benchmark's numbers were made does not know: degrees, a percent sign, boxes,
+the signs around formulas in a text, and a backslash before a blank."""
 _GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]")
+"""A letter that no command begins with."""
+_DIVISION = re.compile(r"frac|/|\\div|:")
 
 
-def latex_number(text: str, decimals: int) -> list[float] | None:
-    """Read LaTeX as latex2sympy2 1.9 does: real and imaginary part of its value, rounded; ``None`` for no number.
+def latex_number(text: str, decimals: int) -> tuple[float, bool] | None:
+    """Read LaTeX as latex2sympy2 1.9 does; ``None`` for no number.
 
-    What stands side by side is multiplied (``2\\frac{1}{2}`` is 1), and ``x=5`` is 5.
+    What stands side by side is multiplied (``2\\frac{1}{2}`` is 1), ``x=5`` is 5, and what follows the first complete
+    expression is passed over (``\\frac{1}{2}}since{x}`` is a half).
+
+    Returns:
+        The value, rounded, and whether integers alone led to it: a quotient, a root or a decimal fraction is a
+        floating-point number, also where its rounded value is whole. ``3.0`` is read as 3. A complex or infinite value
+        is no number, nor is what Python's ``math`` has no name for (``e`` by itself, an absolute value).
     """
     import sympy
     from latex2sympy2_extended import NormalizationConfig, normalize_latex
 
     _repair_grammar()
-    if _UNREADABLE.search(text):
+    expression = _first_expression(text)
+    if _UNREADABLE.search(expression):
         return None
-    bare = text[1:-1] if text.startswith("{") and text.endswith("}") and text.count("{") == 1 else text
     only_latex = NormalizationConfig(
-        basic_latex=True, units=False, malformed_operators=False, nits=False, boxed="all", equations=False
+        basic_latex=True, units=False, malformed_operators=False, nits=False, boxed="none", equations=False
     )
-    found = _reader().parse(normalize_latex(_plain_factors(bare), only_latex))
-    if not isinstance(found, sympy.Expr) or found.atoms(sympy.Symbol):
+    found = _reader().parse(normalize_latex(_plain_factors(_unwrapped(expression)), only_latex))
+    if not isinstance(found, sympy.Expr) or _has_unknown_names(found, expression):
         return None
     value = complex(sympy.N(found.doit()))
-    return [round(value.real, decimals), round(value.imag, decimals)]
+    if value.imag or not math.isfinite(value.real):
+        return None
+    return round(value.real, decimals), _is_of_integers(found, expression)
+
+
+def _has_unknown_names(found: Any, text: str) -> bool:
+    """Tell what Python cannot compute with the names of ``math``: symbols, Euler's number by itself, other functions.
+
+    A symbol that is multiplied by zero is gone from the expression: the text still has it.
+    """
+    import sympy
+    from sympy.core.function import Application
+
+    if found.has(sympy.E) or found.atoms(sympy.Symbol) or (found == 0 and _LETTER.search(text.rpartition("=")[2])):
+        return True
+    return not all(hasattr(math, function.func.__name__) for function in found.atoms(Application))
+
+
+def _is_of_integers(found: Any, text: str) -> bool:
+    """Tell whether Python computes an expression without floating-point numbers."""
+    import sympy
+
+    if found.is_Number:
+        return bool(found.is_finite) and float(found).is_integer() and not _DIVISION.search(text)
+    if isinstance(found, (sympy.floor, sympy.ceiling)):
+        return True
+    if found.is_Pow and not found.exp.is_nonnegative:
+        return False
+    is_exact = isinstance(found, (sympy.Add, sympy.Mul, sympy.Pow, sympy.factorial))
+    return is_exact and all(_is_of_integers(part, text) for part in found.args)
+
+
+_ENDS = re.compile(r"(?P<closing>(?:\\right)?(?:\\}|(?<!\\)[)\]}]))|(?P<opening>(?<!\\)[(\[]|{)|\.(?!\d)")
+
+
+def _first_expression(text: str) -> str:
+    """Return the text up to a closing bracket that nothing opens, or to a full stop outside brackets."""
+    depth = 0
+    for mark in _ENDS.finditer(text):
+        if mark["opening"]:
+            depth += 1
+        elif depth == 0:
+            return text[: mark.start()]
+        elif mark["closing"]:
+            depth -= 1
+    return text
+
+
+_WRAPPINGS = (("{", "}"), ("\\text{", "}"), ("\\{", "\\}"), ("$", "$"))
+
+
+def _unwrapped(text: str) -> str:
+    """Return a text without the braces, dollar signs or ``\\text{…}`` that enclose the whole of it."""
+    text = text.strip()
+    for opening, closing in _WRAPPINGS:
+        if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening):
+            inner = text[len(opening) : len(text) - len(closing)]
+            if _is_balanced(inner):
+                return _unwrapped(inner)
+    return text
+
+
+def _is_balanced(text: str) -> bool:
+    depth = 0
+    for mark in re.findall(r"\\[{}]|[{}]", text):
+        depth += 1 if mark[-1] == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def _plain_factors(text: str) -> str:
-    """Without commas between thousands and a last full stop; with a sign between π and what it multiplies."""
-    return _GROUPING.sub("", text.removesuffix(".")).replace("\\pi(", "\\pi\\cdot(")
+    """Without commas between thousands; with a sign between π and what it multiplies."""
+    return _GROUPING.sub("", text).replace("\\pi(", "\\pi\\cdot(")
 
 
 def _reader() -> Any:

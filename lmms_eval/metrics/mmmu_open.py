@@ -28,6 +28,14 @@ def candidates(answer: str) -> list[Candidate]:
     return sorted(found, key=lambda meaning: (isinstance(meaning, str), meaning))
 
 
+def _is_without_value(text: str) -> bool:
+    """Tell a text that reads as a number, but as an infinite one or as none."""
+    try:
+        return not math.isfinite(float(text.strip().replace(",", "")))
+    except ValueError:
+        return False
+
+
 def normalised(text: str) -> list[Candidate]:
     """Return a text as number with two decimals, as text in lower case, or as a character beside a blank."""
     text = text.strip()
@@ -44,11 +52,13 @@ def normalised(text: str) -> list[Candidate]:
 def is_right(said: Iterable[Candidate], gold: Sequence[str]) -> bool:
     """Tell whether a number equals one of the reference answers, or a text contains one.
 
+    A reference answer that Python reads as infinite or as no number (``inf``, ``nan``) equals nothing.
+
     Args:
         said: what the answer may mean, as ``candidates`` finds it.
         gold: the reference answers.
     """
-    wanted = [meaning for text in gold for meaning in normalised(text)]
+    wanted = [meaning for text in gold if not _is_without_value(text) for meaning in normalised(text)]
     texts = [meaning for meaning in wanted if isinstance(meaning, str)]
     return any(
         any(text in meaning for text in texts) if isinstance(meaning, str) else meaning in wanted for meaning in said

@@ -1,78 +1,80 @@
 """Transcripts as Whisper's authors normalise them before word errors are counted.
 
 A. Radford et al., "Robust speech recognition via large-scale weak supervision", arXiv 2212.04356, 2022, appendix C. The
-English rules need a list of British spellings with the American ones, which the authors publish with the tokenizer
-(``normalizer.json``) and no package holds. In its absence a list of our own of common words takes its place.
+English rules need the authors' 1,739 British spellings with the American ones, which the package whisper-normalizer
+holds.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.metadata
+import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.speech import remove_sp
-from lmms_eval.utils.task_files import read_table
 
-LIST_FILE = "normalizer.json"
-"""Name of the authors' list in the tokenizer's repository."""
-_COMMON_WORDS = Path(__file__).with_name("spellings.tsv")
-_MAX_BYTES = 2**20
+INSTALL_HINT = (
+    "English transcripts need Whisper's list of British spellings, in the package whisper-normalizer: "
+    "pip install 'lmms_eval[asr]'"
+)
+_PACKAGE = "whisper_normalizer"
+_LIST = Path("normalizers", "english.json")
 _BRACKETS = re.compile(r"[<\[][^>\]]*(?:[>\]]|\Z)")
 _PARENTHESES = re.compile(r"\([^)]+(?:\)|\Z)|\(\Z")
 """To the closing mark, or to the end of the text."""
 Normaliser = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Spellings:
-    """American spellings of British words."""
+@functools.cache
+def british_spellings() -> Mapping[str, str]:
+    """Read the American spellings of British words, as Whisper's authors list them.
 
-    pairs: Mapping[str, str]
-    file: Path | None
-    """The authors' list; ``None`` for the one of common words."""
-
-
-def spellings(places: Iterable[Path]) -> Spellings:
-    """Read the first file of the authors' list that is there, or else the packaged list of common words.
+    The package is found but not imported: its list alone is needed.
 
     Raises:
-        DataError: the file is no list of spellings.
+        NotEvaluated: the package is not installed.
+        DataError: its list is not there or damaged.
     """
-    file = next((place for place in places if place.is_file()), None)
-    return _packaged() if file is None else Spellings(_read(file), file)
-
-
-def _read(file: Path) -> Mapping[str, str]:
+    found = importlib.util.find_spec(_PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise NotEvaluated(INSTALL_HINT)
+    file = Path(found.submodule_search_locations[0], _LIST)
     try:
-        if file.stat().st_size > _MAX_BYTES:
-            raise ValueError(f"it has more than {_MAX_BYTES:,} bytes")
         pairs = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise DataError(f"{file}: cannot be read as Whisper's list of spellings: {error}") from error
-    if not isinstance(pairs, dict) or not all(isinstance(word, str) for word in pairs.values()):
-        raise DataError(f"{file}: is no list of spellings: it must map words to words, as Whisper's {LIST_FILE} does")
+        raise DataError(f"{file}: cannot be read as a list of spellings: {error}; install the package again") from error
+    if not isinstance(pairs, dict) or not pairs or not all(isinstance(word, str) for word in pairs.values()):
+        raise DataError(f"{file}: is no list of spellings: it must map words to words; install the package again")
     return pairs
 
 
-@functools.cache
-def _packaged() -> Spellings:
-    return Spellings({row["british"]: row["american"] for row in read_table(_COMMON_WORDS)}, None)
+def installed_spellings() -> str:
+    """Name the release of the package that holds the spellings, for ``depends_on``; empty without it."""
+    try:
+        return f"{_PACKAGE} {importlib.metadata.version(_PACKAGE)}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
-def english_normaliser(pairs: Mapping[str, str]) -> Normaliser:
+def english_normaliser() -> Normaliser:
     """Make the normaliser of English transcripts: Whisper's English rules, and after them its basic ones.
 
     The latter drop what the former keep of ``$``, ``%`` and decimal points, on both sides alike.
+
+    Raises:
+        NotEvaluated: the package that holds the spellings is not installed.
+        DataError: its list is damaged.
     """
     from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer
 
-    english, basic = EnglishTextNormalizer(pairs), BasicTextNormalizer()
+    english, basic = EnglishTextNormalizer(british_spellings()), BasicTextNormalizer()
 
     def normalise(text: str) -> str:
         text = _without_asides(remove_sp(text, "en"))

@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from lmms_eval.api.generation import SAMPLING, TakenOptions
 from lmms_eval.api.request import Request, Usage
 from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.generation import stop_strings
-from lmms_eval.models.openai.reply import Reply
+from lmms_eval.models.openai.generation import extra_body, stop_strings
+from lmms_eval.models.openai.reply import Reply, thought_text
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
+from lmms_eval.models.remote.generation import taken_options
 from lmms_eval.models.remote.media import Part, Picture, Text
 from lmms_eval.models.remote.sdk import Call, SdkModel, Service
 
@@ -65,14 +67,10 @@ class Anthropic(SdkModel[Arguments]):
 
     def build(self, request: Request) -> dict[str, Any]:
         """The arguments of ``messages.create``."""
-        arguments = self._arguments
-        wanted = self.wanted(request)
         talk = self.conversation(request)
         side = MAX_SIDE if talk.pictures <= MANY else MAX_SIDE_OF_MANY
-        budget = arguments.thinking_budget
         call: dict[str, Any] = {
-            "model": arguments.model,
-            "max_tokens": wanted.max_new_tokens + (budget or 0),
+            "model": self._arguments.model,
             "messages": [
                 {
                     "role": turn.role,
@@ -87,11 +85,30 @@ class Anthropic(SdkModel[Arguments]):
         }
         if talk.system:
             call["system"] = talk.system
+        return {**call, **self.sent_options(request)}
+
+    def generation_options(self) -> TakenOptions:
+        """The common options, ``top_k`` and the effort; with a budget for thoughts none of sampling."""
+        without = {"seed": "the Messages API has no seed"}
+        if self._arguments.thinking_budget or not self._arguments.sampling_options:
+            reason = "a model that thinks takes no options of sampling (thinking_budget, sampling_options)"
+            without |= dict.fromkeys((*SAMPLING, "top_k"), reason)
+        return taken_options(
+            ("top_k", "reasoning_effort", "extra_body"),
+            without,
+            needs_length="the Messages API wants a number of tokens",
+        )
+
+    def sent_options(self, request: Request) -> dict[str, Any]:
+        """The arguments of ``messages.create`` beside model, system prompt and messages."""
+        arguments, wanted = self._arguments, self.wanted(request)
+        budget = arguments.thinking_budget
+        call: dict[str, Any] = {"max_tokens": (wanted.max_new_tokens or arguments.max_new_tokens) + (budget or 0)}
         if told := [stop for stop in wanted.stops if stop.strip()]:
             call["stop_sequences"] = told
         if wanted.effort:
             call["output_config"] = {"effort": wanted.effort}
-        extra, ignored = wanted.pick({"top_k": "top_k"})
+        extra, ignored = wanted.pick({"top_k": "top_k"}, ("extra_body",))
         if budget:
             call["thinking"] = {"type": "enabled", "budget_tokens": budget}
         elif arguments.sampling_options:
@@ -100,8 +117,11 @@ class Anthropic(SdkModel[Arguments]):
                 extra["temperature"] = min(wanted.temperature, 1.0)
             elif wanted.top_p is not None:
                 extra["top_p"] = wanted.top_p
-            # The package accepts sampling options through the body whatever its version names.
-            call["extra_body"] = extra
+        else:
+            extra = {}
+        # The package accepts sampling options through the body whatever its version names.
+        if body := {**({} if budget else extra), **extra_body(request.generation)}:
+            call["extra_body"] = body
         self.note_ignored([*ignored, *(["seed"] if wanted.seed is not None else [])])
         return call
 
@@ -190,7 +210,7 @@ class Anthropic(SdkModel[Arguments]):
         return self.failures.of_status(error.status_code, error.body or str(error), error.response.headers)
 
     def read(self, answer: Any) -> Reply:
-        """The answer's text blocks joined; blocks of thought are left out.
+        """The answer's text blocks joined; blocks of thought are apart, those that the service hides left out.
 
         Raises:
             AttemptError: ``malformed``.
@@ -202,7 +222,16 @@ class Anthropic(SdkModel[Arguments]):
         reason = getattr(answer, "stop_reason", None)
         finish = FINISH.get(reason, reason) if isinstance(reason, str) else None
         text = "".join(text for text in texts if isinstance(text, str))
-        return Reply(text, finish, _usage(answer), model=getattr(answer, "model", None))
+        thoughts = [getattr(block, "thinking", None) for block in content if getattr(block, "type", None) == "thinking"]
+        stopped = getattr(answer, "stop_sequence", None)
+        return Reply(
+            text,
+            finish,
+            _usage(answer),
+            reasoning=thought_text(thoughts),
+            ended_by=stopped if reason == "stop_sequence" and isinstance(stopped, str) else "",
+            model=getattr(answer, "model", None),
+        )
 
 
 def _usage(message: Any) -> Usage | None:

@@ -67,6 +67,10 @@ class Baseline(Model):
             for request in requests:
                 yield self._answer(request)
 
+    def sent_with(self, request: Request) -> Mapping[str, Any]:  # noqa: ARG002
+        """Nothing: nobody is asked."""
+        return {}
+
     def identity(self) -> Mapping[str, Any]:
         return {"strategy": self.strategy, "text": self.text, "options": list(self.options)}
 

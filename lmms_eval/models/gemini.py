@@ -6,18 +6,20 @@ import base64
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Usage
 from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.openai.generation import stop_strings
-from lmms_eval.models.openai.reply import Reply
+from lmms_eval.models.openai.reply import Reply, thought_text
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
-from lmms_eval.models.remote.generation import Wanted
+from lmms_eval.models.remote.generation import Wanted, taken_options
 from lmms_eval.models.remote.media import Part, Picture, Sound, Text
 from lmms_eval.models.remote.sdk import Call, SdkModel, Service
 
@@ -115,10 +117,22 @@ class Gemini(SdkModel[Arguments]):
             config["system_instruction"] = talk.system
         return {"model": arguments.model, "contents": contents, "config": config}
 
+    def generation_options(self) -> TakenOptions:
+        """The common options, those of ``OTHERS`` and the level of thought."""
+        return taken_options((*OTHERS, "reasoning_effort"))
+
+    def sent_options(self, request: Request) -> dict[str, Any]:
+        """The configuration of the request, without a seed that is the request's own."""
+        config = self._config(self.wanted(request))
+        if request.generation.get("seed") is None:
+            config.pop("seed", None)
+        return config
+
     def _config(self, wanted: Wanted) -> dict[str, Any]:
         config, ignored = wanted.pick(OTHERS)
         self.note_ignored(ignored)
-        config["max_output_tokens"] = wanted.max_new_tokens
+        if wanted.max_new_tokens is not None:
+            config["max_output_tokens"] = wanted.max_new_tokens
         given = {"temperature": wanted.temperature, "top_p": wanted.top_p, "seed": wanted.seed}
         config |= {name: value for name, value in given.items() if value is not None}
         if self._arguments.response_modalities:
@@ -132,6 +146,8 @@ class Gemini(SdkModel[Arguments]):
             thinking["thinking_budget"] = self._arguments.budget
         if wanted.effort:
             thinking["thinking_level"] = wanted.effort.upper()
+        if thinking and self._arguments.budget != 0:
+            thinking["include_thoughts"] = True
         if thinking:
             config["thinking_config"] = thinking
         return config
@@ -216,7 +232,7 @@ class Gemini(SdkModel[Arguments]):
         return self.failures.of_status(401 if refused_key else error.code, details, headers)
 
     def read(self, answer: Any) -> Reply:
-        """Texts and pictures of the first candidate in order, thoughts left out; a blocked prompt is a refusal.
+        """Texts and pictures of the first candidate in order, thoughts apart; a blocked prompt is a refusal.
 
         Raises:
             AttemptError: ``malformed``.
@@ -242,7 +258,8 @@ class Gemini(SdkModel[Arguments]):
         except MediaError as error:
             raise self.failures.malformed(str(error)) from error
         served = getattr(answer, "model_version", None)
-        return Reply.of_parts(said, _finish(candidates[0].finish_reason), usage, served)
+        reply = Reply.of_parts(said, _finish(candidates[0].finish_reason), usage, served)
+        return replace(reply, reasoning=thought_text([part.text for part in parts if part.thought]))
 
 
 def _inline(mime: str, data: bytes) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import logging
+import sys
 from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -127,7 +128,8 @@ class LegacyAdapter(Model):
 
     def identity(self) -> Mapping[str, Any]:
         cls = type(self.plugin)
-        source = inspect.getsourcefile(cls) if cls.__module__ != "__main__" else None
+        has_file = cls.__module__ != "__main__" and cls.__module__ in sys.modules  # else it was made interactively
+        source = inspect.getsourcefile(cls) if has_file else None
         digest = hashlib.sha256(Path(source).read_bytes()).hexdigest() if source else ""
         return {"class": f"{cls.__module__}.{cls.__qualname__}", "source": digest}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.instance import FailedGeneration, Instance, unwrap_generation_output
+from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, unwrap_generation_output
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import CacheHook
 from lmms_eval.api.request import ErrorKind, GeneratedImage, Request, Response, Usage
@@ -38,6 +38,7 @@ class Prepared:
             idx=self.request.index,
             metadata=dict(self.metadata),
             seed=self.request.seed,
+            implied_stop=self.request.implied_stop,
         )
 
     @property
@@ -71,6 +72,7 @@ class PluginCall:
             for position, item in enumerate(items)
             if isinstance(item.context, str) and counts[item.context] == 1
         }
+        self._own = {id(instance.arguments): position for position, instance in enumerate(self._instances)}
         self._lock = threading.Lock()
         self._answered: set[int] = set()
         self._events: queue.SimpleQueue[Response | None] = queue.SimpleQueue()
@@ -91,11 +93,16 @@ class PluginCall:
         self._events.put(None)
 
     def add_partial(self, method: str, arguments: Any, result: Any) -> None:
-        """Take a partial result if it is a whole answer and its context names exactly one pending request."""
+        """Take a partial result if it is a whole answer to exactly one pending request.
+
+        The plugin names it by the request's own arguments, or by a context that no other request has.
+        """
         if method != self._name or method == MULTI_ROUND:
             return  # a multi-round call is one unit: what comes before its end are single rounds
         context = arguments[0] if isinstance(arguments, tuple | list) and arguments else arguments
-        position = self._unique.get(context) if isinstance(context, str) else None
+        position = self._own.get(id(arguments))
+        if position is None and isinstance(context, str):
+            position = self._unique.get(context)
         if position is None:
             return
         try:
@@ -165,19 +172,28 @@ def _generation_response(request: Request, output: Any, latency: float) -> Respo
     unwrapped = unwrap_generation_output(output)
     counts = unwrapped.token_counts
     usage = None if counts is None else Usage(counts.input_tokens, counts.output_tokens, counts.reasoning_tokens)
+    told = output if isinstance(output, GenerationResult) else GenerationResult()
     if request.kind == MULTI_ROUND:
         rounds = tuple(unwrapped.text) if isinstance(unwrapped.text, list) else (unwrapped.text,)
         return Response(request.id, rounds=rounds, usage=usage, latency=latency)
     if unwrapped.parts:
         try:
             parts = [part if isinstance(part, str) else _picture(part) for part in unwrapped.parts]
-            return Response.interleaved(request.id, parts, usage=usage, latency=latency)
+            details = {"finish_reason": told.finish_reason, "thoughts": told.thoughts}
+            return Response.interleaved(request.id, parts, usage=usage, latency=latency, **details)
         except (MediaError, OSError) as error:
             message = f"the plugin's {request.kind} returned a picture of {error}"
             return Response.failure(request.id, "malformed", message)
     if not isinstance(unwrapped.text, str):
         raise UnusableOutput(f"the plugin's generate_until returned {_shown(output)} for a request; return a text")
-    return Response(request.id, text=unwrapped.text, usage=usage, latency=latency)
+    return Response(
+        request.id,
+        text=unwrapped.text,
+        usage=usage,
+        latency=latency,
+        finish_reason=told.finish_reason,
+        thoughts=told.thoughts,
+    )
 
 
 def _picture(part: Any) -> GeneratedImage:

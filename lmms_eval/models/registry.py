@@ -119,6 +119,7 @@ class ModelRegistry:
         manifest = self._manifests.get(name) or self._manifests.get(self._aliases.get(name, ""))
         if manifest is None:
             return self._resolve_decorated(name)
+        self._warn_of_another_class(name, manifest)
         if manifest.simple_class_path and (force_simple or not manifest.chat_class_path):
             return ResolvedModel(manifest, manifest.simple_class_path, "simple")
         return ResolvedModel(manifest, str(manifest.chat_class_path), "chat")
@@ -136,6 +137,39 @@ class ModelRegistry:
         if service is not None and resolved.class_path == _BUILTIN_PATHS[service.backend]:
             model_args = service.arguments(parse_model_args(model_args), os.environ)
         return build_model(resolved, model_args, chosen), resolved
+
+    def get_model_class(self, name: str, force_simple: bool = False) -> type[Any]:
+        """Import the class behind a name. Raises as ``resolve`` and ``ResolvedModel.load``."""
+        return self.resolve(name, force_simple).load()
+
+    def get_manifest(self, name: str) -> ModelManifest:
+        """Return the manifest behind a name or alias. Raises ``UnknownNameError``."""
+        return self.resolve(name).manifest
+
+    def list_canonical_model_ids(self) -> list[str]:
+        """Names without aliases, sorted."""
+        self._load()
+        return sorted(self._manifests)
+
+    def list_model_names(self) -> list[str]:
+        """Names and aliases, sorted."""
+        self._load()
+        return sorted({*self._manifests, *self._aliases})
+
+    def register_manifest(self, manifest: ModelManifest, *, overwrite: bool = False) -> None:
+        """Make a model known to this registry and to those that are made later in this process.
+
+        Raises:
+            ValueError: the name has other classes, and ``overwrite`` is not given.
+        """
+        self._load()
+        known = self._manifests.get(manifest.model_id)
+        if known is not None and known != manifest and not overwrite:
+            raise ValueError(
+                f"model {manifest.model_id!r} is known as {known.chat_class_path or known.simple_class_path}"
+            )
+        _REGISTERED[manifest.model_id] = manifest
+        self._add_all([manifest])
 
     def list_models(self) -> list[ModelListing]:
         """Chat-only models first, then those with both interfaces, then simple ones; by name within each."""
@@ -161,6 +195,20 @@ class ModelRegistry:
                 folders.extend(Path(location) for location in spec.submodule_search_locations)
         return folders
 
+    def _warn_of_another_class(self, name: str, manifest: ModelManifest) -> None:
+        """Say that a class which code outside of the plugins registered under a known name is not taken."""
+        cls = MODEL_REGISTRY.get(name)
+        if cls is None or _path_of(cls) in (manifest.simple_class_path, manifest.chat_class_path):
+            return
+        if not _is_of_package(cls, "lmms_eval"):
+            log.warning(
+                "model %r is %s; the class %s, which @register_model names so too, is not taken: give its module in "
+                "--plugins, or another name",
+                name,
+                manifest.chat_class_path or manifest.simple_class_path,
+                _path_of(cls),
+            )
+
     def _resolve_decorated(self, name: str) -> ResolvedModel:
         """A class that ``@register_model`` has seen in this process, without a manifest."""
         if name not in MODEL_REGISTRY:
@@ -172,10 +220,8 @@ class ModelRegistry:
                 hint += f"; these entry points could not be loaded: {'; '.join(self._broken)}"
             raise UnknownNameError("model", name, known, hint)
         cls = MODEL_REGISTRY[name]
-        path = f"{cls.__module__}:{cls.__qualname__}"
-        if getattr(cls, "is_simple", False):
-            return ResolvedModel(ModelManifest(name, simple_class_path=path), path, "simple")
-        return ResolvedModel(ModelManifest(name, chat_class_path=path), path, "chat")
+        manifest = _decorated_manifest(name, cls)
+        return ResolvedModel(manifest, _path_of(cls), "simple" if manifest.simple_class_path else "chat")
 
     def _load(self) -> None:
         if self._loaded:
@@ -191,20 +237,47 @@ class ModelRegistry:
                 log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, told(error))
             else:
                 self._add_all(manifests)
+        self._add_all([*_added_to_tables(), *_REGISTERED.values()], " (registered in this process)")
         for package in self._plugins:
-            self._add_all(_plugin_manifests(package))
+            self._add_all(_plugin_manifests(package), f" (plugin {package})")
         self._loaded = True
 
-    def _add_all(self, manifests: Iterable[ModelManifest]) -> None:
+    def _add_all(self, manifests: Iterable[ModelManifest], source: str = "") -> None:
         for manifest in manifests:
-            if manifest.model_id in self._manifests:
-                log.info(
-                    "model %r now comes from %s",
-                    manifest.model_id,
-                    manifest.chat_class_path or manifest.simple_class_path,
-                )
+            path = manifest.chat_class_path or manifest.simple_class_path
+            if manifest.model_id in self._manifests or manifest.model_id in self._aliases:
+                log.info("model %r now comes from %s%s", manifest.model_id, path, source)
             self._manifests[manifest.model_id] = manifest
             self._aliases.update(dict.fromkeys(manifest.aliases, manifest.model_id))
+
+
+_REGISTERED: dict[str, ModelManifest] = {}
+"""What ``register_manifest`` got in this process."""
+
+AVAILABLE_CHAT_TEMPLATE_MODELS: dict[str, str] = {one.model_id: str(one.chat_class_path) for one in BUILTIN_MANIFESTS}
+AVAILABLE_SIMPLE_MODELS: dict[str, str] = {
+    name: f"lmms_eval.models.simple.{name}.{cls}"
+    for name, cls in {
+        "llava_hf": "LlavaHf",
+        "openai": "OpenAICompatible",
+        "qwen2_5_vl": "Qwen2_5_VL",
+        "qwen3_5": "Qwen3_5",
+        "qwen3_vl": "Qwen3_VL",
+        "vllm": "VLLM",
+    }.items()
+}
+"""Names to the paths of classes, as programs of the family read them. An entry that such a program adds or changes is a
+model of that name."""
+_TABLES = (dict(AVAILABLE_SIMPLE_MODELS), dict(AVAILABLE_CHAT_TEMPLATE_MODELS))
+
+
+def _added_to_tables() -> list[ModelManifest]:
+    simple = {name: path for name, path in AVAILABLE_SIMPLE_MODELS.items() if _TABLES[0].get(name) != path}
+    chat = {name: path for name, path in AVAILABLE_CHAT_TEMPLATE_MODELS.items() if _TABLES[1].get(name) != path}
+    for name, path in {**simple, **chat}.items():
+        if "." not in path:
+            raise ModelError(f"model {name!r}: {path!r} is no path of a class; give package.module.Class")
+    return [ModelManifest(name, simple.get(name), chat.get(name)) for name in {**simple, **chat}]
 
 
 def _as_manifests(name: str, payload: Any) -> list[ModelManifest]:
@@ -218,21 +291,56 @@ def _as_manifests(name: str, payload: Any) -> list[ModelManifest]:
     return found
 
 
+_DECORATED: dict[str, set[str]] = {}
+"""Names that ``@register_model`` got while a plugin was imported, by plugin: a module runs once in a process."""
+
+
 def _plugin_manifests(package: str) -> list[ModelManifest]:
-    """``PACKAGE.models.AVAILABLE_MODELS``; a package without ``models`` brings tasks only."""
+    """The classes that a plugin names, in ``PACKAGE.models.AVAILABLE_MODELS`` or by ``@register_model``.
+
+    A package without ``models`` brings tasks only, or is a module of decorated classes.
+    """
+    before = dict(MODEL_REGISTRY)
+    table = _plugin_table(package)
+    names = _DECORATED.setdefault(package, set())
+    names |= {name for name, cls in MODEL_REGISTRY.items() if before.get(name) is not cls}
+    names |= {name for name, cls in MODEL_REGISTRY.items() if _is_of_package(cls, package)}
+    decorated = [
+        _decorated_manifest(name, MODEL_REGISTRY[name])
+        for name in sorted(names - set(table))
+        if name in MODEL_REGISTRY and not _is_of_package(MODEL_REGISTRY[name], "lmms_eval")
+    ]
+    return decorated + [
+        ModelManifest(name, simple_class_path=value if "." in value else f"{package}.models.{name}.{value}")
+        for name, value in table.items()
+    ]
+
+
+def _plugin_table(package: str) -> Mapping[str, str]:
     try:
         module = importlib.import_module(f"{package}.models")
     except ModuleNotFoundError as error:
         if error.name == f"{package}.models":
-            return []
+            return {}
         raise _plugin_error(package, error) from error
     except Exception as error:  # a plugin's module may raise anything when it is imported
         raise _plugin_error(package, error) from error
     table: Mapping[str, str] = getattr(module, "AVAILABLE_MODELS", {})
-    return [
-        ModelManifest(name, simple_class_path=value if "." in value else f"{package}.models.{name}.{value}")
-        for name, value in table.items()
-    ]
+    return table
+
+
+def _path_of(cls: type[Any]) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _is_of_package(cls: type[Any], package: str) -> bool:
+    return f"{cls.__module__}.".startswith(f"{package}.")
+
+
+def _decorated_manifest(name: str, cls: type[Any]) -> ModelManifest:
+    if getattr(cls, "is_simple", False):
+        return ModelManifest(name, simple_class_path=_path_of(cls))
+    return ModelManifest(name, chat_class_path=_path_of(cls))
 
 
 def _plugin_error(package: str, error: Exception) -> ModelError:

@@ -14,6 +14,7 @@ from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import Part, Request, Response
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.task_access import document_hash_of, document_of
+from lmms_eval.utils.plain_files import read_plain, read_plain_text
 
 RAW_KEYS = ("raw_resps", "resps", "filtered_resps")
 """Columns of a samples row that may hold the answers, the rawest first."""
@@ -164,7 +165,7 @@ def read_submission(path: Path) -> dict[tuple[str, str], str]:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_plain_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"replay: cannot read {path}: {error}") from error
 
@@ -218,7 +219,7 @@ def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Pat
             continue
         file = path.parent / str(part.get("path"))
         try:
-            image = generated_image(file.read_bytes())
+            image = generated_image(read_plain(file))
         except (OSError, ValueError, MediaError) as error:
             return Response.failure(
                 request.id, "malformed", f"a picture of {path.name} cannot be read: {file}: {error}"

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from lmms_eval.errors import ModelError
 
@@ -82,6 +83,19 @@ KEY_VARIABLES = {
     "openrouter.ai": "OPENROUTER_API_KEY",
 }
 """Environment variable of the key by the host of ``base_url``."""
+
+VENDORS = (
+    "openai.com", "openai.azure.com", "services.ai.azure.com", "cognitiveservices.azure.com", "anthropic.com",
+    "googleapis.com", "amazonaws.com", "x.ai", "mistral.ai", "deepseek.com", "cohere.com", "cohere.ai", "reka.ai",
+    "moonshot.ai", "moonshot.cn", "aliyuncs.com",
+)  # fmt: skip
+"""Domains at which the makers of models serve them: their services refuse options that they do not know."""
+
+
+def is_vendor(address: str | None) -> bool:
+    """Tell whether an address is a vendor's own service."""
+    host = (urlsplit(address or "").hostname or "").lower()
+    return any(host == domain or host.endswith(f".{domain}") for domain in VENDORS)
 
 
 def aliases_of(backend: str) -> tuple[str, ...]:

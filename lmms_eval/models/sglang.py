@@ -10,10 +10,17 @@ from lmms_eval.models.likelihood import Likelihood, TokenScore, likelihood_of
 from lmms_eval.models.offline.model import Answer, Engine, EngineModel, Job
 from lmms_eval.models.offline.prompts import Prompt
 from lmms_eval.models.offline.settings import EngineSettings
+from lmms_eval.models.remote.generation import Wanted
 from lmms_eval.models.remote.model import import_sdk
 
 START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
-SAME_NAME = ("top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "skip_special_tokens")
+MOST_TOKENS = 1 << 24
+"""More than any context holds."""
+SAME_NAME = (
+    "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "skip_special_tokens",
+    "custom_params", "ebnf", "ignore_eos", "json_schema", "logit_bias", "no_stop_trim", "regex",
+    "spaces_between_special_tokens", "stop_token_ids",
+)  # fmt: skip
 
 
 class SglangEngine(Engine):
@@ -41,21 +48,32 @@ class SglangEngine(Engine):
         except START_ERRORS as error:
             raise ModelError(f"sglang cannot start {settings.model}: {type(error).__name__}: {error}") from error
 
-    async def generate(self, job: Job, request_id: str) -> Answer:  # noqa: ARG002 - the engine numbers requests itself
-        """Ask the engine. One that is cancelled here runs to its end there."""
-        wanted = job.wanted
-        sampling = dict(wanted.pick(self.options)[0])
-        sampling["max_new_tokens"] = wanted.max_new_tokens
+    def sent_options(self, wanted: Wanted) -> dict[str, Any]:
+        """The engine's parameters of sampling."""
+        sampling = dict(wanted.pick(self.names)[0])
+        # Without a length the engine takes one of its own; one beyond its context is cut to what is left of it.
+        sampling["max_new_tokens"] = MOST_TOKENS if wanted.max_new_tokens is None else wanted.max_new_tokens
         given = {"temperature": wanted.temperature, "top_p": wanted.top_p}
         sampling |= {name: value for name, value in given.items() if value is not None}
         if wanted.temperature != 0:
             sampling["sampling_seed"] = wanted.seed
         if wanted.stops:
             sampling["stop"] = list(wanted.stops)
-        answer = await self._asked(job.prompt, sampling)
+        return sampling
+
+    async def generate(self, job: Job, request_id: str) -> Answer:  # noqa: ARG002 - the engine numbers requests itself
+        """Ask the engine. One that is cancelled here runs to its end there."""
+        answer = await self._asked(job.prompt, self.sent_options(job.wanted))
         facts = answer["meta_info"]
         finish = facts.get("finish_reason") or {}
-        return Answer(answer["text"], finish.get("type"), facts.get("prompt_tokens"), facts.get("completion_tokens"))
+        stop = finish.get("matched")  # of an end token its number
+        return Answer(
+            answer["text"],
+            finish.get("type"),
+            facts.get("prompt_tokens"),
+            facts.get("completion_tokens"),
+            stop if isinstance(stop, str) else None,
+        )
 
     async def score(self, prompt: Prompt, request_id: str) -> Likelihood:  # noqa: ARG002 - as above
         """Ask for the log-probabilities of the prompt's last tokens; nothing is generated."""

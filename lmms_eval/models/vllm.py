@@ -12,7 +12,9 @@ from lmms_eval.models.likelihood import Likelihood, TokenScore, likelihood_of
 from lmms_eval.models.offline.model import REQUEST_ERRORS, Answer, Engine, EngineModel, Job
 from lmms_eval.models.offline.prompts import Prompt
 from lmms_eval.models.offline.settings import EngineSettings
+from lmms_eval.models.remote.generation import Wanted
 from lmms_eval.models.remote.model import import_sdk
+from lmms_eval.utils.signatures import parameter_names
 
 START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
 SAME_NAME = (
@@ -25,8 +27,8 @@ SAME_NAME = (
     "logit_bias",
     "skip_special_tokens",
 )
-
-
+SET_HERE = frozenset({"n", "output_kind", "detokenize", "seed", "stop", "max_tokens", "temperature", "top_p"})
+"""Fields of ``SamplingParams`` that the adapter writes itself."""
 REFUSALS = (("vllm.exceptions", "VLLMError"), ("vllm.v1.engine.exceptions", "EngineGenerateError"))
 """Modules and classes; the first is in newer versions alone."""
 DEATHS = (("vllm.v1.engine.exceptions", "EngineDeadError"),)
@@ -64,23 +66,30 @@ class VllmEngine(Engine):
         except START_ERRORS as error:
             raise ModelError(f"vllm cannot start {settings.model}: {type(error).__name__}: {error}") from error
         self._processor_options = settings.mm_processor_kwargs
+        self.parameters = parameter_names(self._vllm.SamplingParams) - SET_HERE
 
-    async def generate(self, job: Job, request_id: str) -> Answer:
-        """Ask the engine; closing its generator aborts the request there."""
-        wanted = job.wanted
-        fields = dict(wanted.pick(self.options)[0])
+    def sent_options(self, wanted: Wanted) -> dict[str, Any]:
+        """Fields of ``SamplingParams``."""
+        fields = dict(wanted.pick(self.names)[0])
         given = {"temperature": wanted.temperature, "top_p": wanted.top_p, "seed": wanted.seed}
         fields |= {name: value for name, value in given.items() if value is not None}
         if wanted.stops:
             fields["stop"] = list(wanted.stops)
-        sampling = self._vllm.SamplingParams(max_tokens=wanted.max_new_tokens, **fields)
+        return {"max_tokens": wanted.max_new_tokens, **fields}
+
+    async def generate(self, job: Job, request_id: str) -> Answer:
+        """Ask the engine; closing its generator aborts the request there."""
+        sampling = self._vllm.SamplingParams(**self.sent_options(job.wanted))
         final = await self._last(job.prompt, sampling, request_id)
         if not final.outputs:
             raise RuntimeError("the engine gave no output")
         best = final.outputs[0]
         if best.finish_reason in ("abort", "error"):
             raise RuntimeError(f"the engine aborted the request ({best.finish_reason})")
-        return Answer(best.text, best.finish_reason, len(final.prompt_token_ids or ()), len(best.token_ids))
+        stop = getattr(best, "stop_reason", None)  # of an end token its number, or nothing
+        ended_by = stop if isinstance(stop, str) else None
+        tokens = len(final.prompt_token_ids or ()), len(best.token_ids)
+        return Answer(best.text, best.finish_reason, *tokens, ended_by=ended_by)
 
     async def score(self, prompt: Prompt, request_id: str) -> Likelihood:
         """Ask for the log-probabilities of the prompt; the one token that must be generated is not looked at."""

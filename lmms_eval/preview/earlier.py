@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval.config import RunConfig, resolved_cli_args
 from lmms_eval.evaluation.collect import RunKeys
 from lmms_eval.results.naming import RUNS
-from lmms_eval.storage.journal import read_journal
+from lmms_eval.storage.lines import read_lines
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 
 MOST_RUNS = 20
@@ -77,7 +77,7 @@ def held_requests(folder: Path | None, config: RunConfig, keys: RunKeys) -> set[
         for journal in path.parent.glob("responses-*.jsonl"):
             held |= {
                 entry.record["id"]
-                for entry in read_journal(journal, quietly=True)
+                for entry in read_lines(journal, quietly=True)
                 if "id" in entry.record and "error" not in entry.record
             }
     return held

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 import yaml
 
 from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.utils.plain_files import read_plain_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 HUB = "hf://"
@@ -82,7 +83,7 @@ def read_presets(path: Path) -> Presets:
         ConfigError: it cannot be read, or is no such mapping.
     """
     try:
-        content = load_bounded(path.read_text(encoding="utf-8")) or {}
+        content = load_bounded(read_plain_text(path)) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"--baseline_presets {path}: cannot be read: {error}") from error
     found: dict[str, str | Mapping[str, str]] = {}

@@ -54,6 +54,10 @@ class RunFacts:
     """The judge and its counts, where one was asked."""
     tariffs: Tariffs | None = None
     """Prices, where the user gives a table."""
+    requests: Mapping[str, Any] = field(default_factory=dict)
+    """What goes out with a request beside its messages, by task."""
+    ignored: Sequence[str] = ()
+    """Options of ``--gen_kwargs`` without a place in the model's requests (``--allow_ignored``)."""
 
 
 def results_document(
@@ -92,10 +96,18 @@ def results_document(
     for result in run.tasks:
         for metric in result.metrics:
             for part, content in metric.details.items():
-                document.setdefault(part, {})[result.task.name] = content
+                _add_part(document.setdefault(part, {}), result.task.name, content)
     if sub_scores := {result.task.name: found for result in run.tasks if (found := _sub_scores(result))}:
         document["sub_scores"] = sub_scores
     return document
+
+
+def _add_part(part: dict[str, Any], task: str, content: Any) -> None:
+    """Enter what a metric tells beside its number; tables that several metrics of a task give under one name join."""
+    known = part.get(task)
+    if isinstance(known, Mapping) and isinstance(content, Mapping):
+        content = {**known, **content}
+    part[task] = content
 
 
 def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
@@ -264,7 +276,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         },
         "outcomes": {
             **{
-                name: _outcome(result.outcome, result.metrics) | {"drew": result.tally.drew}
+                name: _outcome(result.outcome, result.metrics) | _stops(result) | {"drew": result.tally.drew}
                 for name, result in tasks.items()
             },
             **{
@@ -280,6 +292,9 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "error_budget": facts.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,
+        **({"sent_media": seen} if (seen := _seen(tasks)) else {}),
+        **({"effective_requests": dict(facts.requests)} if facts.requests else {}),
+        **({"ignored_gen_kwargs": list(facts.ignored)} if facts.ignored else {}),
         "timing": {
             **dict(facts.seconds),
             **run.seconds,
@@ -301,6 +316,10 @@ def _data_files(tasks: Mapping[str, TaskResult]) -> dict[str, list[str]]:
     return {name: list(result.task.data_files) for name, result in tasks.items() if result.task.data_files}
 
 
+def _seen(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    return {name: seen for name, result in tasks.items() if (seen := result.tally.seen.summary())}
+
+
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     return {
         f"{metric.metric},{metric.filter}": (
@@ -311,6 +330,10 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
         for metric in metrics
         if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
     }
+
+
+def _stops(result: TaskResult) -> dict[str, Any]:
+    return {"stops": asdict(result.tally.stops)} if result.tally.stops.answers else {}
 
 
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:
@@ -326,6 +349,8 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         "answers": outcome.answers.total,
         **outcome.answers.as_dict(),
         "shares": outcome.answers.shares(),
+        "judge_unread": outcome.judge_unread,
+        "over_truncation_budget": outcome.over_truncation_budget,
     }
     partial = {
         f"{metric.metric},{metric.filter}": {
@@ -338,6 +363,9 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         if metric.value is None and metric.withheld_reason
     }
     entry["n"] = {f"{metric.metric},{metric.filter}": metric.n for metric in metrics}
+    truncation = {f"{one.metric},{one.filter}": asdict(one.truncation) for one in metrics if one.truncation is not None}
+    if truncation:
+        entry["truncation"] = truncation
     undrawn = {f"{one.metric},{one.filter}": asdict(one.undrawn) for one in metrics if one.undrawn is not None}
     if undrawn:
         entry["undrawn"] = undrawn

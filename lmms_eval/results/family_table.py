@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmms_eval.engine.early import stop_mark
+from lmms_eval.engine.outcomes import described_counts
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.table import (
     NOT_EMITTED,
@@ -17,6 +18,7 @@ from lmms_eval.results.table import (
     number_text,
     rows_table,
     throughput_table,
+    truncation_mark,
     withheld,
 )
 
@@ -58,6 +60,8 @@ def _rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[TableRow
     shots = str((results.get("n-shot") or {}).get(task, " "))
     outcome, stop = about("outcomes"), about("early_stop")
     mark = stop_mark(stop["asked"], stop["of"]) if stop else ""
+    is_cut = outcome.get("over_truncation_budget") and outcome.get("answers")
+    warning = truncation_mark(outcome["truncated"], outcome["answers"]) if is_cut else ""
     for key in keys:
         metric, _, pipeline = key.rpartition(",")
         base = next((metric.removesuffix(one) for one in _SUFFIXES if metric.endswith(one)), None)
@@ -74,7 +78,7 @@ def _rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[TableRow
             filter=pipeline,
             shots=shots,
             higher_is_better=about("higher_is_better").get(metric),
-            value=_absent(outcome, key) if entry[key] is None else marked(number_text(entry[key]), mark),
+            value=_absent(outcome, key) if entry[key] is None else marked(number_text(entry[key]), mark, warning),
             stderr=entry.get(f"{metric}_{_STDERR},{pipeline}", NOT_AVAILABLE),
             numbers={name: entry.get(f"{metric}_{name},{pipeline}", NOT_AVAILABLE) for name in OPTIONAL.values()},
             comparison=_comparison(entry, about("paired").get(key, {}) if "paired" in results else None),
@@ -93,13 +97,14 @@ def _absent(outcome: Mapping[str, Any], key: str) -> str:
     if outcome.get("scored") and (outcome.get("n") or {}).get(key) == 0:
         return NOT_EMITTED
     has_no_answer = 0 < outcome.get("answers", 0) == outcome.get("blank", 0) + outcome.get("filtered", 0)
-    counts = {name: outcome.get(name, 0) for name in ("unscored", "failed", "not_asked")}
-    return withheld(**counts, has_no_answer=has_no_answer, is_counted=known is not None)
+    counts = {name: outcome.get(name, 0) for name in ("unscored", "failed", "not_asked", "judge_unread")}
+    counts["truncated"] = outcome.get("truncated", 0) if outcome.get("over_truncation_budget") else 0
+    return withheld(counts, has_no_answer=has_no_answer, is_counted=known is not None)
 
 
 def _answers(outcome: Mapping[str, Any]) -> str:
     shares = outcome.get("shares") or {}
-    return ", ".join(f"{outcome[name]} {name} ({share:.1%})" for name, share in shares.items() if share)
+    return described_counts(outcome, shares)
 
 
 def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Comparison | None:

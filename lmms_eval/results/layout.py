@@ -106,6 +106,8 @@ def group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOu
         failed=sum(part.failed for part in parts),
         not_asked=sum(part.not_asked for part in parts),
         answers=sum((part.answers for part in parts), AnswerCounts()),
+        judge_unread=sum(part.judge_unread for part in parts),
+        over_truncation_budget=any(part.over_truncation_budget for part in parts),
         withheld=next((part.withheld for part in parts if part.withheld), ""),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,7 @@ from lmms_eval.errors import ConfigError, JournalError
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 
 STAMP_FORMAT = "%Y%m%d_%H%M%S"
+_STAMP = re.compile(r"\d{8}_\d{6}", re.ASCII)
 RUNS = ".runs"
 """Folder beside the results, with a folder of journals for each run and a file for each date stamp in use."""
 
@@ -51,6 +53,11 @@ class ResultFiles:
         if self.results.exists():
             with contextlib.suppress(OSError):
                 self.reservation.unlink(missing_ok=True)
+
+
+def is_stamp(text: str) -> bool:
+    """Tell whether a text is the date stamp of a run."""
+    return _STAMP.fullmatch(text) is not None
 
 
 def model_folder(output_path: Path, model_args: str) -> Path:

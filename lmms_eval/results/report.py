@@ -47,6 +47,9 @@ class ReportFacts:
     ids: str | None = None
     where: str | None = None
     """The documents that were chosen (``--ids``, ``--where``)."""
+    ignored: tuple[str, ...] = ()
+    ignored_of_tasks: tuple[str, ...] = ()
+    """Options without a place in the model's requests: of ``--gen_kwargs``, and of tasks."""
 
 
 def header(facts: ReportFacts) -> str:
@@ -77,6 +80,10 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
     lines += _served(run, facts.model_asked)
     if run.batch_check is not None:
         lines.append(run.batch_check.line())
+    if facts.ignored:
+        lines.append(f"asked without these options of --gen_kwargs (--allow_ignored): {', '.join(facts.ignored)}")
+    if others := [name for name in facts.ignored_of_tasks if name not in facts.ignored]:
+        lines.append(f"options of tasks that this model has no place for: {', '.join(others)}")
     lines += _endings(run, facts.command)
     lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]
@@ -182,10 +189,7 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
-    if said := outcome.answers.described():
-        lines.append(
-            f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
-        )
+    lines += _answer_notes(result)
     tally = result.tally
     if tally.drew:
         lines.append(
@@ -215,6 +219,40 @@ def _task_notes(result: TaskResult) -> list[str]:
                 f"partial value over {metric.n} documents, not a score: {number}{around}"
             )
     return lines
+
+
+def _answer_notes(result: TaskResult) -> list[str]:
+    """Make lines about answers that are none or not whole, and about what ended them."""
+    name, outcome, tally = result.task.name, result.outcome, result.tally
+    lines = []
+    if said := outcome.answers.described():
+        lines.append(
+            f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
+        )
+    lines += [line for metric in result.metrics if (line := _truncation(name, metric))]
+    if outcome.over_truncation_budget:
+        lines.append(f"{name}: --retry_truncated N asks only the truncated answers again, with N tokens")
+    if said := tally.stops.described():
+        lines.append(f"{name}: {said}")
+    if tally.unopened and tally.untagged:
+        lines.append(
+            f"{name}: {tally.untagged} truncated answers have no tag of thoughts, and {tally.unopened} others close a "
+            "thought that the chat template opened: the truncated ones are perhaps thoughts, and scored as answers; "
+            "start the server with its reasoning parser, or allow more tokens"
+        )
+    return lines
+
+
+def _truncation(task: str, metric: MetricResult) -> str:
+    """Say what completed and truncated answers give apart; empty without truncated ones."""
+    if (found := metric.truncation) is None:
+        return ""
+    parts = [f"{part.value:.4f} over {part.n} {kind}" for kind, part in (
+        ("completed", found.completed), ("truncated", found.truncated)) if part is not None]  # fmt: skip
+    bounds = ""
+    if found.low is not None and found.high is not None:
+        bounds = f"; between {found.low:.4f} and {found.high:.4f}, whatever the truncated ones would have scored"
+    return f"{task}: {metric.metric} is {', '.join(parts)} documents{bounds}"
 
 
 def _sub_scores(task: str, metric: MetricResult) -> list[str]:

@@ -25,6 +25,7 @@ from lmms_eval.results.table import (
     number_text,
     rows_table,
     throughput_table,
+    truncation_mark,
     withheld,
 )
 from lmms_eval.utils.redaction import redact, redact_text
@@ -71,9 +72,7 @@ def _rows(
     mark: str,
 ) -> list[TableRow]:
     """Make a row for each metric, in the order of ``METRIC,FILTER``; ``mark`` stands beside every number."""
-    shares = outcome.answers.shares()
-    counts = outcome.answers.as_dict()
-    answers = ", ".join(f"{counts[name]} {name} ({share:.1%})" for name, share in shares.items() if share)
+    answers = outcome.answers.described()
     return [
         replace(
             plain,
@@ -106,12 +105,25 @@ def _compared(rows: Sequence[TableRow], paired: Mapping[str, PairedScores]) -> I
 
 def _value(metric: MetricResult, outcome: TaskOutcome, mark: str) -> str:
     if metric.value is not None:
-        return marked(number_text(redact(metric.value, by_name=False)), mark)
+        return marked(number_text(redact(metric.value, by_name=False)), mark, _truncation_mark(outcome))
     if not metric.withheld_reason:
         return NOT_AVAILABLE
     if outcome.scored and not metric.n:
         return NOT_EMITTED
-    return withheld(outcome.unscored, outcome.failed, outcome.not_asked, outcome.answers.are_none)
+    counts = {
+        "unscored": outcome.unscored,
+        "failed": outcome.failed,
+        "not_asked": outcome.not_asked,
+        "judge_unread": outcome.judge_unread,
+        "truncated": outcome.answers.truncated if outcome.over_truncation_budget else 0,
+    }
+    return withheld(counts, outcome.answers.are_none)
+
+
+def _truncation_mark(outcome: TaskOutcome) -> str:
+    if not outcome.over_truncation_budget:
+        return ""
+    return truncation_mark(outcome.answers.truncated, outcome.answers.total)
 
 
 def _has_error(metric: MetricResult) -> bool:

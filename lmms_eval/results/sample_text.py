@@ -8,7 +8,7 @@ from typing import Any
 from lmms_eval.results.conversation_text import conversation_text, is_plain, media_lines
 from lmms_eval.results.run_reader.messages import read_messages
 from lmms_eval.results.run_reader.reading import noted_rule
-from lmms_eval.results.run_reader.repeats import Repeat
+from lmms_eval.results.run_reader.repeats import Repeat, thoughts_text, without_thoughts
 from lmms_eval.results.run_reader.sample import Sample, json_cell
 from lmms_eval.utils.markdown import Column, escaped, markdown_table
 
@@ -45,8 +45,11 @@ def pipelines_text(samples: Sequence[Sample]) -> str:
 def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
     yield "reason", _failure(sample)
     yield from _asked(sample)
-    yield "answer", "" if sample.repeats else sample.raw
-    yield "parsed answer", sample.prediction if sample.prediction != sample.raw else ""
+    if not sample.repeats:
+        yield "thoughts", _folded(sample.thoughts)
+    yield "answer", "" if sample.repeats else sample.answer
+    yield "no answer", sample.blank
+    yield "parsed answer", sample.prediction if sample.prediction != sample.answer else ""
     yield "target", sample.target
     yield "metrics", "\n".join(f"{name}: {_value(value)}" for name, value in sample.metrics.items())
     for number, repeat in enumerate(sample.repeats, 1):
@@ -87,7 +90,10 @@ def _repeat(repeat: Repeat) -> str:
     facts += [f"{repeat.tokens.output} tokens out"] if repeat.tokens.output is not None else []
     facts += [f"{repeat.elapsed:.2f} s"] if repeat.elapsed is not None else []
     facts += [f"ended by {repeat.finish_reason}"] if repeat.finish_reason else []
-    return _value(repeat.answer) + (f"\n({', '.join(facts)})" if facts else "")
+    thoughts = _folded(thoughts_text(repeat.thoughts))
+    answer = _value(repeat.answer)
+    answer = f"[thoughts: {thoughts}]\n{without_thoughts(answer, repeat.thoughts)}" if thoughts else answer
+    return answer + (f"\n({', '.join(facts)})" if facts else "")
 
 
 def _judgements(said: Any) -> Iterator[tuple[str, str]]:
@@ -106,6 +112,15 @@ def _judgements(said: Any) -> Iterator[tuple[str, str]]:
 
 def _value(value: Any) -> str:
     return value if isinstance(value, str) else json_cell(value)
+
+
+def _folded(thoughts: str) -> str:
+    """The beginning and the end of thoughts; ``--json`` shows them whole."""
+    text = thoughts.strip()
+    if len(text) <= 2 * _LONGEST_LINE:
+        return text
+    left = len(text) - 2 * _LONGEST_LINE
+    return f"{text[:_LONGEST_LINE]}\n... ({left} more characters: --json) ...\n{text[-_LONGEST_LINE:]}"
 
 
 def _short(value: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.images import FOLDER, parts_from_record
+from lmms_eval.engine.records import blank_reason, written
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.atomic import replacing
@@ -39,6 +40,14 @@ def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error.strerror or error}; the journal keeps every answer") from error
     return lines
+
+
+def returned_samples(results: Sequence[TaskResult], store: RunStore) -> dict[str, list[dict[str, Any]]]:
+    """Read the rows of the samples files, by task, as what the files would hold."""
+    return {
+        result.task.name: [json.loads(mask_known(json_text(row))) for row in sample_rows(result, store)]
+        for result in results
+    }
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
@@ -99,7 +108,7 @@ def record_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: bool) -> dict[str, Any]:
     answers = record["answers"]
     first = answers[0]
-    value = _logged(first["value"])
+    value = _logged(written(first))
     # One entry per request of the document; a single request is shown without its list.
     resps = _unwrapped(value) if is_likelihood else value
     filtered = _unwrapped(_logged(score["filtered"]))
@@ -117,7 +126,7 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     row["input"] = first["input"]
     row["filter"] = score["filter"]
     if len(answers) > 1 or resps != filtered:
-        row["raw_resps"] = [_logged(answer["value"]) for answer in answers]
+        row["raw_resps"] = [_logged(written(answer)) for answer in answers]
     if len(answers) > 1:
         row["repeats"] = _repeats(answers, score)
     row["status"] = score.get("status", "scored")
@@ -152,7 +161,7 @@ def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
         "error": record["failed"],
         "input": answers[0]["input"] if answers else "",
     }
-    said = [_logged(answer["value"]) for answer in answers if answer["value"] is not None]
+    said = [_logged(written(answer)) for answer in answers if answer["value"] is not None]
     if said:
         row["raw_resps"] = said
     row |= _interleaved(answers) | _conversation(answers)
@@ -215,6 +224,7 @@ def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
         values = [answer.get(key) for answer in answers]
         if any(value is not None for value in values):
             facts[name] = values[0] if len(values) == 1 else values
+    facts |= thoughts_of(answers)
     attempts = [answer.get("attempts", 1) for answer in answers]
     if any(number > 1 for number in attempts):
         facts["attempts"] = attempts[0] if len(attempts) == 1 else attempts
@@ -222,6 +232,27 @@ def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
         facts["doc"] = record["doc"]
     facts["request_id"] = f"{record['task']}/{record['doc_id']}"
     return facts
+
+
+def thoughts_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Make ``thoughts``, the text of each answer's (of several rounds a list), and ``blank``, why one says nothing.
+
+    ``answers``: records of answers, or of single responses.
+    """
+    facts: dict[str, Any] = {}
+    texts = [_unwrapped(_thought_texts(answer.get("thoughts"))) for answer in answers]
+    if any(any(text) if isinstance(text, list) else text for text in texts):
+        facts["thoughts"] = _unwrapped(texts)
+    blank = [blank_reason(answer) or None for answer in answers]
+    if any(blank):
+        facts["blank"] = _unwrapped(blank)
+    return facts
+
+
+def _thought_texts(thoughts: Any) -> list[str | None]:
+    """``None`` where there are none, or nothing but white space."""
+    found = thoughts if isinstance(thoughts, list | tuple) else [thoughts]
+    return [each["text"] if each and each["text"].strip() else None for each in found]
 
 
 def _logged(value: Any) -> Any:

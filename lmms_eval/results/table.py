@@ -66,7 +66,7 @@ class TableRow:
     higher_is_better: bool | None = None
     value: str = " "
     """Text as printed, or the reason why there is no number."""
-    stderr: Any = ""
+    stderr: Any = NOT_AVAILABLE
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """Numbers of ``OPTIONAL``, by name."""
     comparison: Comparison | None = None
@@ -86,28 +86,37 @@ NOT_EMITTED = f"{NOT_AVAILABLE} (no document has it)"
 """Value of a metric that the task declares and no scored document emitted."""
 
 
-def withheld(unscored: int, failed: int, not_asked: int, has_no_answer: bool, is_counted: bool = True) -> str:
+def withheld(counts: Mapping[str, int], has_no_answer: bool, is_counted: bool = True) -> str:
     """Say why a number is withheld.
 
     Args:
-        unscored: documents that something needed for scoring is absent for.
-        failed: documents that failed.
-        not_asked: documents that the run did not get to.
+        counts: numbers of documents by ``unscored``, ``failed``, ``not_asked`` and ``judge_unread`` (no readable reply
+            of the judge), and of answers by ``truncated``, 0 unless they are more than their budget allows.
         has_no_answer: every answer is blank or filtered.
         is_counted: the run says itself why a number is absent; else the failures are named, though there be none.
     """
-    if unscored and not failed and not not_asked:
-        return f"not evaluated ({unscored} unscored)"
-    reasons = [f"{failed} failed"] if failed or not is_counted else []
-    reasons += [f"{not_asked} not asked"] if not_asked else []
+    if counts["unscored"] and not any(counts[name] for name in ("failed", "not_asked", "judge_unread")):
+        return f"not evaluated ({counts['unscored']} unscored)"
+    reasons = [f"{counts['failed']} failed"] if counts["failed"] or not is_counted else []
+    reasons += [f"{counts['not_asked']} not asked"] if counts["not_asked"] else []
+    if not reasons and counts["judge_unread"]:
+        reasons = [f"{counts['judge_unread']} unread by the judge"]
+    if not reasons and counts["truncated"]:
+        reasons = [f"{counts['truncated']} truncated"]
     if not reasons and has_no_answer:
         reasons = ["no answer"]
     return f"withheld ({', '.join(reasons)})" if reasons else "withheld"
 
 
-def marked(number: str, mark: str) -> str:
+def truncation_mark(truncated: int, answers: int) -> str:
+    """Return the warning at a number that rests on more truncated answers than their budget allows."""
+    return f"{truncated / answers:.1%} of answers truncated"
+
+
+def marked(number: str, *marks: str) -> str:
     """Return a cell's text with what its reader must know of the number, in brackets."""
-    return f"{number} ({mark})" if mark else number
+    shown = "; ".join(mark for mark in marks if mark)
+    return f"{number} ({shown})" if shown else number
 
 
 def number_text(value: Any) -> str:
@@ -155,7 +164,9 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         return Column(heading, tuple(map(cell, rows)), is_text)
 
     def compared(heading: str, cell: Callable[[Comparison], str], is_text: bool = False) -> Column:
-        return column(heading, lambda row: "" if row.comparison is None else cell(row.comparison), is_text)
+        return column(
+            heading, lambda row: _uncompared(row) if row.comparison is None else cell(row.comparison), is_text
+        )
 
     yield column(heading, lambda row: row.alias, is_text=True)
     yield column("Filter", lambda row: row.filter, is_text=True)
@@ -163,7 +174,7 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
     yield column("Metric", lambda row: row.metric, is_text=True)
     yield column("", lambda row: {None: "", True: "↑", False: "↓"}[row.higher_is_better], is_text=True)
     yield column("Value", lambda row: row.value)
-    yield column("", lambda row: "" if row.metric == " " else "±", is_text=True)
+    yield column("", lambda _: "±", is_text=True)
     yield column("Stderr", lambda row: number_text(row.stderr))
     for title, name in OPTIONAL.items():
         values = [row.numbers.get(name, NOT_AVAILABLE) for row in rows]
@@ -185,6 +196,11 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         column("Answers", lambda row: row.answers, is_text=True),
     )
     yield from (one for one in added if any(one.cells))
+
+
+def _uncompared(row: TableRow) -> str:
+    """Return the cell of a row that is compared with nothing: a group without a number has none in any column."""
+    return NOT_AVAILABLE if row.metric == " " else ""
 
 
 def _signed(value: float | None, unit: str) -> str:

@@ -8,6 +8,9 @@ from typing import Any
 
 from lmms_eval.errors import RequestError
 
+_WORKERS = ("media_workers", "score_workers")
+_WORKERS_PER_CORE = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -17,14 +20,25 @@ class Room:
         gpus: the GPUs that are given out, by the names that ``CUDA_VISIBLE_DEVICES`` takes; empty: none are, each run
             sees what the server sees.
         parallel: runs side by side at most.
+        seen: the number of GPUs that the server sees, which bounds a run where none are given out.
+        cores: the number of its cores, which bounds the workers of a run.
     """
 
     gpus: tuple[str, ...] = ()
     parallel: int = 1
+    seen: int = 0
+    cores: int = 1
 
     def check(self, request: Mapping[str, Any]) -> None:
         """Refuse what never fits. Raises ``RequestError``."""
+        for name in _WORKERS:
+            count = request.get(name)
+            if isinstance(count, int) and count > self.cores * _WORKERS_PER_CORE:
+                most = self.cores * _WORKERS_PER_CORE
+                raise RequestError(f"{name}: {self.cores} cores of this server take {most} at most; got {count}")
         if not self.gpus:
+            if _count(request) > max(1, self.seen):
+                raise RequestError(f"num_gpus: this server sees {self.seen} GPUs; got {_count(request)}")
             return
         wanted = _named_gpu(request)
         if wanted is not None and wanted not in self.gpus:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.results.naming import RUNS
+from lmms_eval.results.naming import RUNS, is_stamp
 from lmms_eval.results.run_reader.document import part_of
 from lmms_eval.results.run_reader.finding import results_date
 from lmms_eval.server.folder import Exit, JobFolder
@@ -131,9 +131,13 @@ def _below(path: str, folder: str) -> str:
 
 
 def results_files(job: Job, folder: JobFolder) -> list[Path]:
-    """List the results files that a job's run has written, oldest first."""
+    """List the results files that a job's run has written, oldest first.
+
+    Only ``STAMP_results.json`` counts: benchmarks write further files (``task_results.json``) whose names end alike.
+    """
     output = output_of(job, folder)
-    files = [*output.glob("*_results.json"), *output.glob("*/*_results.json")]
+    found = [*output.glob("*_results.json"), *output.glob("*/*_results.json")]
+    files = [path for path in found if is_stamp(results_date(path.name) or "")]
     is_shared = bool(job.request.get("output_dir"))
     return sorted(path for path in files if not is_shared or _is_of(path, job, folder))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -37,7 +39,18 @@ _LONGEST_PATH, _LONGEST_NAME = 4096, 255
 _DEEPEST_TEXT = 8
 _OFF = (None, False, "", "false", "False", "0", 0)
 _TASK_FILES = (".yaml", ".yml", ".py")
-_SEPARATORS = re.compile(r"""[\s,;:=|"'()\[\]{}]""")
+_RUN_FILES = (".json", ".jsonl")
+_SEPARATORS = re.compile(r"""[,;:=|@#"'`()\[\]{}]""")
+_ARGUMENT_SEPARATORS = re.compile(rf"{_SEPARATORS.pattern}|\s")
+"""Of arguments, which back ends may take apart at spaces too."""
+_ADDRESS = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s,;|"'`()<>\[\]{}]*""")
+_HUB = re.compile(r"(?:[^/]*[\s:=])?hf://(?!.*://)", re.DOTALL)
+"""A place on the hub, behind nothing or behind a word and a colon (``decided:``)."""
+_FREE = frozenset({
+    ("gen_kwargs", "stop"), ("gen_kwargs", "until"), ("reasoning_tags",), ("system_instruction",), ("thinking_tags",),
+    ("where",),
+})  # fmt: skip
+"""Texts for a model or of a grammar of their own, within which nobody looks for a path."""
 _ENDS = re.compile(r"[,;\s]")
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
 _PATH_MARKS = ("FILE", "DIR", "PATH")
@@ -62,10 +75,18 @@ class _Value:
 
     @property
     def hidden_paths(self) -> list[str]:
-        """Paths within a text of arguments of arguments, which a back end may take apart."""
-        if not self.place[0].endswith("_args") or not isinstance(self.value, str):
+        """Paths within a text, behind a name (``replay:PATH``) or another sign, whatever option it is of: back ends,
+        judges and rules take such texts apart, each in its own way."""
+        if self.place[:1] in _FREE or self.place[:2] in _FREE:
             return []
-        return [part for part in _SEPARATORS.split(self.value) if len(part) > 1 and _leads_elsewhere(part)]
+        is_argument = self.place[0].endswith("_args")
+        text = _ADDRESS.sub(",", self.value)
+        parts = (_ARGUMENT_SEPARATORS if is_argument else _SEPARATORS).split(text)
+        found = [part.strip() for part in parts if part.strip() != "/" or not is_argument]
+        # What stands behind the first sign may be a path as a whole, signs and all.
+        rest = _SEPARATORS.search(text)
+        tail = text[rest.end() :].strip() if rest else ""
+        return [part for part in (*found, *([tail] if tail.startswith("/") else [])) if _leads_elsewhere(part)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +135,31 @@ class Policy:
                 self._check_text(value)
 
     def check_path(self, name: str, text: str) -> Path:
-        """Return the path, links followed, if it lies in an allowed folder. Raises ``RefusedRequestError``."""
+        """Return the path, links followed, if it lies in an allowed folder and is no pipe or device.
+
+        Outside of allowed folders nothing is told of what is there: no message depends on it.
+
+        Raises:
+            RefusedRequestError: it does not.
+        """
         if len(text) > _LONGEST_PATH or any(len(os.fsencode(part)) > _LONGEST_NAME for part in text.split("/")):
             raise RefusedRequestError(f"{name}: no path is as long as this one")
-        try:
-            path = Path(text).expanduser().resolve()
-        except (OSError, RuntimeError, ValueError) as error:
-            raise RefusedRequestError(f"{name}: no path: {error}") from error
-        if not Path(text).expanduser().is_absolute():
+        if not text.startswith("/"):
             raise RefusedRequestError(f"{name}: give an absolute path")
-        if not any(path.is_relative_to(root) and not self._closes(path, root) for root in self.roots):
+        try:
+            path = Path(text).resolve()
+            is_allowed = any(path.is_relative_to(root) and not self._closes(path, root) for root in self.roots)
+        except (OSError, RuntimeError, ValueError):
+            is_allowed = False
+        if not is_allowed:
             raise RefusedRequestError(
                 f"{name}: this path lies in no folder that the server allows; it was started with "
                 f"{'--allow_path for others' if self.roots else 'none (--allow_path DIR)'}"
             )
+        with contextlib.suppress(OSError):
+            mode = path.stat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise RefusedRequestError(f"{name}: this path is neither a file nor a folder")
         return path
 
     def _closes(self, path: Path, root: Path) -> bool:
@@ -165,7 +197,7 @@ class Policy:
             raise RefusedRequestError(f"{value.name}: no text of an option holds a null character")
         if "://" in text:
             for part in text.replace(";", ",").split(","):
-                if "://" in part and not (part.strip().startswith("hf://") or self._allows_address(part.strip())):
+                if "://" in part and not (_is_on_hub(part.strip()) or self._allows_address(part.strip())):
                     raise RefusedRequestError(
                         f"{value.name}: requests would go to an address that the server does not allow "
                         "(--allow_path URL)"
@@ -173,11 +205,11 @@ class Policy:
         elif value.is_address and text.strip() and text.lower() not in _NO_ADDRESSES:
             raise RefusedRequestError(f"{value.name}: give a whole address, with http:// or https://")
         elif _is_path(text, value, option):
-            for part in text.split(",") if option is not None and "," in option.metavar else [text]:
+            for part in _several(text, option):
                 self.check_path(value.name, part.strip())
-        else:
-            for part in value.hidden_paths:
-                self.check_path(value.name, part)
+            return
+        for part in value.hidden_paths:
+            self.check_path(value.name, part)
 
     def _allows_address(self, text: str) -> bool:
         try:
@@ -201,10 +233,16 @@ def names_file(task: str) -> bool:
     return "/" in task or "\\" in task or task.lower().endswith(_TASK_FILES)
 
 
+def _is_on_hub(text: str) -> bool:
+    return _HUB.match(text) is not None and ".." not in text.split("/")
+
+
 def _is_path(text: str, value: _Value, option: Option | None) -> bool:
     """Tell whether a text names a place on this machine. A relative one leads into the job's own working folder, but
     for files that are to be read: they would have to be there."""
     stripped = text.strip()
+    if len(value.place) > 1 and value.place[:2] in _FREE:
+        return False
     if _leads_elsewhere(stripped):
         return True
     if option is None or len(value.place) > 1 or not stripped:
@@ -217,8 +255,15 @@ def _is_path(text: str, value: _Value, option: Option | None) -> bool:
         case "prices":
             return stripped != "litellm"
         case "baseline":
-            return "/" in stripped
+            return "/" in stripped or stripped.endswith(_RUN_FILES)
     return any(mark in option.metavar for mark in _PATH_MARKS)
+
+
+def _several(text: str, option: Option | None) -> list[str]:
+    """The paths of an option that takes several."""
+    if option is not None and option.name == "nltk_data":
+        return text.split(os.pathsep)
+    return text.split(",") if option is not None and "," in option.metavar else [text]
 
 
 def _leads_elsewhere(text: str) -> bool:

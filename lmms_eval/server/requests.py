@@ -27,7 +27,9 @@ NOT_TAKEN: Mapping[str, str] = {
     "tui": "a server has no terminal",
 }
 """Options of a run that a request does not take, each with the reason."""
-_TAKE_LISTS = frozenset({"allow_media", "ids", "include_path", "plugins", "reasoning_tags", "seed", "until"})
+_TAKE_LISTS = frozenset(
+    {"allow_media", "ids", "include_path", "plugins", "reasoning_tags", "seed", "thinking_tags", "until"}
+)
 _LISTS = list[Any] | str | int
 """Further forms of the options that configuration files may state as lists."""
 _LONGEST = 60

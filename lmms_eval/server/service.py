@@ -21,6 +21,7 @@ from lmms_eval.server.requests import check_options, read_body
 from lmms_eval.server.scheduler import Plan, Scheduler
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Submission
+from lmms_eval.utils.launch import count_gpus
 
 
 class FolderInUseError(UsageError):
@@ -56,7 +57,8 @@ class Service:
             raise FolderInUseError(told) from error
         self.policy = Policy.of(settings)
         self.store = open_store(settings.folder.absolute(), jobs)
-        room = Room(settings.gpus, settings.parallel or max(1, len(settings.gpus)))
+        parallel = settings.parallel or max(1, len(settings.gpus))
+        room = Room(settings.gpus, parallel, count_gpus(os.environ), os.cpu_count() or 1)
         additions = Additions(settings.include_paths, settings.plugins, settings.data_root)
         self.scheduler = Scheduler(
             self.store,

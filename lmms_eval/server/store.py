@@ -1,10 +1,17 @@
-"""Jobs in SQLite: what was confirmed to a client survives the server."""
+"""Jobs in SQLite: what was confirmed to a client survives the server.
+
+Each row carries a checksum over its other columns (``seal``), and a sealed row of ``facts`` counts them: a bit that
+flips on the disk changes no job and takes none off the list in silence.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sqlite3
 import threading
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,16 +35,26 @@ CREATE TABLE IF NOT EXISTS jobs (
     error TEXT,
     gpus TEXT NOT NULL DEFAULT '[]',
     is_cancelled INTEGER NOT NULL DEFAULT 0,
-    submission_key TEXT UNIQUE
+    submission_key TEXT UNIQUE,
+    seal TEXT NOT NULL DEFAULT '00000000'
 );
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL, seal TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number);
 """
-_VERSION = 1
-"""Of the table: one that a newer version has written is left alone."""
+log = logging.getLogger(__name__)
+_VERSION = 2
+"""Of the table: one that a newer version has written is left alone. The first one had no checksums."""
 _COLUMNS = (
-    "job_id, number, state, request, folder, created_at, started_at, completed_at, result, error, gpus, is_cancelled"
+    "job_id, number, state, request, folder, created_at, started_at, completed_at, result, error, gpus, is_cancelled, "
+    "submission_key"
 )
+_VERSION_FACT, _TOTAL_FACT = "version", "total"
 _BUSY_S = 10.0
+_PLACE = frozenset({
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
+})  # fmt: skip
+"""Codes of errors that are not the file's: it is left as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +97,21 @@ class JobStore:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
+        self._told: set[Any] = set()
         try:
-            self._connection = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
+            self._connection = _connection(path)
         except sqlite3.OperationalError as error:
             raise JobStoreError(f"{path} cannot be opened: {error}") from error
         try:
             self._prepare(path)
+        except sqlite3.OperationalError as error:
+            self._connection.close()
+            if error.sqlite_errorcode & 0xFF in _PLACE or not os.access(path, os.W_OK):
+                raise JobStoreError(f"{path} cannot be opened: {error}") from error
+            raise
+        except UnicodeDecodeError as error:  # of a message of SQLite's that repeats damaged bytes
+            self._connection.close()
+            raise sqlite3.DatabaseError("its schema is no text") from error
         except BaseException:
             self._connection.close()
             raise
@@ -93,17 +119,82 @@ class JobStore:
     def _prepare(self, path: Path) -> None:
         for setting in ("journal_mode=WAL", "synchronous=FULL"):
             self._connection.execute(f"PRAGMA {setting}")
-        found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
         if found != ("ok",):
             raise sqlite3.DatabaseError(str(found[0] if found else "no answer"))
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        self._check_version(path)
+        columns = [row[1] for row in self._connection.execute("PRAGMA table_info(jobs)")]
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")  # a kill leaves either all of it or nothing
+            if columns and "seal" not in columns:
+                self._connection.execute("ALTER TABLE jobs ADD COLUMN seal TEXT NOT NULL DEFAULT '00000000'")
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                self._connection.execute(statement)
+            if "seal" not in columns:
+                self._seal_all()
+            else:
+                self._set_fact(_VERSION_FACT, _VERSION)  # shows that it can be written
+        self._check_rows()
+
+    def _check_version(self, path: Path) -> None:
+        """Leave the file of a newer version alone. Raises ``JobStoreError``, ``sqlite3.DatabaseError``."""
+        (stated,) = self._connection.execute("PRAGMA user_version").fetchone()
+        is_old = not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()
+        version = stated if is_old else self._fact(_VERSION_FACT)
         if version > _VERSION:
             told = f"a newer version of lmms_eval has written it (format {version}; this one reads up to {_VERSION})"
             raise JobStoreError(f"{path}: {told}: update this one, or give it a folder of its own")
-        with self._connection:
-            self._connection.executescript(_SCHEMA)
-            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-        self._connection.execute(f"SELECT {_COLUMNS}, submission_key FROM jobs LIMIT 1").fetchone()
+        if version != stated or (is_old and stated > 1):
+            raise sqlite3.DatabaseError(f"its format is stated as {stated}")
+
+    def _seal_all(self) -> None:
+        """Seal what has no checksums yet: a new list, or one of the first version."""
+        rows = self._connection.execute(f"SELECT {_COLUMNS} FROM jobs").fetchall()
+        seals = [(_seal(row), row[0]) for row in rows]
+        self._connection.executemany("UPDATE jobs SET seal = ? WHERE job_id = ?", seals)
+        self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+        self._set_fact(_VERSION_FACT, _VERSION)
+        self._set_fact(_TOTAL_FACT, len(rows))
+
+    def _check_rows(self) -> None:
+        """Raise ``sqlite3.DatabaseError`` where a row was changed by anything but this program, or is missing."""
+        rows = self._connection.execute(f"SELECT {_COLUMNS}, seal FROM jobs").fetchall()
+        damaged = [row for row in rows if row[-1] != _seal(row[:-1])]
+        if damaged:
+            raise sqlite3.DatabaseError(f"{len(damaged)} of {len(rows)} rows do not fit their checksums")
+        if len(rows) != self._fact(_TOTAL_FACT):
+            raise sqlite3.DatabaseError(f"it holds {len(rows)} jobs instead of {self._fact(_TOTAL_FACT)}")
+
+    def _fact(self, name: str) -> int:
+        row = self._connection.execute("SELECT name, value, seal FROM facts WHERE name = ?", (name,)).fetchone()
+        if row is None or row[-1] != _seal(row[:-1]):
+            raise sqlite3.DatabaseError(f"the fact {name!r} does not fit its checksum")
+        return int(row[1])
+
+    def _set_fact(self, name: str, value: int) -> None:
+        row = (name, value)
+        self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (*row, _seal(row)))
+
+    def _recount(self) -> None:
+        """Note the number of rows, in the transaction that has changed it."""
+        self._set_fact(_TOTAL_FACT, self._connection.execute("SELECT COUNT(*) FROM jobs").fetchone()[0])
+
+    def _change(self, job_id: str, change: str, values: Sequence[Any]) -> bool:
+        """Change a row and seal it anew; ``False``: no such row fits. Raises ``JobStoreError`` if it is damaged."""
+        with self._writing() as connection:
+            self._check_row(job_id)
+            done = connection.execute(f"UPDATE jobs SET {change}", values)
+            self._seal_row(job_id)
+        return done.rowcount == 1
+
+    def _check_row(self, job_id: str) -> None:
+        for row in self._connection.execute(f"SELECT {_COLUMNS}, seal FROM jobs WHERE job_id = ?", (job_id,)):
+            if row[-1] != _seal(row[:-1]):
+                raise JobStoreError(_damaged(row))
+
+    def _seal_row(self, job_id: str) -> None:
+        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM jobs WHERE job_id = ?", (job_id,)).fetchall():
+            self._connection.execute("UPDATE jobs SET seal = ? WHERE job_id = ?", (_seal(row), job_id))
 
     def close(self) -> None:
         with self._lock:
@@ -132,9 +223,13 @@ class JobStore:
                 raise JobStoreError(f"the list of jobs cannot be read: {error}; restart the server") from error
 
     def _rows(self, condition: str, values: Sequence[Any] = ()) -> list[Job]:
-        return [
-            _job(row) for row in self._read(f"SELECT {_COLUMNS} FROM jobs WHERE {condition} ORDER BY number", values)
-        ]
+        """Read jobs; a row that has been damaged since the server was started is passed over and named in the log."""
+        rows = self._read(f"SELECT {_COLUMNS}, seal FROM jobs WHERE {condition} ORDER BY number", values)
+        for row in rows:
+            if row[-1] != _seal(row[:-1]) and row[0] not in self._told:
+                self._told.add(row[0])
+                log.error("%s", _damaged(row))
+        return [_job(row[:-1]) for row in rows if row[-1] == _seal(row[:-1])]
 
     def add(self, new: NewJob) -> Submission:
         """Store a job behind all others.
@@ -153,6 +248,8 @@ class JobStore:
                     " VALUES (?, ?, ?, ?, ?, ?)",
                     (new.job_id, new.state, json.dumps(new.request), new.folder, new.created_at, new.key),
                 )
+                self._seal_row(new.job_id)
+                self._recount()
             job = self.get(new.job_id)
             assert job is not None
             return Submission(job, position, is_new=True)
@@ -183,7 +280,11 @@ class JobStore:
         return self._rows(f"state IN ({','.join('?' * len(states))})", states)
 
     def first_queued(self) -> Job | None:
-        return next(iter(self._rows("number = (SELECT MIN(number) FROM jobs WHERE state = 'queued')")), None)
+        first, number = "SELECT MIN(number) FROM jobs WHERE state = 'queued' AND number > ?", -(1 << 63)
+        while (number := self._read(first, (number,))[0][0]) is not None:
+            if found := self._rows("number = ?", (number,)):
+                return found[0]
+        return None
 
     def counts(self) -> dict[str, int]:
         """Count the jobs of each state that has some."""
@@ -198,34 +299,24 @@ class JobStore:
 
     def claim(self, job_id: str, gpus: Sequence[str]) -> bool:
         """Turn a queued job into a running one, which holds these GPUs; ``False`` if it is not queued any longer."""
-        with self._writing() as connection:
-            done = connection.execute(
-                "UPDATE jobs SET state = 'running', started_at = ?, gpus = ? WHERE job_id = ? AND state = 'queued'",
-                (now(), json.dumps(list(gpus)), job_id),
-            )
-        return done.rowcount == 1
+        change = "state = 'running', started_at = ?, gpus = ? WHERE job_id = ? AND state = 'queued'"
+        return self._change(job_id, change, (now(), json.dumps(list(gpus)), job_id))
 
     def cancel(self, job_id: str) -> Job | None:
         """End a queued job, or note that a running one is to be ended; return the job as it is then."""
-        with self._writing() as connection:
-            connection.execute(
-                "UPDATE jobs SET state = 'cancelled', completed_at = ?, is_cancelled = 1"
-                " WHERE job_id = ? AND state = 'queued'",
-                (now(), job_id),
-            )
-            connection.execute("UPDATE jobs SET is_cancelled = 1 WHERE job_id = ? AND state = 'running'", (job_id,))
+        change = "state = 'cancelled', completed_at = ?, is_cancelled = 1 WHERE job_id = ? AND state = 'queued'"
+        with self._lock:
+            if not self._change(job_id, change, (now(), job_id)):
+                self._change(job_id, "is_cancelled = 1 WHERE job_id = ? AND state = 'running'", (job_id,))
         return self.get(job_id)
 
     def finish(self, job_id: str, ending: Ending) -> bool:
         """End a running job; ``False`` if it has ended before."""
         result = None if ending.result is None else json.dumps(ending.result)
-        with self._writing() as connection:
-            done = connection.execute(
-                "UPDATE jobs SET state = ?, completed_at = ?, result = ?, error = ?, gpus = '[]'"
-                " WHERE job_id = ? AND state = 'running'",
-                (ending.state, now(), result, ending.error, job_id),
-            )
-        return done.rowcount == 1
+        change = (
+            "state = ?, completed_at = ?, result = ?, error = ?, gpus = '[]' WHERE job_id = ? AND state = 'running'"
+        )
+        return self._change(job_id, change, (ending.state, now(), result, ending.error, job_id))
 
     def drop_ended(self, most: int) -> list[Job]:
         """Take the jobs that ended first off the list, so that ``most`` ended ones stay."""
@@ -237,6 +328,7 @@ class JobStore:
             dropped = self._rows(f"{oldest} LIMIT -1 OFFSET ?)", (most,))
             with self._writing() as connection:
                 connection.executemany("DELETE FROM jobs WHERE job_id = ?", [(job.job_id,) for job in dropped])
+                self._recount()
         return dropped
 
     def restore(self, found: Sequence[Restored]) -> None:
@@ -255,10 +347,59 @@ class JobStore:
                 " result, error, is_cancelled, gpus, submission_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
+            for one in found:
+                self._seal_row(one.job.job_id)
+            self._recount()
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """What a damaged list still tells."""
+
+    jobs: tuple[Restored, ...] = ()
+    """Of rows that fit their checksums."""
+    damaged: tuple[tuple[str, str], ...] = ()
+    """Ids and folders that stand in the others; an id that is no text is left empty."""
+
+
+def salvage(path: Path) -> Salvage:
+    """Read from a damaged list whatever fits its checksums; it is not changed."""
+    jobs: list[Restored] = []
+    damaged: list[tuple[str, str]] = []
+    try:
+        connection = _connection(path)
+    except sqlite3.Error:
+        return Salvage()
+    try:
+        for row in connection.execute(f"SELECT {_COLUMNS}, seal FROM jobs"):
+            if row[-1] == _seal(row[:-1]):
+                jobs.append(Restored(_job(row[:-1]), row[-2]))
+            else:
+                damaged.append((row[0] if isinstance(row[0], str) else "", str(row[4])))
+    except (sqlite3.Error, UnicodeDecodeError):  # what stands behind the damage cannot be read
+        pass
+    finally:
+        connection.close()
+    return Salvage(tuple(jobs), tuple(damaged))
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    made = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
+    made.text_factory = lambda text: text.decode("utf-8", "surrogateescape")  # a damaged text fits no checksum
+    return made
+
+
+def _seal(row: Sequence[Any]) -> str:
+    """Checksum of the values of a row, their types included; always as long, so that a row is sealed in place."""
+    return f"{zlib.crc32(json.dumps(row, default=repr).encode()):08x}"
+
+
+def _damaged(row: Sequence[Any]) -> str:
+    return f"the entry of job {row[0]!r} in the list is damaged: restart the server, which reads it from its folder"
 
 
 def _job(row: Sequence[Any]) -> Job:
-    job_id, number, state, request, folder, created, started, completed, result, error, gpus, is_cancelled = row
+    job_id, number, state, request, folder, created, started, completed, result, error, gpus, is_cancelled, _ = row
     return Job(
         job_id, number, state, json.loads(request), folder, created, started, completed,
         None if result is None else json.loads(result), error, tuple(json.loads(gpus)), bool(is_cancelled),

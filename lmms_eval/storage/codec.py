@@ -30,9 +30,21 @@ def dumps(value: Any) -> bytes:
 
 
 def loads(data: bytes) -> Any:
-    """Read what ``dumps`` has written."""
+    """Read what ``dumps`` has written. Raises ``ValueError`` for anything else."""
     value = orjson.loads(data)
-    return decode(value) if _TAG_BEGINS in data else value
+    try:
+        return decode(value) if _TAG_BEGINS in data else value
+    except (TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no value of ours: {error}") from error
+
+
+def load_record(data: bytes) -> dict[str, Any] | None:
+    """Read a record that ``dumps`` has written; ``None`` for what is none, whatever it is."""
+    try:
+        record = loads(data)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and all(type(key) is str for key in record) else None
 
 
 def plain_json(value: Any) -> bytes | None:

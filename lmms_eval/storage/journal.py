@@ -11,14 +11,6 @@ from lmms_eval.storage import codec
 from lmms_eval.storage.lines import LineReader, LineWriter, read_lines
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A record and where its line begins."""
-
-    offset: int
-    record: dict[str, Any]
-
-
 class JournalWriter(LineWriter):
     """Appends records to one file; safe for several threads of one process."""
 
@@ -30,21 +22,6 @@ class JournalWriter(LineWriter):
             VolatileValue: the record holds a value that JSON cannot carry.
         """
         return self.append_line(codec.dumps(record))
-
-
-class JournalReader(LineReader):
-    """Random access to the records of one journal file."""
-
-    def at(self, offset: int) -> dict[str, Any]:
-        """Read the record whose line begins there. Raises ``JournalError`` (``line_at``)."""
-        record: dict[str, Any] = codec.loads(self.line_at(offset))
-        return record
-
-
-def read_journal(path: Path, quietly: bool = False) -> Iterator[Entry]:
-    """Read all records of a file whose lines fit their checksums (``read_lines``); a missing file has none."""
-    for line in read_lines(path, quietly):
-        yield Entry(line.offset, codec.loads(line.content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +36,21 @@ class JournalSet:
     """Several journals that are read as one: memory need hold no more than the places of their records."""
 
     def __init__(self) -> None:
-        self._readers: list[JournalReader] = []
+        self._readers: list[LineReader] = []
 
     def add(self, path: Path) -> int:
         """Open a journal; returns its number. Raises ``JournalError``."""
-        self._readers.append(JournalReader(path))
+        self._readers.append(LineReader(path))
         return len(self._readers) - 1
 
     def load(self, path: Path, quietly: bool = False) -> Iterator[tuple[Place, dict[str, Any]]]:
-        """Open a journal and read its records (``read_journal``)."""
+        """Open a journal and read its records (``read_lines``)."""
         file = self.add(path)
-        for entry in read_journal(path, quietly):
+        for entry in read_lines(path, quietly):
             yield Place(file, entry.offset), entry.record
 
     def at(self, place: Place) -> dict[str, Any]:
-        """Read one record. Raises ``JournalError`` (``line_at``)."""
+        """Read one record. Raises ``JournalError`` (``LineReader.at``)."""
         return self._readers[place.file].at(place.offset)
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
+from lmms_eval.utils.plain_files import read_plain
 
 
 def read_json(path: Path) -> Any:
@@ -16,7 +17,7 @@ def read_json(path: Path) -> Any:
         DataError: it cannot be read, or is cut short or damaged.
     """
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_plain(path))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

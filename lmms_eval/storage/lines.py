@@ -1,7 +1,8 @@
 """Append-only files of JSON lines, each with its checksum, that survive a kill at any instant.
 
 A line is a JSON object whose last field is ``"crc":"xxxxxxxx"``: the CRC-32, in hexadecimal digits, of all bytes of the
-line before the comma of that field. A line that does not fit is passed over, counted and said.
+line before the comma of that field. A line that does not fit, or fits and holds no such object, is passed over, counted
+and said.
 
 One ``write`` per line, straight to the kernel: a killed process loses nothing that it had reported. A torn last line is
 closed by a newline when the file is opened for writing again, and then fits no checksum.
@@ -16,11 +17,13 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 from loguru import logger
 
 from lmms_eval.errors import JournalError
+from lmms_eval.storage.codec import load_record
 
 LOOK_EVERY_S = 0.1
 """Seconds between two looks of a writer for its file."""
@@ -44,10 +47,16 @@ def unsealed(line: bytes) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A JSON object without its checksum, and where its line begins."""
+    """A record, and where its line begins."""
 
     offset: int
-    content: bytes
+    record: dict[str, Any]
+
+
+def record_in(line: bytes) -> dict[str, Any] | None:
+    """Take the record out of a line; ``None`` if the line is damaged: its checksum, or what it holds."""
+    content = unsealed(line)
+    return None if content is None else load_record(content)
 
 
 class LineWriter:
@@ -154,24 +163,24 @@ class LineReader:
         self._begin, self._block = 0, b""
         """Offset of the bytes that were read last, and those bytes."""
 
-    def line_at(self, offset: int) -> bytes:
-        """Read the JSON object whose line begins there.
+    def at(self, offset: int) -> dict[str, Any]:
+        """Read the record whose line begins there.
 
         Raises:
-            JournalError: the line can no longer be read, or no longer fits its checksum.
+            JournalError: the line can no longer be read, or is damaged.
         """
         try:
             with self._lock:
                 line = self._line_at(offset)
         except OSError as error:
             raise JournalError(f"cannot read the journal {self.path}: {error.strerror or error}") from error
-        content = unsealed(line)
-        if content is None:
+        record = record_in(line)
+        if record is None:
             raise JournalError(
-                f"{self.path}: the line at byte {offset} no longer fits its checksum; start the same command again: "
+                f"{self.path}: the line at byte {offset} is no longer what was written; start the same command again: "
                 "what it held is asked or scored again"
             )
-        return content
+        return record
 
     def _line_at(self, offset: int) -> bytes:
         start = offset - self._begin
@@ -190,7 +199,7 @@ class LineReader:
 
 
 def read_lines(path: Path, quietly: bool = False) -> Iterator[Line]:
-    """Read all lines of a file that fit their checksums; a missing file has none.
+    """Read the records of all lines of a file that are not damaged; a missing file has none.
 
     ``quietly``: what does not fit has been said at an earlier reading.
 
@@ -203,10 +212,10 @@ def read_lines(path: Path, quietly: bool = False) -> Iterator[Line]:
         with open(path, "rb") as file:
             for line in file:
                 start, offset = offset, offset + len(line)
-                content = unsealed(line)
-                if content is not None:
+                record = record_in(line)
+                if record is not None:
                     form.is_ours = True
-                    yield Line(start, content)
+                    yield Line(start, record)
                 elif line != b"\n":  # which closed a torn line
                     damaged += 1
                     form.see(line)
@@ -226,21 +235,21 @@ def has_checksums(data: bytes) -> bool:
     return form.is_ours
 
 
-def checked_lines(data: bytes, place: Path | str) -> list[bytes]:
-    """Read the objects of lines that came as a whole; what does not fit is counted and said, naming ``place``."""
+def records_in(data: bytes, place: Path | str) -> list[dict[str, Any]]:
+    """Read the records of lines that came as a whole; damaged lines are counted and said, naming ``place``."""
     lines = [line for line in data.splitlines(keepends=True) if line != b"\n"]
-    contents = [content for line in lines if (content := unsealed(line)) is not None]
-    if len(contents) < len(lines):
-        _say(place, len(lines) - len(contents))
-    return contents
+    records = [record for line in lines if (record := record_in(line)) is not None]
+    if len(records) < len(lines):
+        _say(place, len(lines) - len(records))
+    return records
 
 
 def _say(place: Path | str, damaged: int, is_other: bool = False) -> None:
     if is_other:
         logger.warning("{} is a journal of another form (no checksums): nothing is taken from it", place)
         return
-    lines = "1 line does not fit its" if damaged == 1 else f"{damaged} lines do not fit their"
-    logger.warning("{}: {} checksum: passed over; what was in it is asked or scored again", place, lines)
+    lines = "1 line is damaged" if damaged == 1 else f"{damaged} lines are damaged"
+    logger.warning("{}: {} (checksum or content): passed over; what was in it is asked or scored again", place, lines)
 
 
 def _set_aside_other_form(path: Path) -> None:

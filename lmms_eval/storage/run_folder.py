@@ -19,6 +19,7 @@ import orjson
 
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
 from lmms_eval.storage.atomic import write_atomically
+from lmms_eval.storage.codec import load_record
 from lmms_eval.storage.lines import sealed, unsealed
 from lmms_eval.utils.redaction import redact
 
@@ -143,7 +144,9 @@ class RunFolder:
             raise DamagedRecord(f"{self.state_file} cannot be read: {error.strerror or error}") from error
         if content is None:
             raise DamagedRecord(f"{self.state_file} does not fit its checksum")
-        record: dict[str, Any] = orjson.loads(content)
+        record = load_record(content)
+        if record is None:
+            raise DamagedRecord(f"{self.state_file} holds no record")
         return record
 
     def write(self, content: Mapping[str, Any]) -> None:

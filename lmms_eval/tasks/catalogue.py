@@ -164,6 +164,8 @@ class Catalogue:
     def _add_folder(self, folder: Path) -> None:
         left_out = _LeftOut(folder)
         before = {**self.groups, **self.tasks}
+        replaced: list[str] = []
+        doubled: list[str] = []
         for file, reason in _files_of(folder):
             left_out.seen += 1
             if reason:
@@ -178,8 +180,13 @@ class Catalogue:
             if not entries:
                 left_out.add(file, _NO_TASK)
             for entry in entries:
-                self._tell_collision(entry, before)
+                if collision := self._collision(entry, before):
+                    (replaced if entry.name in before else doubled).append(collision)
             self._add(entries)
+        self._notice_all(replaced, f"{folder}: {{count}} tasks and groups replace those of other places")
+        self._notice_all(
+            doubled, f"{folder}: {{count}} tasks and groups stand in two files, of which the latter counts"
+        )
         for line in left_out.names:
             log.debug("%s", line)
         if left_out.counts[_UNREADABLE] or left_out.counts[_OTHER_ENDING]:
@@ -187,16 +194,24 @@ class Catalogue:
         elif left_out.names and folder != PACKAGE_FOLDER:
             log.info("%s", left_out.summary())
 
-    def _tell_collision(self, entry: Entry, before: dict[str, Entry]) -> None:
+    def _collision(self, entry: Entry, before: dict[str, Entry]) -> str:
+        """Tell whose name an entry takes; empty if it is nobody's."""
         earlier = self.tasks.get(entry.name) or self.groups.get(entry.name)
         if earlier is None or earlier.file == entry.file:
-            return
+            return ""
         if entry.name in before:
-            self._notice(f"{entry.kind} {entry.name!r} of {entry.location} replaces that of {earlier.location}")
-        else:
-            self._notice(
-                f"{entry.kind} {entry.name!r} stands in {earlier.location} and in {entry.location}: the latter counts"
-            )
+            return f"{entry.kind} {entry.name!r} of {entry.location} replaces that of {earlier.location}"
+        return f"{entry.kind} {entry.name!r} stands in {earlier.location} and in {entry.location}: the latter counts"
+
+    def _notice_all(self, collisions: Sequence[str], summary: str) -> None:
+        """Notice collisions in one line; where there are several, each is told at DEBUG."""
+        if len(collisions) < 2:
+            for line in collisions:
+                self._notice(line)
+            return
+        for line in collisions:
+            log.debug("%s", line)
+        self._notice(f"{summary.format(count=len(collisions))} (--verbosity DEBUG lists them), such as {collisions[0]}")
 
     def _notice(self, text: str) -> None:
         self.notices.append(text)

@@ -9,6 +9,7 @@ from lmms_eval.api.task import Selection, Task, TaskOptions
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import build_task, select_tasks
+from lmms_eval.tasks.yaml.functions import resolve_all
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task import TaskSource
 from lmms_eval.tasks.yaml.task_table import keys_of
@@ -69,6 +70,18 @@ class TaskManager:
         if list_subtasks:
             parts.append(subtasks_table(self.catalogue))
         return "\n\n".join(parts)
+
+    def _get_config(self, name: str) -> dict[str, Any]:
+        """Return the keys of a task's or group's YAML, what it includes merged in, functions imported.
+
+        Raises:
+            UnknownNameError: there is no such task or group. TaskError: a function cannot be imported.
+        """
+        entry = self.catalogue.tasks.get(name) or self.catalogue.groups.get(name)
+        if entry is None:
+            raise self.catalogue.unknown(name)
+        made: dict[str, Any] = resolve_all(dict(keys_of(YamlReader(), entry.file, name)))
+        return made
 
     def load_task_or_group(
         self, task_list: str | Sequence[str], task_type: str = "simple", options: TaskOptions | None = None

@@ -16,7 +16,7 @@ from lmms_eval.tasks.controls.control import ControlTask
 from lmms_eval.tasks.yaml.config import aggregate_metrics, facts_of, group_config, task_config
 from lmms_eval.tasks.yaml.configured import configured_task
 from lmms_eval.tasks.yaml.functions import named, resolve_all
-from lmms_eval.tasks.yaml.included import include
+from lmms_eval.tasks.yaml.included import include_again, include_if_new
 from lmms_eval.tasks.yaml.loader import YamlReader, decode
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 from lmms_eval.tasks.yaml.task_table import keys_of
@@ -67,6 +67,7 @@ def _known_names(name: str, catalogue: Catalogue) -> list[str]:
     if name in catalogue.tasks or name in catalogue.groups or name in catalogue.tags:
         return [name]
     if path.is_dir():
+        include_if_new(path)
         entries = [entry for file in yaml_files(path, recursive=False) for entry in catalogue.add_file(file)]
         if not entries:
             raise UsageError(f"--tasks {name}: the folder holds no YAML file with a task")
@@ -83,6 +84,7 @@ def _from_file(path: Path, name: str, catalogue: Catalogue) -> list[str]:
     for neighbour in yaml_files(path.parent, recursive=False):
         if neighbour != path.resolve() and neighbour not in catalogue.broken:
             _add_if_new(neighbour, catalogue)
+    include_if_new(path.parent)
     entries = catalogue.add_file(path)
     if not entries:
         raise TaskError(f"{path}: holds neither a task (task: NAME) nor a group (group: NAME with a list of tasks)")
@@ -237,14 +239,14 @@ def rebuilt(task: Task, options: TaskOptions) -> Task:
 
 def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -> Task:
     """The task that gave ``spec()``, in another process; a ``reader`` keeps files that several tasks share."""
-    for folder in spec["included"]:
-        include(Path(folder))
+    include_again(spec["included"])
     overrides = decode(spec["overrides"])
     base = spec["base"] or spec["name"]
     reader = reader or YamlReader()
     raw = overrides if spec["standalone"] else {**keys_of(reader, Path(spec["file"]), base), **overrides}
     options = dict(spec["options"])
-    options["reasoning_tags"] = tuple((first, second) for first, second in options["reasoning_tags"])
+    for name in ("reasoning_tags", "thinking_tags"):
+        options[name] = tuple((first, second) for first, second in options[name])
     source = TaskSource(
         spec["name"], spec["file"], raw, overrides, spec["standalone"], spec["base"], spec["documents"],
         spec["change"],

@@ -12,7 +12,7 @@ from lmms_eval.results.run_reader.sample import Sample, SampleKeys
 from lmms_eval.trackers.content import evenly
 from lmms_eval.trackers.contract import Cell, TaskSamples
 from lmms_eval.utils.redaction import mask_known
-from lmms_eval.viewer.media import MediaStore, made_in, media_of
+from lmms_eval.viewer.media import MediaStore, Places, made_in, media_of
 
 MOST_ROWS, MOST_OF_ALL = 1_000, 20_000
 """Rows of a task, and of all tasks of a run."""
@@ -84,7 +84,8 @@ def task_samples(
 
 def _futures(line: Mapping[str, Any], media: MediaStore, folders: Sequence[Path]) -> list[Any]:
     shown = [*media_of(line), *made_in({"parts": line.get("parts")}).values()]
-    return [media.add(one, folders) for one in shown[:MOST_OF_SAMPLE] if one.get("type", "image") != "audio"]
+    places = Places(tuple(folders))
+    return [media.add(one, places) for one in shown[:MOST_OF_SAMPLE] if one.get("type", "image") != "audio"]
 
 
 def _paths(item: Mapping[str, Any], media: MediaStore) -> Iterator[str]:

@@ -31,7 +31,16 @@ from lmms_eval.ui import commands, described
 from lmms_eval.ui.models import ModelChoices
 from lmms_eval.ui.options import OptionChoice, option_choices
 from lmms_eval.ui.pages import Order, PageMaker, Pages, file_of, name_of
-from lmms_eval.ui.preview import NOT_TAKEN, SERVER_DEFAULTS, Preview, Problem, as_request, preview
+from lmms_eval.ui.preview import (
+    NOT_TAKEN,
+    SERVER_DEFAULTS,
+    Imported,
+    Preview,
+    Problem,
+    as_request,
+    preview,
+    read_request,
+)
 from lmms_eval.ui.tasks import TaskChoices
 from lmms_eval.ui.views import Views
 from lmms_eval.utils.installed import package_version
@@ -85,9 +94,12 @@ class Desk:
 
     def preview(self, request: Mapping[str, Any]) -> Preview:
         """Show a request in other forms, with all that this server would refuse."""
-        shown = preview(request)
-        problems = shown.problems or tuple(self._unknown(request)) or tuple(self._refused(request))
-        return replace(shown, problems=problems)
+        shown = preview(request, self._refused)
+        return replace(shown, problems=shown.problems or tuple(self._unknown(request)))
+
+    def read_request(self, text: str) -> Imported:
+        """Read the text of a configuration file as a request, without what this server would refuse."""
+        return read_request(text, self._refused)
 
     def _unknown(self, request: Mapping[str, Any]) -> Iterator[Problem]:
         """Mistakes in names: of the model, its arguments that must be given, and tasks."""
@@ -125,7 +137,7 @@ class Desk:
         self.tasks.details(task)  # a name that is none costs no process
         settings = self.service.settings
         places = ["--data_root", settings.data_root] if settings.data_root else []
-        for path in settings.include_paths[:1]:
+        for path in settings.include_paths:
             places += ["--include-path", path]
         return commands.missing_of(task, places, self._environment)
 

@@ -24,7 +24,7 @@ from lmms_eval.errors import LmmsEvalError, RequestError
 from lmms_eval.server.answers import NoJobError, WrongStateError, answer_error
 from lmms_eval.ui.desk import Desk
 from lmms_eval.ui.page import SCRIPT, STYLE, page, policy
-from lmms_eval.ui.preview import as_yaml, read_request
+from lmms_eval.ui.preview import as_yaml
 from lmms_eval.ui.streams import stream
 from lmms_eval.utils.redaction import redact
 from lmms_eval.viewer.page import bundle
@@ -160,7 +160,7 @@ def import_yaml(call: Call) -> dict[str, Any]:
     text = call.mapping().get("yaml")
     if not isinstance(text, str):
         raise RequestError("yaml: give the text of the file")
-    return asdict(read_request(text))
+    return asdict(call.desk.read_request(text))
 
 
 def start(call: Call) -> dict[str, Any]:

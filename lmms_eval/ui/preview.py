@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from lmms_eval.utils.redaction import is_secret_key, redact
 
 ARGUMENTS = ("model_args", "gen_kwargs", "task_kwargs", "judge_args", "t2i_args")
 FILE_NAME = "run.yaml"
+_BY_FILE = f"lmms-eval --config {FILE_NAME}"
 MOST_TEXT = 256 * 1024
 """Characters of a file that is imported."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -54,6 +55,10 @@ class Problem:
     text: str
     line: int | None = None
     """Line of the file, from 1 on."""
+
+
+Refuse = Callable[[Mapping[str, Any]], Iterable[Problem]]
+"""Yields why a server refuses a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +94,17 @@ def as_request(given: Mapping[str, Any]) -> dict[str, Any]:
     return request
 
 
-def preview(request: Mapping[str, Any]) -> Preview:
-    """Show a request as a command and as a file, secrets masked, with all that is wrong with it."""
+def preview(request: Mapping[str, Any], refuse: Refuse | None = None) -> Preview:
+    """Show a request as a command and as a file, secrets masked, with all that is wrong with it.
+
+    Args:
+        request: the request.
+        refuse: yields why the server refuses a request; no file that a refused one names is looked at.
+    """
     filled = {name: value for name, value in SERVER_DEFAULTS.items() if name not in request}
     shown: dict[str, Any] = redact({**_given(request), **filled, "output_path": OUTPUT})
+    if refuse is not None and (refused := tuple(refuse(request))):
+        return Preview(_BY_FILE, as_yaml(shown), refused)
     return Preview(_command(shown), as_yaml(shown), tuple(problems_of(request)))
 
 
@@ -118,8 +130,13 @@ def problems_of(request: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(found[1] if found and found[1] in option_table() else "", str(error))
 
 
-def read_request(text: str) -> Imported:
-    """Read the text of a configuration file that describes one run; secrets are left out and named."""
+def read_request(text: str, refuse: Refuse | None = None) -> Imported:
+    """Read the text of a configuration file that describes one run; secrets are left out and named.
+
+    Args:
+        text: the file's.
+        refuse: as for ``preview``; what a server refuses is left out with it.
+    """
     name = "the file"
     if len(text) > MOST_TEXT:
         return _unread(f"{name} has more than {MOST_TEXT // 1024} KiB")
@@ -137,10 +154,17 @@ def read_request(text: str) -> Imported:
     values = {_AT_SERVERS.get(key, key): value for key, value in stated.items()}
     if items[0].environment:
         values["env"] = dict(items[0].environment)
+    # Option by option: the rest of the file is of use without what is refused.
+    refused = {
+        key: problems
+        for key, value in values.items()
+        if refuse is not None and key not in NOT_TAKEN and (problems := tuple(refuse({key: value})))
+    }
+    values = {key: value for key, value in values.items() if key not in refused}
     right: dict[str, Any] = {key: _form(key, value) for key, value in values.items() if not any(_wrong(key, value))}
     request = {key: value for key, value in right.items() if SERVER_DEFAULTS.get(key) != value}
-    found = tuple(dataclasses.replace(one, line=lines.get(one.name)) for one in problems_of(values))
-    return Imported(request, found)
+    found = [*(one for told in refused.values() for one in told), *problems_of(values)]
+    return Imported(request, tuple(dataclasses.replace(one, line=lines.get(one.name)) for one in found))
 
 
 def _unread(text: str) -> Imported:
@@ -189,7 +213,7 @@ def _command(values: Mapping[str, Any]) -> str:
     table = option_table()
     flags = [words for name, value in values.items() if (words := _words(table.get(name), value))]
     if not _says([word for words in flags for word in words], values):
-        return f"lmms-eval --config {FILE_NAME}"
+        return _BY_FILE
     return " \\\n  ".join(["lmms-eval", *map(shlex.join, flags)])
 
 

@@ -12,6 +12,7 @@ from lmms_eval.compat.result_files import get_latest_filename as get_latest_file
 from lmms_eval.compat.result_files import get_results_filenames as get_results_filenames
 from lmms_eval.compat.result_files import get_sample_results_filenames as get_sample_results_filenames
 from lmms_eval.compat.sharding import create_iterator as create_iterator
+from lmms_eval.compat.texts import handle_non_serializable as handle_non_serializable
 from lmms_eval.compat.texts import hash_string as hash_string
 from lmms_eval.compat.texts import is_json as is_json
 from lmms_eval.compat.torch_helpers import get_dtype as get_dtype

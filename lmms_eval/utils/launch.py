@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
+from pathlib import Path
 
 from lmms_eval.errors import ModelError
 
@@ -35,6 +38,32 @@ def accelerate_started_one(environ: Mapping[str, str]) -> bool:
 def may_have_gpus() -> bool:
     """Tell if torch may find GPUs here, without its import of a second: Linux shows the drivers of all kinds."""
     return not sys.platform.startswith("linux") or any(map(os.path.exists, GPU_DRIVERS))
+
+
+def count_gpus(environ: Mapping[str, str], root: Path = Path("/")) -> int:
+    """Count the GPUs that a process with this environment sees, by their device files: no import of torch.
+
+    Args:
+        environ: its variables; ``CUDA_VISIBLE_DEVICES`` hides GPUs.
+        root: where ``dev`` and ``sys`` lie.
+    """
+    cards = [path for path in (root / "dev").glob("nvidia*") if re.fullmatch(r"nvidia\d+", path.name)]
+    nodes = (root / "sys/class/kfd/kfd/topology/nodes").glob("*/gpu_id")  # AMD's; a CPU is a node with the id 0
+    found = len(cards) or sum(_text(node) not in ("", "0") for node in nodes)
+    if not found:  # boards and Windows below Linux have one
+        found = int(any((root / driver.lstrip("/")).exists() for driver in GPU_DRIVERS))
+    stated = environ.get(VISIBLE)
+    if stated is None:
+        return found
+    shown = takewhile(lambda name: name and not name.startswith("-"), map(str.strip, stated.split(",")))
+    return min(found, len(list(shown)))
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
 
 
 def local_processes(environ: Mapping[str, str]) -> int:

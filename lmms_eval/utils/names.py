@@ -5,13 +5,15 @@ from __future__ import annotations
 import fnmatch
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import PurePosixPath
 
 from lmms_eval.errors import UsageError
 
 _UNSAFE = re.compile(r"[\"<>:/|\\?*\[\]]+")
 _STEM = 30
+FAMILY_PRESETS = frozenset({"qwen25vl"})
+"""Baselines that the family knows by name; files of presets (``--baseline_presets``) name others."""
 MODEL_KEYS = (
     "peft=", "delta=", "pretrained=", "model=", "model_version=", "model_name=", "model_id=", "path=", "engine=",
 )  # fmt: skip
@@ -55,14 +57,24 @@ def pattern_match(patterns: str | Iterable[str], source_list: Iterable[str]) -> 
     return sorted({name for name in source_list if any(fnmatch.fnmatchcase(name, pattern) for pattern in wanted)})
 
 
-def baseline_display_name(baseline: str) -> str:
-    """Name a ``--baseline`` for the table: ``user/repo`` of the hub, the first 30 characters of a file's stem, or the
-    preset."""
+def baseline_display_name(baseline: str, presets: Container[str] = FAMILY_PRESETS) -> str:
+    """Name a ``--baseline`` for the table.
+
+    ``user/repo`` of the hub, the first 30 characters of a file's stem, the preset of ``PRESET:TASK``. What is none of
+    them stays whole: an address of the hub without a repository (``hf://only``), a name before a colon that is no
+    preset.
+
+    Args:
+        baseline: as it is written.
+        presets: names of presets that are known.
+    """
     if baseline.startswith("hf://"):
-        return "/".join(baseline.removeprefix("hf://").split("/")[:2])
+        repository = baseline.removeprefix("hf://").split("/")[:2]
+        return "/".join(repository) if len(repository) == 2 else baseline
     if "/" in baseline or baseline.endswith((".jsonl", ".json")):
         return PurePosixPath(baseline).stem[:_STEM]
-    return baseline.split(":", 1)[0]
+    name = baseline.partition(":")[0]
+    return name if name in presets else baseline
 
 
 def get_sample_size(n_docs: int, limit: float | None) -> int | None:

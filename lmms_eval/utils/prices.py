@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import yaml
 
 from lmms_eval.errors import DataError, MissingOptionalDependencyError, UsageError
+from lmms_eval.utils.plain_files import read_plain_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def _read_file(path: str) -> PriceTable:
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        content = load_bounded(Path(path).expanduser().read_text(encoding="utf-8"))
+        content = load_bounded(read_plain_text(Path(path).expanduser()))
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"--prices: cannot read {path}: {error}") from error
     except yaml.YAMLError as error:

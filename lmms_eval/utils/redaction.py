@@ -1,8 +1,8 @@
 """Keeping secrets out of whatever is written (harness specification §5.2).
 
-Two rules, since no pattern knows every key. By structure: an address loses its user, password and query values, a
-mapping the values of secret names. By value: what stood in such a place of the command line, a file or the environment
-is masked wherever else it appears, in an error of a server or a traceback of a plugin too.
+Two rules, since no pattern knows every key. By structure: an address loses its user, password, query values and
+fragment, a mapping the values of secret names. By value: what stood in such a place of the command line, a file or the
+environment is masked wherever else it appears, in an error of a server or a traceback of a plugin too.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ REDACTED = "[REDACTED]"
 LEAST_KNOWN, LEAST_DOUBTFUL = 6, 8
 """Characters of a value that is masked wherever it appears, after a name that can only be that of a secret, and after
 one of several meanings: a shorter one stands in many an innocent text."""
+LEAST_OF_PATH = 12
+"""Characters of a part of an address's path that counts as a key."""
 _KEYS = frozenset(
     {"api_key", "client_secret", "hf_token", "huggingface_hub_token", "huggingfacehub_api_token", "token"}
 )
 _ENDINGS = ("api_key", "_token", "_secret", "password")
 _MORE_KEYS = frozenset(
     {
-        "access_key", "apikey", "authorization", "aws_bearer_token_bedrock", "passwd", "secret", "secret_key",
-        "subscription_key",
+        "access_key", "apikey", "authorization", "aws_bearer_token_bedrock", "passphrase", "passwd", "private_key",
+        "secret", "secret_key", "subscription_key",
     }
 )  # fmt: skip
 """Further names that hold a secret in arguments and in the environment."""
@@ -32,7 +34,10 @@ _DOUBTFUL_KEYS = frozenset(
     {"auth", "bearer", "code", "cookie", "credential", "credentials", "key", "pwd", "sig", "signature"}
 )
 """Names that hold a secret in arguments, as a rule; elsewhere they do not: a run has a ``key``, a shell ``PWD``."""
-_MORE_ENDINGS = ("_access_key", "_apikey", "_auth", "_credentials", "_passwd", "_private_key", "_pwd", "_secret_key")
+_MORE_ENDINGS = (
+    "_access_key", "_apikey", "_auth", "_bearer", "_cookie", "_credential", "_credentials", "_passphrase", "_passwd",
+    "_private_key", "_pwd", "_secret_key", "_sig", "_signature",
+)  # fmt: skip
 _NO_SECRETS = frozenset({"dummy", "empty", "false", "ollama", "password", "secret"})
 """Values that servers without keys are given."""
 _ASSIGNMENT = re.compile(
@@ -45,8 +50,12 @@ _FREE_TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}|\bsk-[A-Za-z0-9_-]{20,}")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}")
 _ADDRESS = re.compile(r"""(?i)(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s"'<>\\^`{|}]{1,4096}""")
 _USER = re.compile(r"(?<=://)[^/?#@]*@(?=[^/?#@]*(?:[/?#]|$))")
-_QUERY_VALUE = re.compile(r"(?<=[?&#;])([^=&#;,]*)=([^&#;,)]+)")
+_QUERY_VALUE = re.compile(r"(?<=[?&#;])(?:([^=&#;,]*)=([^&#;,)]+)|[^=&#;,)]+(?![^&#;,)]))")
+"""A value with its name, or what stands alone: a query or a fragment without a name."""
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_VERSION = re.compile(r"v\d+(?:(?:alpha|beta)\d*)?")
+_WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]+")
+"""Where the words of a name meet: ``apiKey``, ``api-key``, ``api.key``."""
 _NAMED_AFTER = frozenset({"deployments", "endpoints", "engines", "models"})
 """Parts of a path after which the name of a model stands, not a key."""
 
@@ -154,7 +163,7 @@ def public_query(address: str) -> str:
 
 
 def _normal(name: str) -> str:
-    return name.strip().lower().replace("-", "_")
+    return _WORD_BORDER.sub("_", name.strip()).lower()
 
 
 def _least(name: str) -> int:
@@ -168,7 +177,11 @@ def _least(name: str) -> int:
 def _without_secrets(address: re.Match[str]) -> str:
     text = _USER.sub(f"{REDACTED}@", address.group())
     begin = min((place for mark in "?#" if (place := text.find(mark)) >= 0), default=len(text))
-    return text[:begin] + _QUERY_VALUE.sub(rf"\1={REDACTED}", text[begin:])
+    return text[:begin] + _QUERY_VALUE.sub(_without_value, text[begin:])
+
+
+def _without_value(part: re.Match[str]) -> str:
+    return REDACTED if part[1] is None else f"{part[1]}={REDACTED}"
 
 
 def _secrets_in(value: Any, least: int = 0) -> Iterator[str]:
@@ -193,7 +206,10 @@ def _credentials(value: str, least: int) -> Iterator[str]:
 
 
 def _of_address(address: str) -> Iterator[str]:
-    """List an address's password (or user), values of secret names in its query, parts of its path like keys."""
+    """List an address's password (or user), values of secret names in its query, parts of it that are like keys.
+
+    After the version a base address ends as a rule: a part that follows it is a key if it is like a shorter one.
+    """
     address = address.partition(",")[0]  # an argument's end, where the text is k=v,k=v
     try:
         parts = urlsplit(address)
@@ -201,17 +217,21 @@ def _of_address(address: str) -> Iterator[str]:
     except ValueError:
         return
     yield from (form for form in {user, unquote(user)} if len(form) >= LEAST_KNOWN)
-    for name, value in parse_qsl(parts.query):
+    for name, value in [*parse_qsl(parts.query), *parse_qsl(parts.fragment)]:
         yield from _credentials(value, _least(name) or (LEAST_DOUBTFUL if _is_like_a_key(value) else 0))
+    alone = [part for part in re.split("[&;]", f"{parts.query}&{parts.fragment}") if "=" not in part]
+    yield from (unquote(part) for part in alone if _is_like_a_key(part, LEAST_DOUBTFUL))
     before = ""
     for part in parts.path.split("/"):
-        if _is_like_a_key(part) and before.lower() not in _NAMED_AFTER:
+        shortest = LEAST_DOUBTFUL if _VERSION.fullmatch(before) else LEAST_OF_PATH
+        if _is_like_a_key(part, shortest) and before.lower() not in _NAMED_AFTER:
             yield part
         before = part
 
 
-def _is_like_a_key(part: str) -> bool:
-    """A part of a path that no person would have chosen: letters and digits mixed, or cases mixed, and long."""
+def _is_like_a_key(part: str, shortest: int = LEAST_OF_PATH) -> bool:
+    """A part of an address that no person would have chosen: letters and digits mixed, and long."""
     run = max(re.split(r"[^A-Za-z0-9]", part), key=len)
     mixed = any(map(str.isdigit, run)) and any(map(str.isalpha, run))
-    return part.startswith(("sk-", "hf_", "pk-")) or (len(run) >= 12 and mixed) or _UUID.fullmatch(part) is not None
+    is_prefixed = part.startswith(("sk-", "hf_", "pk-"))
+    return is_prefixed or (len(run) >= shortest and mixed) or _UUID.fullmatch(part) is not None

@@ -55,3 +55,9 @@ def has_parameter(function: Callable[..., Any], name: str) -> bool:
 def keywords_for(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
     """Chooses the offered keyword arguments that the function takes."""
     return {name: value for name, value in offered.items() if accepts(function, name)}
+
+
+def parameter_names(made: Callable[..., Any]) -> frozenset[str]:
+    """Lists the public names that a class or function can be called with by keyword."""
+    named = {*parameters_of(made).names, *getattr(made, "__struct_fields__", ())}
+    return frozenset(name for name in named if not name.startswith("_"))

@@ -11,7 +11,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.measures.mask_math import as_pixels
 from lmms_eval.tasks.general_bench.regions import MASK_FORMS, Bodies, Regions, bodies_of, regions_of
 from lmms_eval.utils.redaction import REDACTED
-from lmms_eval.viewer.media import SIDE, MediaStore, file_of, made_in
+from lmms_eval.viewer.media import SIDE, MediaStore, Places, file_of, made_in
 from lmms_eval.viewer.shapes import MOST, Shape, frames_in, prediction_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def has_masks(sample: Mapping[str, Any]) -> bool:
     )
 
 
-def masks_of(sample: Mapping[str, Any], store: MediaStore, folders: Sequence[Path]) -> list[Shape]:
+def masks_of(sample: Mapping[str, Any], store: MediaStore, places: Places) -> list[Shape]:
     """Draw the masks of a sample's line: each side's, of each picture, as one small file of the store.
 
     Tasks of instances may ask for key points in their place: these are only told.
@@ -50,7 +50,9 @@ def masks_of(sample: Mapping[str, Any], store: MediaStore, folders: Sequence[Pat
     doc, sent = sample["doc"], sample.get("sent_media")
     media = [medium if isinstance(medium, Mapping) else {} for medium in (sent if isinstance(sent, list) else ())]
     frames, last = frames_in(sample), len(media) - 1
-    folder, prediction = _folder(doc.get("folder"), media), _prediction(sample, folders)
+    folder, prediction = _folder(doc.get("folder"), media), _prediction(sample, places)
+    if not places.permit(folder):
+        folder = Path(_NOWHERE)
     found = regions_of(doc, folder, prediction, _size(media, last), frames)
     drawn = [*_points(sample, bodies_of(doc, folder, prediction), _size(media, last))]
     for regions in found:
@@ -86,14 +88,14 @@ def _folder(stated: Any, media: Sequence[Mapping[str, Any]]) -> Path:
     return Path(_NOWHERE)
 
 
-def _prediction(sample: Mapping[str, Any], folders: Sequence[Path]) -> Any:
+def _prediction(sample: Mapping[str, Any], places: Places) -> Any:
     """Return the value that was scored; of files only pictures that the model made."""
     prediction = prediction_of(sample)
     if not isinstance(prediction, str):
         return prediction
     made = made_in(sample)
     try:
-        return str(file_of(made[prediction], folders).resolve()) if prediction in made else None
+        return str(file_of(made[prediction], places).resolve()) if prediction in made else None
     except MediaError:
         return None
 

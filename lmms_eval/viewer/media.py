@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,10 +42,25 @@ Item = dict[str, Any]
 ``frames`` (``src`` and ``time``), ``seconds``, ``name``, ``missing`` (why it is not shown)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the files of a run's media lie."""
+
+    folders: tuple[Path, ...]
+    """Relative names are looked for in them, in turn."""
+    bounds: tuple[Path, ...] | None = None
+    """Files elsewhere are not opened: whoever wrote a foreign run may name any file of this machine. ``None``: the run
+    was made here."""
+
+    def permit(self, path: Path) -> bool:
+        """Tell whether a file may be shown; what a link leads to counts."""
+        return self.bounds is None or any(path.resolve().is_relative_to(bound.resolve()) for bound in self.bounds)
+
+
 class MediaMaker(Protocol):
     """Makes what stands for a medium."""
 
-    def add(self, medium: Mapping[str, Any], folders: Sequence[Path]) -> Future[Item]:
+    def add(self, medium: Mapping[str, Any], places: Places) -> Future[Item]:
         """Begin to make what stands for one entry of ``sent_media``, or for a part of an answer."""
 
 
@@ -60,7 +75,7 @@ class MediaStore:
     """Media that could not be shown."""
     _pool: ThreadPoolExecutor = field(init=False)
     _kept: KeptMedia | None = None
-    _made: dict[str, Future[Item]] = field(default_factory=dict)
+    _made: dict[tuple[str, Places | None], Future[Item]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     """Names of the files that were written."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -80,29 +95,30 @@ class MediaStore:
         if self._kept is not None and self._kept.write():
             self.names.add(INDEX)
 
-    def add(self, medium: Mapping[str, Any], folders: Sequence[Path]) -> Future[Item]:
+    def add(self, medium: Mapping[str, Any], places: Places) -> Future[Item]:
         """Begin to make what stands for one entry of ``sent_media``, or for a part of an answer.
 
         The future raises nothing that a damaged file could cause: the item then says why it is not shown.
         """
-        key = medium_key(medium)
+        is_anywhere = places.bounds is None and os.path.isabs(str(medium.get("path")))
+        key = (medium_key(medium), None if is_anywhere else places)
         with self._lock:
             if key not in self._made:
-                self._made[key] = self._pool.submit(self._item, dict(medium), tuple(folders))
+                self._made[key] = self._pool.submit(self._item, dict(medium), places)
             return self._made[key]
 
     def draw(self, make: Callable[[], list[Item]]) -> Future[list[Item]]:
         """Begin to make what lies over pictures; nothing where no media are shown."""
         return self._pool.submit(make if self.mode != "none" else list)
 
-    def _item(self, medium: Mapping[str, Any], folders: Sequence[Path]) -> Item:
+    def _item(self, medium: Mapping[str, Any], places: Places) -> Item:
         kind = str(medium.get("type", "image"))
         item: Item = {"kind": kind, "name": str(medium.get("path") or medium.get("url") or medium.get("name") or "")}
         item |= {key: medium[key] for key in ("width", "height", "seconds") if isinstance(medium.get(key), int | float)}
         if self.mode == "none":
             return item
         try:
-            return item | self._files(file_of(medium, folders), kind, medium)
+            return item | self._files(file_of(medium, places), kind, medium)
         except (MediaError, OSError, ValueError) as error:
             with self._lock:
                 self.missing += 1
@@ -224,17 +240,23 @@ def medium_key(medium: Mapping[str, Any]) -> str:
     return repr(tuple(named))
 
 
-def file_of(medium: Mapping[str, Any], folders: Sequence[Path]) -> Path:
+def file_of(medium: Mapping[str, Any], places: Places) -> Path:
     """Find the file of a medium.
 
     Raises:
-        MediaError: there is none on this machine.
+        MediaError: there is none on this machine, or it lies where a foreign run's files may not.
     """
     named = medium.get("path")
     if not isinstance(named, str) or not named:
         raise MediaError("it was sent from an address or from memory: no file of it is kept")
-    places = [Path(named)] if Path(named).is_absolute() else [folder / named for folder in folders]
-    found = next((place for place in places if place.is_file()), None)
+    tried = [Path(named)] if Path(named).is_absolute() else [folder / named for folder in places.folders]
+    permitted = [path for path in tried if places.permit(path)]
+    if not permitted:
+        raise MediaError(
+            f"{named} lies outside the run's folder: of a run without its record only what lies below is shown; "
+            "--allow_path FOLDER allows more"
+        )
+    found = next((path for path in permitted if path.is_file()), None)
     if found is None:
         raise MediaError(f"no file {named}")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from lmms_eval.errors import UsageError
@@ -14,7 +15,7 @@ Media = Literal["thumbnails", "full", "none"]
 
 _SAID_AGAIN = frozenset({"messages", "asked"})
 """Keys of texts that are made of others: the conversation, and the prompt of a judge."""
-_ANSWERS = frozenset({"resps", "filtered_resps", "raw_resps"})
+_ANSWERS = frozenset({"resps", "filtered_resps", "raw_resps", "thoughts"})
 _SAID = _ANSWERS | {"input"}
 _READ = frozenset({"extracted"})
 """Keys of what scoring read in an answer."""
@@ -38,6 +39,8 @@ class ReportOptions:
     redact: frozenset[str] = frozenset()
     """Keys of samples, documents and settings whose values are left out. A prompt or answer that is left out is so
     from the conversation and the judge's prompt too."""
+    allowed: tuple[Path, ...] = ()
+    """Folders from which media of foreign runs are shown too."""
     single_file: bool = False
     compare: bool = True
     """Runs are compared with each other."""
@@ -46,5 +49,7 @@ class ReportOptions:
         if self.limit is not None and self.limit < 1:
             raise UsageError(f"--limit {self.limit}: give a number of samples from 1 on")
         if self.redact & _SAID:
-            read = _READ if self.redact & _ANSWERS else frozenset()
+            read = _READ | {"thoughts"} if self.redact & _ANSWERS else frozenset()
+            if "thoughts" in self.redact:  # what the model wrote holds them, if they stood in tags
+                read |= {"resps", "raw_resps"}
             object.__setattr__(self, "redact", self.redact | _SAID_AGAIN | read)

@@ -59,7 +59,7 @@ def write_report(
         LmmsEvalError: a file cannot be written.
     """
     check_place(out, options.single_file)
-    runs = check_columns(read_report_runs(paths), options.choice.where)
+    runs = check_columns(read_report_runs(paths, options.allowed), options.choice.where)
     command = _command(paths, out)
     if not options.single_file:
         with writing_alone(out):

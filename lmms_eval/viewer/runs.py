@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from lmms_eval.results.run_reader.document import record_facts, sample_keys
 from lmms_eval.results.run_reader.finding import find_runs, read_state, run_path
 from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
 from lmms_eval.results.run_reader.sample import SampleKeys
+from lmms_eval.viewer.media import Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,7 @@ class ReportRun:
     """The results document; empty where there is none."""
     state: Mapping[str, Any]
     """What the run's record says of itself; empty where there is none."""
-    folders: tuple[Path, ...]
-    """Paths of pictures that the model made are relative to one of them."""
+    places: Places
     problems: tuple[str, ...] = ()
     """Sentences about what could not be read."""
     prompts: JudgePrompts = field(default_factory=lambda: JudgePrompts(None))
@@ -53,10 +54,11 @@ class ReportRun:
         return keys if self.document else replace(keys, metrics=())
 
 
-def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:
+def read_report_runs(paths: Sequence[str], allowed: Sequence[Path] = ()) -> tuple[ReportRun, ...]:
     """Read all runs in files and folders, damaged ones too: of several that can be read the page tells.
 
-    A run that several paths lead to is there once, and a line of the log says so.
+    A run that several paths lead to is there once, and a line of the log says so. Media of a run whose record is not
+    there are shown from its own folder and from the ``allowed`` ones alone.
 
     Raises:
         DataError: a path is missing, or none holds a run that can be read.
@@ -66,7 +68,7 @@ def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:
     damaged: list[ReportRun] = []
     for place in map(run_path, paths):
         try:
-            found += _runs_of(place)
+            found += _runs_of(place, allowed)
         except DataError as error:
             if len(paths) == 1:
                 raise
@@ -90,46 +92,61 @@ def _once(runs: Sequence[ReportRun]) -> Iterator[ReportRun]:
 
 def _damaged(path: Path, problem: str) -> ReportRun:
     empty = RunRows(name=path.name or str(path), source=str(path), kind="unreadable", tasks={})
-    return ReportRun(empty, {}, {}, (path,), (problem,))
+    return ReportRun(empty, {}, {}, Places((path,), ()), (problem,))
 
 
-def _runs_of(path: Path) -> Iterator[ReportRun]:
+def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
     if path.is_dir() and (found := find_runs(path)):
         for run in found:
-            yield _record(run.path) if run.path.is_dir() else finished_run(run.path)
+            yield _record(run.path, allowed) if run.path.is_dir() else finished_run(run.path, allowed)
     elif path.is_file() and harness_runs.is_results(Looked(path)):
-        yield finished_run(path)
+        yield finished_run(path, allowed)
     elif path.is_file() and harness_runs.is_samples(Looked(path)):
-        yield _of_rows(harness_runs.read_samples_file(path, keeps_rest=True), path.parent)
+        yield _of_rows(harness_runs.read_samples_file(path, keeps_rest=True), path.parent, allowed)
     else:
-        yield _other(path)
+        yield _other(path, allowed)
 
 
-def finished_run(path: Path) -> ReportRun:
+def finished_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
     """Read the run of a results file of ours or of the family. Raises ``DataError``."""
     document = Results.read(path)
     record = path.parent / RUNS / document.run_key
     state = read_state(record) if document.is_own else {}
     rows = harness_runs.read_results(path, keeps_rest=True)
     prompts = JudgePrompts(record if document.is_own else None)
-    return ReportRun(rows, document.content, state, (path.parent, record), rows.notes, prompts)
+    places = record_places(record, allowed) if state else Places((path.parent,), (path.parent, *allowed))
+    return ReportRun(rows, document.content, state, places, rows.notes, prompts)
 
 
-def _record(folder: Path) -> ReportRun:
+def record_places(folder: Path, allowed: Sequence[Path]) -> Places:
+    """Say where the media of a run with a record lie: anywhere, if the record belongs to whoever asks."""
+    output = folder.parent.parent
+    return Places((output, folder), None if _is_ours(folder) else (output, *allowed))
+
+
+def _is_ours(record: Path) -> bool:
+    """Tell whether a run's record belongs to whoever asks: such a run names the files that it sent."""
+    try:
+        return record.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def _record(folder: Path, allowed: Sequence[Path]) -> ReportRun:
     state = read_state(folder)
-    folders = (folder.parent.parent, folder)
+    places = record_places(folder, allowed)
     try:
         rows = harness_runs.read_record(folder)
     except DataError as error:
         empty = RunRows(name=folder.name, source=str(folder), kind=harness_runs.OWN, tasks={})
-        return ReportRun(empty, {}, state, folders, (str(error),))
-    return ReportRun(rows, {}, state, folders, rows.notes, JudgePrompts(folder))
+        return ReportRun(empty, {}, state, places, (str(error),))
+    return ReportRun(rows, {}, state, places, rows.notes, JudgePrompts(folder))
 
 
-def _other(path: Path) -> ReportRun:
+def _other(path: Path, allowed: Sequence[Path]) -> ReportRun:
     (rows,) = read_runs([str(path)])
-    return _of_rows(rows, path if path.is_dir() else path.parent)
+    return _of_rows(rows, path if path.is_dir() else path.parent, allowed)
 
 
-def _of_rows(rows: RunRows, folder: Path) -> ReportRun:
-    return ReportRun(rows, rows.results or {}, {}, (folder,), rows.notes)
+def _of_rows(rows: RunRows, folder: Path, allowed: Sequence[Path]) -> ReportRun:
+    return ReportRun(rows, rows.results or {}, {}, Places((folder,), (folder, *allowed)), rows.notes)

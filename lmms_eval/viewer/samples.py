@@ -169,11 +169,11 @@ class TaskWriter:
         return [redacted(self.run.prompts.joined(line), self.options.redact) for line in lines]
 
     def _media(self, lines: Sequence[Mapping[str, Any]], maker: MediaMaker) -> _SampleMedia:
-        line, folders = lines[0], self.run.folders
+        line, places = lines[0], self.run.places
         return _SampleMedia(
-            [maker.add(one, folders) for one in media_of(line)],
-            {name: maker.add(one, folders) for name, one in made_in(line).items()},
-            maker.draw(partial(masks_of, line, maker, folders))
+            [maker.add(one, places) for one in media_of(line)],
+            {name: maker.add(one, places) for name, one in made_in(line).items()},
+            maker.draw(partial(masks_of, line, maker, places))
             if isinstance(maker, MediaStore) and has_masks(line)
             else None,
         )

@@ -16,7 +16,7 @@ Plain = dict[str, Any]
 FEW_TASKS = 3
 _OUTCOMES = (
     *("requested", "scored", "unscored", "failed", "not_asked", "coverage", "withheld", "reasons"),
-    *("answers", "blank", "filtered", "truncated"),
+    *("answers", "blank", "filtered", "truncated", "judge_unread", "truncation"),
 )
 
 
@@ -58,6 +58,15 @@ def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
             reason = next(iter(counts.get("reasons") or ()), "")
             more = f" (most often: {reason})" if reason and name != "not_asked" else ""
             yield _warning(name, task, f"{counts[name]} of {counts['requested']} samples {text}{more}")
+    if counts.get("judge_unread"):
+        text = f"{counts['judge_unread']} of {counts['requested']} samples lack a readable reply of the judge"
+        yield _warning("answers", task, text)
+    for column in part_of(counts, "truncation"):
+        found = part_of(part_of(counts, "truncation"), column)
+        low, high = found.get("low"), found.get("high")
+        if isinstance(low, int | float) and isinstance(high, int | float):
+            text = f"{column} lies between {low:.4g} and {high:.4g}, whatever the truncated answers are worth"
+            yield _warning("answers", task, text)
 
 
 def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]:

@@ -137,3 +137,33 @@ def test_a_user_without_a_home_folder_is_told_to_name_one(monkeypatch, capsys):
     assert main(["doctor"]) == 2
     assert "set HOME to a folder" in capsys.readouterr().err
     assert main(["--version"]) == 0
+
+
+LAUNCHER = """
+import argparse
+import sys
+
+import lmms_eval.__main__ as command
+
+sys.argv = ["launcher", "--model", "baseline", "--model_args", "strategy=gold", "--tasks", "megabench_demo"]
+parser, options = command.parse_eval_args()
+assert isinstance(parser, argparse.ArgumentParser) and options.limit is None and options.tasks == "megabench_demo"
+options.output_path, options.limit = sys.argv.pop() and FOLDER, 2
+assert command.cli_evaluate(options) is None
+command.parse_eval_args = lambda: (parser, argparse.Namespace(**{**vars(options), "limit": 3, "output_path": None}))
+command.cli_evaluate()
+options.tasks = "no_such_task"
+command.cli_evaluate(options)
+"""
+
+
+def test_a_launcher_reads_patches_and_runs_the_options(tmp_path: Path) -> None:
+    code = LAUNCHER.replace("sys.argv.pop() and FOLDER", repr(str(tmp_path / "out")))
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env, cwd=tmp_path
+    )
+    assert done.returncode == 2, done.stderr
+    assert "unknown task 'no_such_task'" in done.stderr
+    assert "limit: 2.0" in done.stdout and "limit: 3.0" in done.stdout
+    assert list((tmp_path / "out").glob("*_results.json"))

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,13 @@ def test_a_task_chooses_its_scores() -> None:
     assert verify(r"\boxed{x+1}", "$1+x$")[0] == 2
     assert verify(r"\boxed{x+1}", "x")[0] == -1
     assert verify(None, "x") == verify("x", 5) == (-1, "")
+
+
+@needs_package
+@pytest.mark.parametrize("truth", [None, "", 0, [], False])
+def test_an_empty_truth_equals_nothing_and_the_answer_is_found(truth: Any) -> None:
+    assert MathVerifyFn()(r"so \boxed{5}", truth) == (0.0, "5")
+    assert MathVerifyFn()(r"\boxed{None}", truth)[0] == MathVerifyFn()("", truth)[0] == 0.0
 
 
 @needs_package

@@ -25,6 +25,18 @@ def place(folder: Path, *names: str) -> None:
         (folder / name).touch()
 
 
+@pytest.mark.parametrize("blanks", [" {}", "{}\n", "\t{} ", "\u3000{}\xa0"])
+def test_blanks_around_a_reference_do_not_count(folder: Path, blanks: str) -> None:
+    place(folder, "hf/v.mp4", "here/w.mp4", "hf/ds/a b.mp4")
+    assert resolve_media_reference(blanks.format("v.mp4")) == str(folder / "hf/v.mp4")
+    assert resolve_media_reference(blanks.format("v")) == str(folder / "hf/v.mp4")
+    assert resolve_media_reference(blanks.format("w.mp4")) == "w.mp4"
+    assert resolve_media_reference(blanks.format("a b"), cache_dir="ds") == str(folder / "hf/ds/a b.mp4")
+    assert resolve_media_reference(blanks.format("https://a/b.mp4")) == "https://a/b.mp4"
+    for none in (blanks.format("absent"), blanks.format("")):
+        assert resolve_media_reference(none) == none
+
+
 def test_places_in_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINE", str(folder / "mine"))
     monkeypatch.setenv("LMMS_EVAL_MEDIA_ROOT", str(folder / "root"))

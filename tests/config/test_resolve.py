@@ -241,3 +241,13 @@ def test_argument_text() -> None:
 
 def test_every_option_is_a_field_with_a_known_type() -> None:
     assert {option.name for option in options()} == set(resolved_cli_args(RunConfig()))
+
+
+@pytest.mark.parametrize("name", ["include_path", "plugins", "allow_media"])
+def test_lists_may_be_given_flag_by_flag(name: str, tmp_path: Path) -> None:
+    places = {"include_path": "include_paths", "plugins": "plugin_packages", "allow_media": "allowed_media"}
+    words = [word for part in ("a", "b", "c") for word in (f"--{name}", part)]
+    config = load_configs(parse_flags(words), {}).configs[0]
+    assert getattr(config, places[name]) == ("a", "b", "c")
+    alone = load_configs(parse_flags(words[:2]), {}).configs[0]
+    assert getattr(alone, name) == "a" and getattr(alone, places[name]) == ("a",)

@@ -85,6 +85,7 @@ def run(
     retries: int = 0,
     cache: ResponseCache | None = None,
     limits: StreamLimits | None = None,
+    budget: float | None = None,
 ) -> RunResult:
     """One start; the scores hold for any judge, as if only the journal of judgements told them apart."""
     store = RunStore(folder, "scoring")
@@ -98,7 +99,7 @@ def run(
             JudgingOptions(retries, limits or StreamLimits(), cache),
         )
     try:
-        chosen = EngineOptions(aggregate=AggregateOptions(), grace_s=2.0, judge=setup)
+        chosen = EngineOptions(aggregate=AggregateOptions(judge_error_budget=budget), grace_s=2.0, judge=setup)
         result = evaluate([plan_task(task, None, 0)], Selection((task,)), model, store, chosen)
         assert result is not None
         return result

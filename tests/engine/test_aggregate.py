@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
-from lmms_eval.api.task import Answer, PipelineScore
+from lmms_eval.api.task import Answer, MetricDefinition, PipelineScore
 from lmms_eval.engine.aggregate import AggregateOptions, MetricResult, aggregate_task
 from lmms_eval.engine.outcomes import AnswerCounts
 from lmms_eval.engine.plan import plan_task
@@ -371,6 +371,35 @@ def test_answers_that_are_none_or_cut_off_are_counted(tmp_path: Path) -> None:
     assert result.outcome.answers == AnswerCounts(total=7, blank=2, filtered=2, truncated=2)
     assert result.outcome.answers.described() == "2 blank (28.6%), 2 filtered (28.6%), 2 truncated (28.6%)"
     assert result.metrics[0].value == 0.0
+
+
+def test_completed_and_truncated_answers_are_scored_apart_with_the_bounds_of_what_is_not_known(tmp_path: Path) -> None:
+    task = FakeTask(4)
+    values = [(1.0, "stop"), (0.0, "stop"), (1.0, "length"), (0.0, "length")]
+    records = [
+        scored(
+            task, number, PipelineScore("none", "said", {"acc": value}), answers=(answer("x", finish_reason=reason),)
+        )
+        for number, (value, reason) in enumerate(values)
+    ]
+    found = aggregated(tmp_path / "a", task, records).metrics[0].truncation
+    assert found is not None
+    assert found.completed is not None
+    assert (found.completed.value, found.completed.n, found.truncated.value, found.truncated.n) == (0.5, 2, 0.5, 2)
+    assert (found.low, found.high) == (0.25, 0.75)
+    alone = aggregated(tmp_path / "b", task, records[2:]).metrics[0].truncation
+    assert alone is not None
+    assert (alone.completed, alone.low, alone.high) == (None, 0.0, 1.0)
+    assert aggregated(tmp_path / "c", task, records[:2]).metrics[0].truncation is None
+
+
+def test_a_number_that_is_no_mean_over_documents_has_no_bounds(tmp_path: Path) -> None:
+    task = FakeTask(3)
+    task.metrics = (MetricDefinition("acc", max, None, True),)
+    records = said(task, answer(finish_reason="length"), answer(), answer())
+    for number, record in enumerate(records):
+        record["scores"][0]["metrics"]["acc"] = [0.1, 0.9, 0.3][number]
+    assert aggregated(tmp_path, task, records).metrics[0].truncation is None
 
 
 @pytest.mark.parametrize("finish", ["stop", "content_filter", "tool_calls", "length", None])

@@ -23,10 +23,11 @@ from lmms_eval.errors import MediaError, ModelError
 from tests.engine.fakes import FakeModel, FakeTask, right_answer
 
 
-def run(folder: Path, task: FakeTask, model: Model, **options: object) -> RunResult:
+def run(folder: Path, task: FakeTask, model: Model, retry_truncated: str = "", **options: object) -> RunResult:
     store = RunStore(folder, "scoring")
     try:
-        chosen = EngineOptions(aggregate=AggregateOptions(**options), grace_s=1.0)  # type: ignore[arg-type]
+        terms = AggregateOptions(**options)  # type: ignore[arg-type]
+        chosen = EngineOptions(aggregate=terms, grace_s=1.0, retry_truncated=retry_truncated)
         return evaluate([plan_task(task, None, 0)], Selection((task,)), model, store, chosen)
     finally:
         store.close()
@@ -288,3 +289,70 @@ def test_a_run_that_is_cut_short_does_not_wait_for_the_scoring(tmp_path: Path) -
     rest = FakeModel(batch=1)
     assert value(run(tmp_path, FakeTask(100), rest)) == 1.0
     assert len(rest.asked) <= 41
+
+
+def cut(*doc_ids: int, enough: int = 64) -> FakeModel:
+    """A model that needs ``enough`` tokens for some documents, and is cut if it gets fewer."""
+
+    def answer(request: Request) -> Response:
+        limit = request.generation.get("max_new_tokens", 16)
+        if request.doc_id in doc_ids and limit != "max" and limit < enough:
+            return Response(request.id, text="I think that", finish_reason="length")
+        return right_answer(request)
+
+    return FakeModel(answer)
+
+
+def test_truncated_answers_alone_are_asked_again_with_more_tokens(tmp_path: Path) -> None:
+    assert value(run(tmp_path, FakeTask(10), cut(3, 7))) == 0.8
+    model, task = cut(3, 7), FakeTask(10)
+    again = run(tmp_path, task, model, "64")
+    assert sorted(model.asked) == ["fake/3/0/0/0~64", "fake/7/0/0/0~64"]
+    assert (value(again), again.tasks[0].outcome.answers.truncated, task.scored) == (1.0, 0, [3, 7])
+    for limit in ("64", ""):
+        model = cut(3, 7)
+        assert (value(run(tmp_path, FakeTask(10), model, limit)), model.asked) == (1.0, [])
+    assert again.prompt_fingerprint == run(tmp_path / "b", FakeTask(10), cut(3, 7), "64").prompt_fingerprint
+
+
+def test_an_answer_that_more_tokens_do_not_end_stays_truncated_and_a_larger_limit_asks_anew(tmp_path: Path) -> None:
+    model = cut(3, enough=100)
+    first = run(tmp_path, FakeTask(5), model, "32")
+    assert (value(first), first.tasks[0].outcome.answers.truncated) == (0.8, 1)
+    assert [name for name in model.asked if "/3/" in name] == ["fake/3/0/0/0", "fake/3/0/0/0~32"]
+    model = cut(3, enough=100)
+    assert (value(run(tmp_path, FakeTask(5), model, "32")), model.asked) == (0.8, [])
+    model = cut(3, enough=100)
+    assert (value(run(tmp_path, FakeTask(5), model, "max")), model.asked) == (1.0, ["fake/3/0/0/0~max"])
+
+
+def test_a_further_attempt_that_fails_leaves_the_answer_that_is_there(tmp_path: Path) -> None:
+    def answer(request: Request) -> Response:
+        if request.id.endswith("~64"):
+            return Response.failure(request.id, "server_error", "HTTP 500")
+        return cut(1).answer(request)
+
+    result = run(tmp_path, FakeTask(4), FakeModel(answer), "64")
+    assert (value(result), result.tasks[0].outcome.failed) == (0.75, 0)
+    assert result.tasks[0].outcome.answers.truncated == 1
+    model = cut(1)
+    assert (value(run(tmp_path, FakeTask(4), model, "64")), model.asked) == (1.0, ["fake/1/0/0/0~64"])
+
+
+def test_every_round_of_a_conversation_is_asked_again_before_the_next(tmp_path: Path) -> None:
+    model = cut(1)
+    result = run(tmp_path, FakeTask(2, rounds=2), model, "64")
+    assert [name for name in model.asked if name.startswith("fake/1/")] == [
+        "fake/1/0/0/0", "fake/1/0/0/0~64", "fake/1/0/1/0", "fake/1/0/1/0~64",
+    ]  # fmt: skip
+    assert result.tasks[0].outcome.answers.truncated == 0
+
+
+def test_above_the_budget_of_truncated_answers_a_score_carries_a_warning_or_is_withheld(tmp_path: Path) -> None:
+    result = run(tmp_path / "a", FakeTask(10), cut(3, 7), truncation_budget=0.2, withholds_truncated=True)
+    assert (value(result), result.tasks[0].outcome.over_truncation_budget) == (0.8, False)
+    result = run(tmp_path / "b", FakeTask(10), cut(3, 7), truncation_budget=0.1)
+    assert (value(result), result.tasks[0].outcome.over_truncation_budget) == (0.8, True)
+    result = run(tmp_path / "c", FakeTask(10), cut(3, 7), truncation_budget=0.1, withholds_truncated=True)
+    assert (value(result), result.state) == (None, "withheld")
+    assert result.tasks[0].metrics[0].withheld_reason == "2 of 10 answers are truncated"

@@ -93,6 +93,21 @@ def test_a_model_that_tells_no_tokens_is_not_asked_on(tmp_path) -> None:
     assert any("the model tells no count of tokens" in line for line in report.lines)
 
 
+@pytest.mark.parametrize("counts", [(10, None), (None, 2), (-10, 2), (10, -2), (10, 2.5), (2**60, 2), (True, 2)])
+def test_counts_that_cannot_be_are_unknown_and_end_a_run_with_a_budget(tmp_path, counts) -> None:
+    def odd(request: Request) -> Response:
+        return replace(counted(request), usage=Usage(*counts))
+
+    model = Told(odd)
+    report = told(tmp_path, model, max_tokens=1000, output_path=str(tmp_path / "limited"))
+    assert report.exit_code == 3 and len(model.asked) == 1
+    (tmp_path / "p.yaml").write_text("models:\n  told: {input: 10000, output: 100000}\n")
+    free = told(tmp_path, Told(odd), prices=str(tmp_path / "p.yaml"), output_path=str(tmp_path / "free"))
+    assert free.exit_code == 0
+    assert free.results["usage"]["cost"]["total"] is None
+    assert any("came without a count of their tokens" in line for line in free.lines)
+
+
 def test_the_judges_tokens_count(tmp_path) -> None:
     rated_task(tmp_path / "tasks", DOCUMENTS)
     with StubServer() as server:

@@ -143,3 +143,26 @@ def test_unusable_data_ends_the_run() -> None:
 
     with pytest.raises(DataError):
         list(Desk(Broken(3)).talks.source())
+
+
+def test_thoughts_in_the_journal_reach_neither_the_next_round_nor_the_answer() -> None:
+    seen: list[str | None] = []
+
+    class Noting(EchoExchange):
+        def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
+            seen.extend(response.text for response in responses)
+            return super().advance(responses)
+
+    class Noted(FakeTask):
+        def exchange(self, doc_id: int, repeat: int) -> Exchange:
+            return Noting(self, doc_id, repeat)
+
+    known = {"fake/0/0/0/0": "<think>a</think>one", "fake/0/0/1/0": "<think>cut"}
+    desk = Desk(Noted(1, rounds=2), known)
+    assert desk.ask_all() == [] and seen == ["one", ""]
+    assert desk.values == {0: [["one", ""]]}
+    keeps = Noted(1, rounds=2)
+    keeps.thought_tags = ()
+    desk = Desk(keeps, known)
+    desk.ask_all()
+    assert desk.values == {0: [["<think>a</think>one", "<think>cut"]]}

@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import Request, Response, Thoughts
 from lmms_eval.engine.cache_file import CacheFile
 from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
@@ -24,6 +24,7 @@ class Noted:
     def __init__(self, known: dict[str, str] | None = None) -> None:
         self.known = known or {}
         self.events: list[tuple[str, str]] = []
+        self.responses: list[Response] = []
 
     def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:
         text = self.known.get(request.id)
@@ -31,6 +32,7 @@ class Noted:
 
     def keep(self, response: Response, prompt: str) -> Response:
         self.events.append(("kept", response.request_id))
+        self.responses.append(response)
         return response
 
     def counted(self, response: Response) -> None:
@@ -83,6 +85,23 @@ def test_a_hit_of_the_cache_is_kept_and_not_counted(tmp_path: Path) -> None:
     model, journal, driven = once()
     assert (model.asked, driven.report.answered) == ([], 0)
     assert sorted(event for event, _ in journal.events) == ["delivered", "delivered", "kept", "kept"]
+
+
+def test_thoughts_are_apart_wherever_an_answer_comes_from(tmp_path: Path) -> None:
+    def thinks(request: Request) -> Response:
+        return Response(request.id, text=f"<think>hm</think>answer {request.doc_id}")
+
+    thoughts = Thoughts("hm", "<think>", "</think>")
+    for _ in range(2):  # the second time the answers come out of the cache
+        cache = ResponseCache(CacheFile(tmp_path / "cache.db"), CacheKeys({"name": "m"}, False), "m")
+        journal = Noted({"fake/1/0/0/0": "<think>hm</think>known"})
+        jobs: list[Job] = []
+        driven = drive(FakeModel(thinks), journal, 3, jobs.append, cache)
+        driven.run()
+        driven.stream.close()
+        cache.close()
+        assert {job.doc_id: job.answers[0].value for job in jobs} == {0: "answer 0", 1: "known", 2: "answer 2"}
+        assert [response.thoughts for response in journal.responses] == [thoughts, thoughts]
 
 
 def test_a_preparation_that_raises_is_a_failure_of_its_request() -> None:

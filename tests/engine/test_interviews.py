@@ -76,3 +76,12 @@ def test_an_answer_that_nobody_waits_for() -> None:
     assert court.talks.of(court.form).question.name == "form"  # type: ignore[attr-defined]
     with pytest.raises(ModelError, match="not open"):
         court.talks.of("fake/5/judge/form/0")
+
+
+def test_a_judge_may_think() -> None:
+    court = Court(retries=1)
+    court.talks.take_in(Response(court.content, text="3"))
+    (again,) = court.talks.take_in(court.talks.read(Response(court.form, text="<think>perhaps 7")))
+    court.talks.take_in(court.talks.read(Response(again.id, text="<think>perhaps 6</think>7")))
+    (judged,) = court.judged
+    assert judged.verdicts[0].replies == ("", "7") and judged.verdicts[0].accepted

@@ -7,7 +7,7 @@ from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.judgements import JudgementStore
 from lmms_eval.judges.prompts import user_turn
 from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
-from lmms_eval.storage.journal import read_journal
+from lmms_eval.storage.lines import read_lines
 from tests.engine.fakes import FakeTask
 
 
@@ -73,7 +73,7 @@ def test_a_prompt_is_written_once(tmp_path: Path) -> None:
     second = JudgementStore(tmp_path, keys())
     keep(second, 3, "cd")
     second.close()
-    records = [entry.record for entry in read_journal(tmp_path / "judgements-0.jsonl")]
+    records = [entry.record for entry in read_lines(tmp_path / "judgements-0.jsonl")]
     assert ["messages" in record for record in records] == [True, False, True, False]
     verdict = {"name": "a", "text": "7", "prompt": "cd"}
     (joined,) = JudgePrompts(tmp_path).joined({"judge": [verdict]})["judge"]

@@ -4,12 +4,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from lmms_eval.api.judging import JudgeQuestion
+from lmms_eval.api.judging import JudgeQuestion, Verdict, has_unread
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, ResponseError
 from lmms_eval.api.task import Answer
@@ -23,6 +23,10 @@ from lmms_eval.errors import JournalError
 from lmms_eval.judges.providers import Judge
 from tests.engine.fakes import FakeModel, FakeTask, right_answer
 from tests.engine.judged import JudgedTask, Script, failure, run, scripted
+
+
+def answers_by_number(request: Request) -> Response:
+    return Response(request.id, text=str(request.doc_id))
 
 
 def outcome(result: object) -> tuple[int, int, int]:
@@ -85,10 +89,58 @@ def test_an_unreadable_reply_is_asked_again_and_counted(tmp_path: Path) -> None:
     assert value(result) == 1.0
     assert len(script.asked) == 12
     assert result.tasks[0].tally.judge_unparsable == 0
-    result = run(tmp_path / "never", JudgedTask(4), FakeModel(), scripted(script), retries=0)
+    result = run(tmp_path / "never", JudgedTask(4), FakeModel(), scripted(script), retries=0, budget=1.0)
     assert value(result) == 0.5  # as the benchmark defines it: here, 0 for that question
     assert outcome(result) == (4, 0, 0)
     assert result.tasks[0].tally.judge_unparsable == 4
+
+
+def test_documents_without_a_readable_reply_count_against_the_budget_of_the_judge(tmp_path: Path) -> None:
+    """A judge that dies midway, or whose replies cannot be read, leaves no headline."""
+    says: dict[str, Callable[[str, int], str | ResponseError]] = {
+        "dies": lambda *_: next(dying),
+        "garbled": lambda text, _: "??" if text.endswith("7") else "1",
+        "errors": lambda text, _: ResponseError("server_error", "HTTP 500") if text.endswith("7") else "1",
+    }
+    for name, reply in says.items():
+        dying = iter(["1"] * 40 + [ResponseError("server_error", "gone")] * 1000)
+        result = run(tmp_path / name, JudgedTask(60), FakeModel(), scripted(Script(reply), name))
+        assert value(result) is None, name
+        assert result.state == "withheld"
+        assert "without a readable reply of the judge" in result.tasks[0].metrics[0].withheld_reason
+        assert 0 < result.tasks[0].outcome.judge_unread < 60
+
+
+def test_a_share_of_unread_documents_is_allowed_by_the_budget(tmp_path: Path) -> None:
+    script = Script(lambda text, _: "??" if text == "form of 3" else "1")
+    kept = run(tmp_path / "a", JudgedTask(10), FakeModel(answers_by_number), scripted(script), budget=0.1)
+    assert (value(kept), kept.tasks[0].outcome.judge_unread) == (0.95, 1)
+    tight = run(tmp_path / "b", JudgedTask(10), FakeModel(answers_by_number), scripted(script), budget=0.05)
+    assert value(tight) is None
+
+
+@pytest.mark.parametrize("reply", ["", "\u200b", "no number"])
+def test_a_judge_without_any_readable_reply_gives_no_score_whatever_the_budget(tmp_path: Path, reply: str) -> None:
+    result = run(tmp_path, JudgedTask(5), FakeModel(), scripted(Script(lambda *_: reply)), budget=1.0)
+    assert value(result) is None
+    assert result.state == "withheld"
+
+
+def test_the_next_start_asks_the_judge_again_about_what_it_could_not_read(tmp_path: Path) -> None:
+    script = Script(lambda text, _: "??" if text == "form of 3" else "1")
+    assert value(run(tmp_path, JudgedTask(10), FakeModel(answers_by_number), scripted(script))) is None
+    again = Script()
+    result = run(tmp_path, JudgedTask(10), FakeModel(failure), scripted(again))
+    assert (value(result), again.asked) == (1.0, ["fake/3/judge/form/1"])
+
+
+def test_a_repeated_question_is_read_if_one_of_its_replies_is() -> None:
+    def verdict(name: str, accepted: bool) -> Verdict:
+        return Verdict(name, "x", accepted, "judge")
+
+    assert not has_unread([verdict("a", False), verdict("a~2", True), verdict("b~c", True)])
+    assert has_unread([verdict("a", True), verdict("a~2", True), verdict("b~c", False)])
+    assert not has_unread([])
 
 
 def test_a_dead_judge_leaves_everything_unscored_and_the_generation_complete(tmp_path: Path) -> None:

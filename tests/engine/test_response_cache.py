@@ -105,6 +105,7 @@ def test_what_is_missing_alone_is_asked(tmp_path: Path) -> None:
 BAD = {
     "error": lambda request: Response.failure(request.id, "timeout", "no answer"),
     "blank": lambda request: Response(request.id, text=" \n", finish_reason="stop"),
+    "invisible": lambda request: Response(request.id, text="\u200b\ufeff", finish_reason="stop"),
     "empty refusal": lambda request: Response(request.id, text="", finish_reason="content_filter"),
 }
 
@@ -221,6 +222,10 @@ def test_generation_that_samples_is_skipped_and_counted(tmp_path: Path, options:
 
 
 def test_greedy_generation_is_none() -> None:
+    assert is_sampled({"extra_body": '{"temperature": 0.7}'})
+    assert is_sampled({"extra_body": {"sampling": {"n": 2}}})
+    assert is_sampled({"sampling_params": '{"do_sample": true'})  # no JSON: nobody knows
+    assert not is_sampled({"extra_body": '{"top_k": 1}', "until": "", "response_format": {"type": "text"}})
     assert not is_sampled({"temperature": 0, "do_sample": False, "n": 1, "top_p": None, "extra_body": {"x": 1}})
 
 

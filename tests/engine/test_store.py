@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loguru import logger
 
-from lmms_eval.api.request import Response, Usage
-from lmms_eval.api.task import PipelineScore
+from lmms_eval.api.request import Response, Thoughts, Usage
+from lmms_eval.api.task import Answer, PipelineScore
+from lmms_eval.engine.records import answer_from_record, answer_record, blank_reason, response_record, written
 from lmms_eval.engine.store import RunStore
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import KEY, failed, scored, values_of
@@ -48,6 +50,42 @@ def test_responses_are_found_again_as_they_were(tmp_path: Path) -> None:
     assert store.response("t/2/0/0/0") == likely
     assert store.response("t/3/0/0/0") is None
     store.close()
+
+
+def test_thoughts_and_stops_are_found_again_as_they_were(tmp_path: Path) -> None:
+    said = [
+        Response("t/0/0/0/0", text="b", thoughts=Thoughts("a", " <think>", "</think>"), stops=("x", "y"), ended_by="y"),
+        Response("t/1/0/0/0", text="", thoughts=Thoughts("a", is_finished=False), stops=("x",), ended_by=""),
+        Response("t/2/0/0/0", text="b", thoughts=Thoughts("")),
+        Response("t/3/0/0/0", text="plain"),
+    ]
+    filled(tmp_path, *said)
+    store = reopened(tmp_path)
+    assert [store.response(response.request_id) for response in said] == said
+    store.close()
+    plain = (tmp_path / "responses-0.jsonl").read_text().splitlines()[-1]
+    assert "thoughts" not in plain and "stops" not in plain and "ended_by" not in plain
+
+
+@pytest.mark.parametrize(
+    ("finish", "thoughts", "text", "reason"),
+    [
+        ("stop", None, "b", ""),
+        ("stop", None, " ", "blank"),
+        ("length", None, "", "blank"),
+        ("length", Thoughts("a", is_finished=False), "", "truncated in thought"),
+        ("stop", Thoughts("a", "<think>", is_finished=False), "", "unclosed thought"),
+        ("stop", Thoughts("a", "<think>", "</think>"), " ", "only thoughts"),
+        ("stop", Thoughts("a", "<think>", "</think>"), "b", ""),
+    ],
+)
+def test_reasons_of_blank_answers(finish: str, thoughts: Thoughts | None, text: str, reason: str) -> None:
+    response = Response("t/0/0/0/0", text=text, finish_reason=finish, thoughts=thoughts)
+    assert blank_reason(response_record(response, "")) == reason
+    answer = Answer(text, (None,), finish, thoughts=() if thoughts is None else (thoughts,))
+    record = answer_record(answer)
+    assert blank_reason(record) == reason and answer_from_record(record) == replace(answer, usage=())
+    assert written(record) == (text if thoughts is None else thoughts.before(text))
 
 
 def test_failed_responses_are_recorded_and_never_reused(tmp_path: Path) -> None:
@@ -196,7 +234,12 @@ def reply(number: int, text: str = "", finish: str = "stop", task: str = "t") ->
 
 
 def test_a_task_of_blank_answers_alone_is_asked_again(tmp_path: Path) -> None:
-    blank = [reply(0), reply(1, " \n"), reply(2, "I cannot", "content_filter"), Response("t/3/0/0/0", rounds=("", " "))]
+    blank = [
+        reply(0),
+        reply(1, " \n\u200b\u2800"),
+        reply(2, "I cannot", "content_filter"),
+        Response("t/3/0/0/0", rounds=("", " ")),
+    ]
     records = values_of(FakeTask(4, "t"), "acc", [0.0] * 4)
     filled(tmp_path, *blank, reply(0, "said", task="other"), reply(1, task="other"), records=records)
     store = reopened(tmp_path)

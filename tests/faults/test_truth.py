@@ -185,3 +185,35 @@ def test_a_read_only_output_folder(tasks: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir(mode=0o500)
     assert evaluate(tasks, "http://127.0.0.1:9/v1", out).code == 2
+
+
+def test_truncated_answers_carry_a_warning_are_withheld_on_demand_and_asked_again_with_more_tokens(
+    tasks: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with StubServer(fault="wordy") as server:
+        warned = evaluate(tasks, server.url, out)
+        assert warned.code == 0, warned.shown
+        assert "(100.0% of answers truncated)" in warned.out
+        assert "between 0.0000 and 1.0000, whatever the truncated ones would have scored" in warned.out
+        assert score(out) == 0.0
+        withheld = evaluate(tasks, server.url, tmp_path / "strict", "--truncation_budget", "0.05!")
+        assert withheld.code == 3, withheld.shown
+        assert "withheld (60 truncated)" in withheld.out
+        asked = server.stats()["total"]
+        again = evaluate(tasks, server.url, out, "--retry_truncated", "64")
+        assert again.code == 0, again.shown
+        assert (server.stats()["total"] - asked, score(out)) == (DOCUMENTS, 1.0)
+        assert "of answers truncated" not in again.out
+        unlimited = evaluate(
+            tasks, server.url, tmp_path / "strict", "--truncation_budget", "0.05!", "--retry_truncated", "max"
+        )
+        assert (unlimited.code, score(tmp_path / "strict")) == (0, 1.0), unlimited.shown
+        assert any("max_tokens" not in body for body in server.bodies())
+
+
+@pytest.mark.parametrize("value", ["0", "-5", "many", "1.5", "min"])
+def test_a_limit_of_tokens_that_is_none_is_refused(tasks: Path, tmp_path: Path, value: str) -> None:
+    ended = evaluate(tasks, "http://127.0.0.1:9/v1", tmp_path / "out", "--retry_truncated", value)
+    assert ended.code == 2, ended.shown
+    assert "--retry_truncated: give a number of tokens" in ended.shown

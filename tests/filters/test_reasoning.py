@@ -4,12 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmms_eval.api.request import GeneratedImage, Response, Thoughts
 from lmms_eval.errors import UsageError
 from lmms_eval.filters.reasoning import (
     THOUGHT_TAGS,
     parse_reasoning_tags_config,
     split_thoughts,
     strip_reasoning_tags,
+    thoughts_apart,
 )
 
 ONE_PAIR = [("<think>", "</think>")]
@@ -126,3 +128,49 @@ def test_thoughts_and_answer_together_are_what_was_written(text: str, is_opened:
         assert thoughts.before(answer) == text
     else:  # the prompt opened it, and nothing closed it
         assert (thoughts.text, answer) == (text, "")
+
+
+def test_a_response_without_thoughts_stays_itself() -> None:
+    for response in (
+        Response("r", text="plain"),
+        Response("r", text=""),
+        Response("r", loglikelihood=-1.0),
+        Response("r", rounds=("<think>a</think>b",)),
+        Response.failure("r", "timeout", "late"),
+        Response("r", text="b", thoughts=Thoughts("a")),
+        Response("r", text="", thoughts=Thoughts("a", is_finished=False)),
+    ):
+        assert thoughts_apart(response) is response
+
+
+def test_recorded_responses_are_read_with_the_tags_of_today() -> None:
+    said = Response("r", text="<hm>a</hm>b")
+    assert thoughts_apart(said) is said
+    found = thoughts_apart(said, [*THOUGHT_TAGS, ("<hm>", "</hm>")])
+    assert (found.text, found.thoughts) == ("b", Thoughts("a", "<hm>", "</hm>"))
+    assert thoughts_apart(found) == thoughts_apart(found, ()) == said
+    apart = Response("r", text="b", thoughts=Thoughts("a"))
+    assert thoughts_apart(apart, ()) is apart
+
+
+def test_thoughts_before_a_picture() -> None:
+    picture = GeneratedImage("0" * 64, "image/png")
+    finished = Response.interleaved("r", ["<think>", "a</think>b", picture, "<think>c"])
+    found = thoughts_apart(finished)
+    assert (found.text, found.parts, found.thoughts) == (
+        "b<think>c", ("b", picture, "<think>c"), Thoughts("a", "<think>", "</think>"),
+    )  # fmt: skip
+    assert thoughts_apart(found) is found
+    drawn = Response.interleaved("r", ["<think>a", picture])
+    assert thoughts_apart(drawn) is drawn, "the picture is an answer"
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_taking_thoughts_apart_twice_changes_nothing(text: str) -> None:
+    once = thoughts_apart(Response("r", text=text))
+    assert thoughts_apart(once) == once
+    thoughts, answer = once.thoughts, once.text or ""
+    if thoughts is None:
+        assert answer == text
+    else:  # one that is not finished may begin with a closing tag
+        assert text in (thoughts.before(answer), thoughts.text)

@@ -45,6 +45,11 @@ def test_negative_tolerances_are_refused() -> None:
         numeric(["1"], ["1"], rel_tol=-1.0)
 
 
+@pytest.mark.parametrize(("truth", "answer"), [(None, "None"), (None, None), ("None", None), (None, r"\boxed{None}")])
+def test_a_null_equals_no_answer_in_mathematics(truth, answer):
+    assert math_verify([truth], [answer]) == 0.0
+
+
 @pytest.mark.parametrize("metric", [contains, mcq_match, numeric, math_verify, wer])
 def test_nothing_to_compare_is_an_error(metric) -> None:
     with pytest.raises(UsageError, match=metric.__name__):

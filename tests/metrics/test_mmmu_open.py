@@ -44,6 +44,10 @@ def test_what_an_answer_may_mean(answer: str, meanings: list[float | str]) -> No
         ("banana", ["a"], False),
         ("", ["5"], False),
         ("I'm sorry, but I can't help with that.", ["5"], False),
+        *((gold, [gold], False) for gold in ("inf", "-inf", "nan", "NaN", "Infinity", " +inf ", "1e999", "-1,0e999")),
+        ("the answer is inf", ["inf"], False),
+        ("the answer is infinite", ["nan", "infinite"], True),
+        ("the answer is nano", ["nano"], True),
     ],
 )
 def test_a_number_equals_and_a_text_contains_the_gold(answer: str, gold: list[str], right: bool) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, TokenCounts
 from lmms_eval.api.model import lmms
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import Request, Response, Thoughts
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import LmmsEvalError, ModelError, TaskError
 from lmms_eval.models.legacy import LegacyAdapter, TaskDict
@@ -196,6 +196,20 @@ def test_partial_results_that_name_no_single_request_are_ignored(method: str, ar
     task = FakeTask([{"question": question, "answer": ""} for question in ("same", "same", "single")])
     found = answers(adapted(Partial(), task), task.requests())
     assert [response.text for response in found.values()] == ["late"] * 3
+
+
+def test_a_partial_result_under_the_requests_own_arguments_is_taken_with_all_that_it_tells() -> None:
+    class Partial(Plugin):
+        def generate_until(self, requests: list[Instance]) -> list[Any]:
+            told = GenerationResult("early", None, (), "length", Thoughts("so far", is_finished=False))
+            self.cache_hook.add_partial("generate_until", requests[1].args, told)
+            return ["late"] * len(requests)
+
+    task = FakeTask([{"question": question, "answer": ""} for question in ("same", "same")])
+    found = list(answers(adapted(Partial(), task), task.requests()).values())
+    assert [response.text for response in found] == ["late", "early"]
+    assert [response.finish_reason for response in found] == [None, "length"]
+    assert found[1].thoughts == Thoughts("so far", is_finished=False)
 
 
 def test_partial_results_survive_a_failing_chunk_and_are_not_asked_again() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.baseline import Baseline
 from lmms_eval.models.building import BuildOptions, adapt_model, build_model
 from lmms_eval.models.legacy import LegacyAdapter
-from lmms_eval.models.registry import ModelRegistry, ResolvedModel
+from lmms_eval.models.registry import AVAILABLE_SIMPLE_MODELS, BUILTIN_MANIFESTS, ModelRegistry, ResolvedModel
 from tests.models.fakes import FakeTask, answers
 from tests.parity.vectors import GOLDEN_DIR
 
@@ -145,6 +146,101 @@ def test_decorated_classes_can_be_named() -> None:
     register_model("decorated_here")(Chat)
     found = ModelRegistry().resolve("decorated_here")
     assert found.kind == "chat" and found.load() is Chat
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The names that the process knows are as before after the test."""
+    before = dict(MODEL_REGISTRY)
+    monkeypatch.setattr("lmms_eval.models.registry._DECORATED", {})
+    yield
+    MODEL_REGISTRY.clear()
+    MODEL_REGISTRY.update(before)
+
+
+def decorated(name: str, base: str = "Simple") -> str:
+    return (
+        f"from lmms_eval.api.registry import register_model\nfrom {HERE} import {base}\n\n\n"
+        f"@register_model({name!r})\nclass Mine({base}):\n    pass\n"
+    )
+
+
+BUILTIN_NAMES = sorted({name for manifest in BUILTIN_MANIFESTS for name in (manifest.model_id, *manifest.aliases)})
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("base", ["Simple", "Chat"])
+def test_classes_of_a_plugin_beat_every_built_in_name_and_alias(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = f"all_names_{base.lower()}"
+    (tmp_path / f"{module}.py").write_text(
+        decorated("a_new_name", base) + "\n".join(f"register_model({name!r})(Mine)" for name in BUILTIN_NAMES)
+    )
+    with caplog.at_level("INFO"):
+        registry = ModelRegistry(module)
+        found = {registry.resolve(name).load().__module__ for name in (*BUILTIN_NAMES, "a_new_name")}
+    assert found == {module}
+    assert f"model 'dummy' now comes from {module}:Mine (plugin {module})" in caplog.text
+    assert f"model 'async_openai' now comes from {module}:Mine" in caplog.text
+    assert ModelRegistry(module).resolve("dummy").class_path == f"{module}:Mine"  # a module is imported once only
+
+
+@pytest.mark.usefixtures("registered")
+def test_classes_that_a_plugin_only_imports_are_its_own_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "imported_model.py").write_text(decorated("dummy"))
+    (tmp_path / "importing_plugin.py").write_text("import imported_model\n")
+    write_plugin(tmp_path, "tabled_plugin", {"models/__init__.py": "AVAILABLE_MODELS = {'replay': 'Mine'}\n"})
+    write_plugin(tmp_path, "tabled_plugin", {"__init__.py": "import importing_plugin\n"})
+    for _ in range(2):
+        assert ModelRegistry("importing_plugin").resolve("dummy").class_path == "imported_model:Mine"
+    assert (
+        ModelRegistry("tabled_plugin,importing_plugin").resolve("replay").class_path
+        == "tabled_plugin.models.replay.Mine"
+    )
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_class_of_no_plugin_does_not_take_a_built_in_name_in_silence(caplog: pytest.LogCaptureFixture) -> None:
+    register_model("dummy")(Simple)
+    assert ModelRegistry().resolve("dummy").class_path == "lmms_eval.models.dummy.Dummy"
+    assert f"the class {HERE}:Simple" in caplog.text and "--plugins" in caplog.text
+
+
+def test_programs_add_models_to_the_familys_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    import lmms_eval.models
+
+    for name in ("AVAILABLE_SIMPLE_MODELS", "AVAILABLE_CHAT_TEMPLATE_MODELS"):
+        path = f"{HERE}.{'Simple' if 'SIMPLE' in name else 'Chat'}"
+        monkeypatch.setitem(getattr(lmms_eval.models, name), "added_by_a_program", path)
+    assert ModelRegistry().resolve("added_by_a_program").load() is Chat
+    assert ModelRegistry().resolve("added_by_a_program", force_simple=True).load() is Simple
+    assert ModelRegistry().resolve("openai").class_path == "lmms_eval.models.openai.model.OpenAI"  # no entry is changed
+    monkeypatch.setitem(lmms_eval.models.AVAILABLE_CHAT_TEMPLATE_MODELS, "openai", f"{HERE}.Chat")
+    assert lmms_eval.models.get_model("openai") is Chat
+    monkeypatch.setitem(lmms_eval.models.AVAILABLE_SIMPLE_MODELS, "without_a_path", "Simple")
+    with pytest.raises(ModelError, match=r"give package\.module\.Class"):
+        ModelRegistry().resolve("dummy")
+
+
+def test_classes_of_the_familys_simple_table_are_there() -> None:
+    for name, path in AVAILABLE_SIMPLE_MODELS.items():
+        assert ResolvedModel(ModelManifest(name, path), path, "simple").load().is_simple
+
+
+def test_manifests_that_a_program_registers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmms_eval.models.registry._REGISTERED", {})
+    registry = ModelRegistry()
+    registry.register_manifest(ModelManifest("registered_one", chat_class_path=f"{HERE}.Chat", aliases=("another",)))
+    assert registry.get_model_class("another") is ModelRegistry().get_model_class("registered_one") is Chat
+    other = ModelManifest("registered_one", chat_class_path="a.B")
+    with pytest.raises(ValueError, match="is known as"):
+        registry.register_manifest(other)
+    registry.register_manifest(other, overwrite=True)
+    assert ModelRegistry().get_manifest("registered_one") == other
+    assert "another" in registry.list_model_names() and "another" not in registry.list_canonical_model_ids()
 
 
 def test_a_plugin_takes_its_own_name_out_and_registers_again() -> None:

@@ -99,9 +99,17 @@ def test_metrics_named_like_an_error_are_shown() -> None:
     assert shown[2:] == ["acc", "my_stderr"]
 
 
-def test_a_group_without_metrics_has_blanks() -> None:
-    heading, _, row = rows(make_table({"results": {"g": {"alias": "G", " ": " "}}}))
-    assert row == ["G"] + [""] * (len(heading) - 1)
+def test_a_group_without_metrics_has_no_number_in_any_column() -> None:
+    group = {"alias": "G", " ": " "}
+    heading, _, row = rows(make_table({"results": {"g": group}}))
+    assert heading[-3:] == ["Value", "", "Stderr"]
+    assert row == ["G", "", "", "", "", "", "±", "N/A"]
+    comparison = {"paired_baseline": "b", "paired_ci_lower": 1.0, "paired_ci_upper": 3.0, "paired_pvalue": 0.5}
+    task = {"alias": "T", "acc,none": 0.5, "acc_stderr,none": 0.1, "acc_stderr_clt,none": 0.1, **comparison}
+    heading, _, row, compared = rows(make_table({"results": {"g": group, "t": task}}))
+    assert heading[7:] == ["Stderr", "Stderr_CLT", "Baseline", "Diff", "CI", "P_Value"]
+    assert row == ["G", "", "", "", "", "", "±", *["N/A"] * 6]
+    assert compared[8:] == ["0.1000", "b", "+2.0%", "[+1.0%, +3.0%]", "0.5000"]
 
 
 def test_nothing_to_show() -> None:

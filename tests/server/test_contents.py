@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from benchmarks.workload import text_task
+from lmms_eval.server.folder import JobFolder
+from lmms_eval.server.job import Job
+from lmms_eval.server.outcome import results_files
 from tests.server.process import ServerProcess, running_server
 
 PLUGIN = Path(__file__).parent
@@ -49,6 +52,29 @@ def test_scores_are_told_as_numbers(server: ServerProcess, job: str) -> None:
     assert (row["task"], row["metric"], row["value"], row["n"]) == ("bench_text", "exact_match", 1.0, 12)
     assert 0 < row["low"] < row["high"] <= 1
     assert model["results"]["bench_text"]["exact_match,none"] == 1.0
+
+
+def test_a_benchmark_that_writes_results_of_its_own_has_scores(server: ServerProcess) -> None:
+    job = server.submit(model="baseline", model_args={"strategy": "gold"}, tasks=["megabench_demo"])
+    told = server.wait(job)
+    assert (told["status"], len(told["result"])) == ("completed", 1), told
+    assert [*server.folder.glob(f"jobs/{job}/output/**/task_results.json")]  # the benchmark's, no run's
+    (model,) = _get(server, f"/jobs/{job}/results")["models"].values()
+    assert {row["task"] for row in model["scores"]} == {"megabench_demo"}
+    assert _get(server, f"/jobs/{job}/samples")["total"] == 59
+
+
+@pytest.mark.parametrize("name", ["task", "coco_captions_val2014_alg", "2026", "3d_task", "20260101_000000_megabench"])
+def test_results_of_a_run_are_told_from_other_files(tmp_path: Path, name: str) -> None:
+    job = Job("j", 1, "completed", {"model": "m"}, str(tmp_path), "2026-01-01T00:00:00+00:00")
+    output = tmp_path / "output"
+    for folder in (output, output / "model", output / "20260101_000000_megabench_demo"):
+        folder.mkdir(exist_ok=True, parents=True)
+        (folder / f"{name}_results.json").write_text("[]")
+    assert results_files(job, JobFolder(tmp_path)) == []
+    run = output / "model" / "20260101_000000_results.json"
+    run.write_text("{}")
+    assert results_files(job, JobFolder(tmp_path)) == [run]
 
 
 def test_options_reach_the_run_as_they_were_given(server: ServerProcess, job: str) -> None:

@@ -27,7 +27,24 @@ def test_a_run_gets_what_is_free_and_what_it_names(request_, held, found):
 def test_what_never_fits_is_refused(request_):
     with pytest.raises(RequestError):
         Room(("0", "1"), 2).check(request_)
-    Room().check(request_)
+
+
+@pytest.mark.parametrize("seen", [0, 1, 4])
+def test_a_run_asks_for_no_more_gpus_than_there_are(seen):
+    room = Room(seen=seen)
+    room.check({"num_gpus": max(1, seen)})
+    room.check({})
+    for count in (max(1, seen) + 1, 1_000_000, 1 << 62):
+        with pytest.raises(RequestError, match=f"sees {seen} GPUs"):
+            room.check({"num_gpus": count})
+
+
+@pytest.mark.parametrize("name", ["media_workers", "score_workers"])
+def test_a_run_asks_for_no_more_workers_than_the_cores_take(name):
+    Room(cores=2).check({name: 16})
+    Room(cores=2).check({name: None})
+    with pytest.raises(RequestError, match=f"{name}: 2 cores of this server take 16"):
+        Room(cores=2).check({name: 1_000_000})
 
 
 def test_a_server_that_gives_out_none_shows_what_it_sees():

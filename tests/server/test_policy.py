@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 
+from lmms_eval.config.options import options
 from lmms_eval.errors import RefusedRequestError, RequestError
 from lmms_eval.server.policy import Policy, without_paths
+
+FREE = {"system_instruction", "where", "reasoning_tags", "thinking_tags"}
+"""Texts for a model, or of a grammar that names no file."""
 
 
 @pytest.fixture
@@ -26,6 +33,20 @@ ALLOWED = [
     {"baseline": "hf://user/repo"},
     {"allow_media": "ROOT/allowed/a,ROOT/allowed/b"},
     {"tasks": ["mme", "mmmu*"]},
+    {"judge_model": "openai:gpt-4o", "judge_args": "model=org/m"},
+    {"judge_model": "hf:ROOT/allowed/judge"},
+    {"judge_model": "azure:gpt-4o/eu"},
+    {"t2i": "diffusers:org/pipeline"},
+    {"until": "decided:hf://user/repo/file.jsonl"},
+    {"until": ["mme: decided:ROOT/allowed/a.jsonl", "halfwidth<=1%"]},
+    {"until": "decided:0.5; mme: decided:baseline-name"},
+    {"gen_kwargs": {"until": ["/end", "</s>", "a: /b"]}},
+    {"gen_kwargs": "stop=/end"},
+    {"system_instruction": "Answer yes/no; see: /usr is a folder, ~ is home, .. is above"},
+    {"where": "kind == '/a' or size: 3"},
+    {"model_args": {"system_prompt": "Answer with yes / no. Then </think>."}},
+    {"timezone": "Etc/GMT+1"},
+    {"nltk_data": "ROOT/allowed/a:ROOT/allowed/b"},
 ]
 REFUSED = [
     {"model_args": {"pretrained": "/etc"}},
@@ -58,7 +79,14 @@ REFUSED = [
     {"tasks": ["ROOT/allowed/t.yaml"]},
     {"tasks": ["t.yaml"]},
     {"device": "a\0b"},
-]  # fmt: skip
+    {"until": "decided:hf://user/repo/../../x"},
+    {"until": "decided:hf://user/repo; mme: decided:/etc/passwd"},
+    {"nltk_data": "ROOT/allowed/a:/etc"},
+    {"baseline": "samples.jsonl"},
+    {"allow_media": "http://127.0.0.1:9000/v1,/etc"},
+]
+NAMED = ["hf", "internvl", "replay", "diffusers", "decided", "mme: decided", "file", "name", "a.b", "x=y"]
+"""What may stand before a path."""  # fmt: skip
 
 
 def _placed(value, root):
@@ -95,3 +123,72 @@ def test_arguments_that_cannot_be_read_are_an_error(policy):
 def test_paths_are_left_out_of_texts_for_other_machines():
     told = without_paths("cannot read /home/me/a b.json: see 'https://x.org/a/b' and /tmp (1/2)")
     assert told == "cannot read …/a b.json: see 'https://x.org/a/b' and …/tmp (1/2)"
+
+
+@pytest.mark.parametrize(
+    "place", ["/etc/passwd", "~/.ssh/id", "~root/x", "~", "/", "../x", "a/../../x", " /etc/passwd"]
+)
+@pytest.mark.parametrize("name", NAMED)
+def test_no_option_takes_a_path_behind_a_name(policy, tmp_path, name, place):
+    text = f"{name}:{place}"
+    for option in options():
+        if option.name in FREE:
+            continue
+        forms = [text, [text], f"{name};{name}:{place}", f"{name}={place}", f"{name}:{tmp_path}/allowed/x;{place}"]
+        if option.name.endswith(("_args", "_kwargs")):
+            forms = [{"a": text}, {"a": [{"b": text}]}, f"a={text}", {text: 1}, {"a": f'{{"b": "{text}"}}'}]
+        for form in forms:
+            if place == "/" and option.name.endswith("_args"):
+                continue  # a sign between words
+            with pytest.raises(RefusedRequestError):
+                policy.check({option.name: form})
+
+
+def policy_passes(policy, request):
+    try:
+        policy.check(request)
+    except RequestError:
+        return False
+    return True
+
+
+def _refusal(policy, request):
+    with pytest.raises(RefusedRequestError) as caught:
+        policy.check(request)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["{}", "hf:{}", "mme: decided:{}"])
+def test_a_refusal_does_not_tell_what_is_there(policy, tmp_path, form):
+    other = tmp_path / "other"
+    (other / "file").write_text("x")
+    (other / "folder").mkdir()
+    (other / "closed").mkdir(mode=0)
+    (other / "loop").symlink_to(other / "loop")
+    os.mkfifo(other / "pipe")
+    names = ("file", "folder", "closed/x", "loop", "loop/x", "pipe", "absent", "absent/x", "file/x")
+    for option in ("judge_model", "until", "data_root", "baseline", "model_args", "ids", "output_dir", "judge_prompts"):
+        told = {
+            _refusal(policy, {option: {"a": text} if option == "model_args" else text})
+            for text in (form.format(other / name) for name in names)
+        }
+        assert len(told) == 1, told
+        assert str(tmp_path) not in told.pop()
+
+
+@pytest.mark.parametrize("name", ["judge_model", "until", "t2i", "data_root", "judge_prompts", "prices", "ids"])
+def test_pipes_and_devices_are_no_files(tmp_path, name):
+    os.mkfifo(tmp_path / "pipe")
+    policy = Policy.of_places((str(tmp_path), "/dev"))
+    for place in (tmp_path / "pipe", "/dev/zero", "/dev/tty"):
+        with pytest.raises(RefusedRequestError, match="neither a file nor a folder"):
+            policy.check({name: str(place)})
+        with pytest.raises(RefusedRequestError):
+            policy.check({name: f"replay:{place}"})
+
+
+def test_a_long_text_is_read_in_time_that_grows_with_it(policy):
+    for sign in (":", ",", "=", "/", "..", "://", "hf:", " "):
+        began = time.monotonic()
+        policy_passes(policy, {"judge_model": sign * 200_000, "model_args": {"a": sign * 200_000}})
+        assert time.monotonic() - began < 5, sign

@@ -53,6 +53,8 @@ class Settings:
     """What is refused was done all the same."""
     hold: str = ""
     """``uploading``, ``uploaded``, ``creating``, ``created`` or ``looking``."""
+    thinks: bool = False
+    """Answers follow thoughts with a blank line in them, at which a stop string ends them."""
     queue: int = 0
     """Batches that may wait; a further one ends as ``failed``, for ``token_limit_exceeded``. 0: any number."""
     page: int = 2
@@ -140,7 +142,10 @@ class Service:
                 told = {"code": f"batch_{batch.ends}", "message": "the batch ended before this request"}
                 errors.append({"custom_id": line["custom_id"], "response": None, "error": told})
             elif not (is_odd and self.settings.lost):
-                status, body = completion(line["body"], answer(last_user_text(line["body"])))
+                said = answer(last_user_text(line["body"]))
+                if self.settings.thinks:
+                    said = "<think>hm" if line["body"].get("stop") else f"<think>hm\n\nhm</think>{said}\n\nmore"
+                status, body = completion(line["body"], said)
                 if is_odd and self.settings.line_fault:
                     status, body = error(self.settings.line_fault, "stub fault of one line", "stub")
                 response = {"status_code": status, "request_id": "r", "body": body}

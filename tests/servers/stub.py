@@ -130,6 +130,10 @@ FAULTS: dict[str, Fault] = {
     "filtered_text": lambda body: completion(body, "I cannot say.", "content_filter"),
     "other_model": lambda body: completion({**body, "model": "stub-2026-11"}, answer(last_user_text(body))),
     "truncated": lambda body: completion(body, "cut o", "length"),
+    "wordy": lambda body: (
+        completion(body, "Let me", "length") if body.get("max_tokens", 1 << 20) < 64
+        else completion(body, answer(last_user_text(body)))
+    ),
     "content_filter": lambda body: completion(body, "", "content_filter"),
     "refusal": lambda body: completion(body, None, refusal="I cannot help with that."),
     "reasoning": lambda body: completion(body, None, reasoning_content="the answer is " + answer(last_user_text(body))),

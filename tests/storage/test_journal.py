@@ -9,17 +9,17 @@ import pytest
 
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.storage.journal import JournalReader, JournalSet, JournalWriter, read_journal
-from lmms_eval.storage.lines import sealed
+from lmms_eval.storage.journal import JournalSet, JournalWriter
+from lmms_eval.storage.lines import LineReader, read_lines, sealed
 
 
 def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
     path = tmp_path / "sub" / "j.jsonl"
     writer = JournalWriter(path)
     offsets = [writer.append({"n": n, "text": "x" * n}) for n in range(5)]
-    reader = JournalReader(path)
+    reader = LineReader(path)
     assert [reader.at(offset)["n"] for offset in reversed(offsets)] == [4, 3, 2, 1, 0]
-    assert [(entry.offset, entry.record["n"]) for entry in read_journal(path)] == list(
+    assert [(entry.offset, entry.record["n"]) for entry in read_lines(path)] == list(
         zip(offsets, range(5), strict=True)
     )
     writer.close()
@@ -30,11 +30,11 @@ def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
 def test_a_torn_last_line_is_ignored_and_closed(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(sealed(b'{"n":0}') + torn)
-    assert [entry.record["n"] for entry in read_journal(path)] == [0]
+    assert [entry.record["n"] for entry in read_lines(path)] == [0]
     writer = JournalWriter(path)
     offset = writer.append({"n": 2})
     writer.close()
-    assert [entry.record["n"] for entry in read_journal(path)] == [0, 2]
+    assert [entry.record["n"] for entry in read_lines(path)] == [0, 2]
     assert path.read_bytes()[offset:] == sealed(b'{"n":2}')
 
 
@@ -47,7 +47,7 @@ def test_every_prefix_of_a_journal_gives_its_whole_records(tmp_path: Path) -> No
     data = path.read_bytes()
     for cut in range(len(data) + 1):
         path.write_bytes(data[:cut])
-        assert [entry.record["n"] for entry in read_journal(path)] == list(range(data[:cut].count(b"\n")))
+        assert [entry.record["n"] for entry in read_lines(path)] == list(range(data[:cut].count(b"\n")))
 
 
 def test_full_disk_is_an_error_that_names_the_file() -> None:
@@ -72,7 +72,7 @@ def test_a_short_write_is_an_error_and_what_was_before_is_kept(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 7, done.stderr
     assert "took only" in done.stdout
-    assert [entry.record["n"] for entry in read_journal(path)] == ["x" * 50]
+    assert [entry.record["n"] for entry in read_lines(path)] == ["x" * 50]
 
 
 def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_atomic_writes_replace_or_leave(tmp_path: Path) -> None:
 
 
 def test_missing_journal_is_empty(tmp_path: Path) -> None:
-    assert list(read_journal(tmp_path / "none")) == []
+    assert list(read_lines(tmp_path / "none")) == []
 
 
 def test_after_a_short_write_the_next_record_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_after_a_short_write_the_next_record_stands_on_a_line_of_its_own(tmp_pat
     script = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from lmms_eval.storage.journal import JournalReader, JournalWriter\n"
+        "from lmms_eval.storage.journal import JournalWriter\nfrom lmms_eval.storage.lines import LineReader\n"
         "from lmms_eval.errors import JournalError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]\n"
@@ -111,11 +111,11 @@ def test_after_a_short_write_the_next_record_stands_on_a_line_of_its_own(tmp_pat
         "try:\n    writer.append({'n': 'x' * 50})\nexcept JournalError:\n    pass\nelse:\n    sys.exit(3)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))\n"
         "offset = writer.append({'n': 'kept'})\n"
-        "sys.exit(0 if JournalReader(Path(sys.argv[1])).at(offset) == {'n': 'kept'} else 4)\n"
+        "sys.exit(0 if LineReader(Path(sys.argv[1])).at(offset) == {'n': 'kept'} else 4)\n"
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(path)], check=False)
     assert done.returncode == 0
-    assert [entry.record["n"] for entry in read_journal(path)] == ["kept"]
+    assert [entry.record["n"] for entry in read_lines(path)] == ["kept"]
 
 
 def test_a_disk_that_cannot_be_forced_is_an_error_of_ours() -> None:

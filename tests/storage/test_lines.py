@@ -17,9 +17,10 @@ from lmms_eval.storage.lines import (
     BLOCK_BYTES,
     LineReader,
     LineWriter,
-    checked_lines,
     has_checksums,
     read_lines,
+    record_in,
+    records_in,
     sealed,
     unsealed,
 )
@@ -42,7 +43,7 @@ def journal(path: Path, count: int = 3) -> list[int]:
 
 
 def numbers(path: Path) -> list[int]:
-    return [orjson.loads(line.content)["n"] for line in read_lines(path)]
+    return [line.record["n"] for line in read_lines(path)]
 
 
 @given(OBJECTS)
@@ -84,13 +85,13 @@ def test_a_line_that_does_not_fit_is_passed_over_counted_and_said(tmp_path: Path
     assert numbers(path) == [0, 2, 4]
     (message,) = said
     assert str(path) in message
-    assert "2 lines do not fit their checksum: passed over; what was in it is asked or scored again" in message
+    assert "2 lines are damaged (checksum or content): passed over; what was in it is asked or scored again" in message
     assert [line.offset for line in read_lines(path, quietly=True)] == [offsets[0], offsets[2], offsets[4]]
     assert len(said) == 1
     reader = LineReader(path)
-    assert reader.line_at(offsets[2]) == '{"n":2,"text":"é2"}'.encode()
-    with pytest.raises(JournalError, match=rf"the line at byte {offsets[3]} no longer fits its checksum"):
-        reader.line_at(offsets[3])
+    assert reader.at(offsets[2]) == {"n": 2, "text": "é2"}
+    with pytest.raises(JournalError, match=rf"the line at byte {offsets[3]} is no longer what was written"):
+        reader.at(offsets[3])
     reader.close()
 
 
@@ -101,12 +102,12 @@ def test_lines_are_found_in_any_order_whatever_their_length(tmp_path: Path) -> N
     offsets = [writer.append_line(content) for content in contents]
     reader = LineReader(writer.path)
     for number in [*range(7), *reversed(range(7)), 3, 0, 6, 2]:
-        assert reader.line_at(offsets[number]) == contents[number]
+        assert reader.at(offsets[number]) == orjson.loads(contents[number])
     offsets.append(writer.append_line(b'{"n":7}'))  # beyond what has been read
-    assert reader.line_at(offsets[7]) == b'{"n":7}'
+    assert reader.at(offsets[7]) == {"n": 7}
     os.truncate(writer.path, offsets[7] + 4)
-    with closing(LineReader(writer.path)) as again, pytest.raises(JournalError, match="no longer fits its checksum"):
-        again.line_at(offsets[7])
+    with closing(LineReader(writer.path)) as again, pytest.raises(JournalError, match="is no longer what was written"):
+        again.at(offsets[7])
     writer.close()
     reader.close()
 
@@ -118,7 +119,7 @@ def test_lines_beside_each_other_are_read_together(tmp_path: Path, monkeypatch: 
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda *of: reads.append(of[2]) or pread(*of))
     reader = LineReader(path)
-    assert [orjson.loads(reader.line_at(offset))["n"] for offset in offsets] == list(range(500))
+    assert [reader.at(offset)["n"] for offset in offsets] == list(range(500))
     assert len(reads) <= 1 + 2 * path.stat().st_size // BLOCK_BYTES
     reader.close()
 
@@ -130,7 +131,7 @@ def test_a_torn_first_line_is_no_other_form(tmp_path: Path, said: list[str]) -> 
     writer.append_line(b'{"n":1}')
     writer.close()
     assert numbers(path) == [1]
-    assert "1 line does not fit its checksum" in said[0]
+    assert "1 line is damaged" in said[0]
 
 
 def test_a_journal_of_another_form_is_set_aside_and_begun_anew(tmp_path: Path, said: list[str]) -> None:
@@ -149,8 +150,57 @@ def test_a_journal_of_another_form_is_set_aside_and_begun_anew(tmp_path: Path, s
 
 def test_lines_of_another_process_are_checked(said: list[str]) -> None:
     good = sealed(b'{"n":1}')
-    assert checked_lines(good + good.replace(b"1", b"2", 1) + good, "records of process 1") == [b'{"n":1}'] * 2
-    assert said[0].startswith("records of process 1: 1 line does not fit")
+    assert records_in(good + good.replace(b"1", b"2", 1) + good, "records of process 1") == [{"n": 1}] * 2
+    assert said[0].startswith("records of process 1: 1 line is damaged")
+
+
+def sealed_bytes(content: bytes) -> bytes:
+    """A line whose checksum fits, whatever it holds: its last byte gives way to the checksum's field."""
+    return sealed(content.replace(b"\n", b" ") + b"}")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(
+        st.text() | st.sampled_from(["__tuple__", "__set__", "__float__", "__bytes__", "__pairs__"]), inner, max_size=2
+    ),
+    max_leaves=8,
+)  # fmt: skip
+CONTENTS = (
+    st.binary()
+    | st.dictionaries(st.text() | st.sampled_from(["__set__", "__pairs__", "__float__"]), JSON, min_size=1).map(
+        lambda value: json.dumps(value).encode()[:-1]
+    )
+    | st.sampled_from([b'{"a":' * 600, b'{"a":' + b"[" * 5000, b'{"__float__":"' + b"9" * 5000 + b'"', b"[1", b'"x'])
+)
+
+
+@given(CONTENTS)
+def test_whatever_a_fitting_line_holds_is_a_record_or_damaged(content: bytes) -> None:
+    record = record_in(sealed_bytes(content))
+    assert record is None or (isinstance(record, dict) and all(isinstance(key, str) for key in record))
+
+
+@given(st.lists(CONTENTS, min_size=1, max_size=4))
+def test_fitting_lines_that_hold_no_record_are_counted(
+    tmp_path_factory: pytest.TempPathFactory, contents: list[bytes]
+) -> None:
+    path = tmp_path_factory.mktemp("lines") / "j.jsonl"
+    lines = [sealed(b'{"n":0}'), *map(sealed_bytes, contents), sealed(b'{"n":1}')]
+    path.write_bytes(b"".join(lines))
+    messages: list[str] = []
+    sink = logger.add(messages.append, format="{message}", level="WARNING")
+    found = list(read_lines(path))
+    logger.remove(sink)
+    assert (found[0].record, found[-1].record) == ({"n": 0}, {"n": 1})
+    damaged = len(lines) - len(found)
+    assert [f"{damaged} line" in message for message in messages] == [True] * bool(damaged)
+    with closing(LineReader(path)) as reader:
+        assert [reader.at(line.offset) for line in found] == [line.record for line in found]
+        offset = len(lines[0])
+        if all(line.offset != offset for line in found):
+            with pytest.raises(JournalError, match="is no longer what was written"):
+                reader.at(offset)
 
 
 def test_a_journal_is_told_from_lines_that_a_person_wrote() -> None:

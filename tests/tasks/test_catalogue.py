@@ -206,3 +206,20 @@ def test_the_card_names_what_the_familys_group_has_beside(folder: str, absent: s
 
 def _members(index: Catalogue, name: str) -> set[str]:
     return {task.name for task in select_tasks([name], index, TaskOptions()).tasks}
+
+
+def test_many_names_that_are_taken_are_one_notice(tmp_path, caplog):
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        for number in range(40):
+            (tmp_path / folder / f"t{number}.yaml").write_text(f"task: t{number}\n")
+    (tmp_path / "second" / "zz.yaml").write_text("task: t1\n")
+    with caplog.at_level("DEBUG", logger="lmms_eval"):
+        index = Catalogue([tmp_path / "first", tmp_path / "second"], include_defaults=False)
+    # t1 stands there twice, and each time it replaces that of the first folder.
+    (notice,) = index.notices
+    assert "41 tasks and groups replace those of other places (--verbosity DEBUG lists them)" in notice
+    assert "task 't0'" in notice
+    assert caplog.text.count("replaces that of") == 42
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1

@@ -259,3 +259,21 @@ def test_starts_are_bounded(tmp_path: Path) -> None:
         answer = client.post("eval/start", json=body)
         assert (answer.status_code, int(answer.headers["retry-after"]) > 1) == (429, True), answer.text
         assert client.post("evaluate", json=body).status_code == 429  # the same bound for both ways in
+
+
+def test_no_preview_tells_what_is_on_this_machine(page: Page, tmp_path: Path) -> None:
+    """A refused path is neither looked at nor read, in whatever option and form it comes."""
+    (tmp_path / "there").write_text("1,2,3-canarytext")
+    (tmp_path / "there.jsonl").write_text("{}")
+    names = ("baseline", "data_root", "geocode_table", "human_scores", "ids", "judge_prompts", "nltk_data", "until")
+    with page.client() as client:
+        for name in (*names, "allow_media", "judge_model"):
+            for form in ("{}", "{}.jsonl", "decided:{}", "hf:{}"):
+                told = []
+                for file in ("there", "absent"):
+                    value = form.format(tmp_path / file)
+                    shown = client.post("eval/preview", json={**BODY, name: value}).json()
+                    read = client.post("eval/import-yaml", json={"yaml": f"model: m\ntasks: [a]\n{name}: '{value}'\n"})
+                    assert shown["problems"] and "canary" not in json.dumps(shown) + read.text
+                    told.append((json.dumps(shown).replace(file, ""), read.text.replace(file, "")))
+                assert told[0] == told[1], (name, form)

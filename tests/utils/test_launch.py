@@ -5,6 +5,7 @@ import pytest
 from lmms_eval.errors import ModelError
 from lmms_eval.utils.launch import (
     accelerate_started_one,
+    count_gpus,
     local_processes,
     own_gpus,
     own_part,
@@ -96,3 +97,27 @@ def test_a_number_for_all_processes_of_one_command_is_divided() -> None:
     assert [own_part(place, 8) for place in places] == [3, 3, 2]
     assert [own_part(place, 2) for place in places] == [1, 1, 1]
     assert own_part({"RANK": "1", "WORLD_SIZE": "3"}, 8) == own_part({}, 8) == 8
+
+
+def _machine(root, files):
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("files", "variables", "count"),
+    [
+        ({}, {}, 0),
+        ({"dev/nvidiactl": "", "dev/nvidia0": "", "dev/nvidia1": "", "dev/nvidia-uvm": ""}, {}, 2),
+        ({"dev/nvidia0": "", "dev/nvidia1": ""}, {"CUDA_VISIBLE_DEVICES": "1"}, 1),
+        ({"dev/nvidia0": "", "dev/nvidia1": ""}, {"CUDA_VISIBLE_DEVICES": ""}, 0),
+        ({"dev/nvidia0": "", "dev/nvidia1": ""}, {"CUDA_VISIBLE_DEVICES": "0,-1,1"}, 1),
+        ({"dev/nvidia0": ""}, {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}, 1),
+        ({f"sys/class/kfd/kfd/topology/nodes/{n}/gpu_id": text for n, text in enumerate(("0\n", "5\n", "7\n"))}, {}, 2),
+        ({"dev/nvhost-gpu": ""}, {}, 1),
+    ],
+)
+def test_gpus_are_counted_by_their_device_files(tmp_path, files, variables, count):
+    assert count_gpus(variables, _machine(tmp_path, files)) == count

@@ -65,3 +65,19 @@ def test_a_baselines_stem_has_at_most_30_characters() -> None:
     assert baseline_display_name(f"/a/{'x' * 40}.jsonl") == "x" * 30
     assert baseline_display_name(f"{'x' * 30}.jsonl") == "x" * 30
     assert baseline_display_name("y" * 40) == "y" * 40
+
+
+@pytest.mark.parametrize(
+    ("baseline", "shown"),
+    [
+        ("hf://only", "hf://only"), ("hf://", "hf://"), ("hf://user/repo", "user/repo"),
+        ("hf://user/repo/a/b.jsonl", "user/repo"), ("hf://user/repo:x", "user/repo:x"), ("other:task", "other:task"),
+        ("other", "other"), (":task", ":task"), ("a:b:c", "a:b:c"), ("qwen25vl:mme", "qwen25vl"),
+    ],
+)  # fmt: skip
+def test_a_baseline_that_is_no_preset_stays_whole(baseline: str, shown: str) -> None:
+    assert baseline_display_name(baseline) == shown
+    if not baseline.startswith("hf://"):
+        name = baseline.partition(":")[0]
+        assert baseline_display_name(baseline, {name}) == name
+        assert baseline_display_name(baseline, ()) == baseline

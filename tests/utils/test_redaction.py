@@ -60,6 +60,10 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
         ("http://KEYKEY@host/v1", "http://[REDACTED]@host/v1"),
         ("http://me:hunter2@host:80/v1,model=x", "http://[REDACTED]@host:80/v1,model=x"),
         ("https://h/v1?key=a&sig=b#c=d", "https://h/v1?key=[REDACTED]&sig=[REDACTED]#c=[REDACTED]"),
+        ("https://h/v1#plain", "https://h/v1#[REDACTED]"),
+        ("base_url=https://h/v1#plain,model=x", "base_url=https://h/v1#[REDACTED],model=x"),
+        ("https://h/v1?plain", "https://h/v1?[REDACTED]"),
+        ("https://h/v1?plain&a=b#more", "https://h/v1?[REDACTED]&a=[REDACTED]#[REDACTED]"),
         ("base_url=https://h/v1?code=a,model=x", "base_url=https://h/v1?code=[REDACTED],model=x"),
         ("see http://host:80/a@b and a?b=c", "see http://host:80/a@b and a?b=c"),
         ('{"url":"http://h/?k=v"}', '{"url":"http://h/?k=[REDACTED]"}'),
@@ -78,6 +82,13 @@ SECRETS = {
     "a user": ({"base_url": f"https://{SECRET}@host/v1"}, {}),
     "a password": ({"arguments": ["--model_args", f"base_url=https://me:{SECRET}@host/v1,model=m"]}, {}),
     "a path": ({"base_url": f"https://host/{SECRET}/v1"}, {}),
+    "a path behind the version": ({"base_url": f"https://host/v1/{SECRET}"}, {}),
+    "a fragment": ({"base_url": f"https://host/v1#{SECRET}"}, {}),
+    "a query without a name": ({"base_url": f"https://host/v1?{SECRET}"}, {}),
+    "a credential": ({"model_args": {"aws_credential": SECRET}}, {}),
+    "a name of several words": ({"model_args": {"serviceAccountCredential": SECRET, "n": 1}}, {}),
+    "a header": ({"model_args": {"headers": {"X-Service-Credential": SECRET}}}, {}),
+    "a credential of the environment": ({}, {"SOME_CREDENTIAL": SECRET}),
     "the environment": ({}, {"SOME_API_KEY": SECRET}),
 }
 
@@ -89,6 +100,24 @@ def test_what_was_a_secret_once_is_masked_everywhere(values: dict[str, object], 
     said = f"the server said: no such key {SECRET}!"
     assert mask_known(said) == redact(said) == "the server said: no such key [REDACTED]!"
     assert redact({"metrics": {"first_token": 0.5}}, by_name=False) == {"metrics": {"first_token": 0.5}}
+
+
+@pytest.mark.parametrize(
+    "address", ["https://host/v1/{}", "https://host/v1beta/{}/chat", "https://host/v1#{}", "https://host/x?{}"]
+)
+@pytest.mark.usefixtures("forgetful")
+def test_short_keys_of_addresses_are_masked_everywhere(address: str) -> None:
+    key = "q7Rt2mZ9x"
+    learn_secrets({"base_url": address.format(key)})
+    assert key not in mask_known(address.format(key))
+    assert mask_known(f"no such key {key}") == "no such key [REDACTED]"
+
+
+@pytest.mark.parametrize("path", ["v1/chat", "v1/openai", "v1/anthropic", "v1/models/gpt4turbo", "team42abc/v1"])
+@pytest.mark.usefixtures("forgetful")
+def test_words_of_addresses_are_no_keys(path: str) -> None:
+    learn_secrets({"base_url": f"https://host/{path}"})
+    assert mask_known(f"{path} of https://host/{path}") == f"{path} of https://host/{path}"
 
 
 @pytest.mark.usefixtures("forgetful")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lmms_eval.cli.main import main
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.viewer.chunks import json_of
-from lmms_eval.viewer.media import MOST_BYTES, MediaStore
+from lmms_eval.viewer.media import MOST_BYTES, MediaStore, Places
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import Report, write_report
 
@@ -111,7 +111,7 @@ def test_pictures_that_do_not_compress_are_made_smaller(tmp_path) -> None:
 
     Image.effect_noise((2000, 1500), 90).save(tmp_path / "noise.png")
     store = MediaStore(tmp_path / "media", "thumbnails")
-    item = store.add({"type": "image", "path": str(tmp_path / "noise.png")}, ()).result()
+    item = store.add({"type": "image", "path": str(tmp_path / "noise.png")}, Places(())).result()
     store.close()
     file = tmp_path / item["src"]
     assert file.stat().st_size <= MOST_BYTES
@@ -187,6 +187,46 @@ def test_pictures_that_are_gone_are_told(quiz_runs, tmp_path) -> None:
     media = content(tmp_path / "r", "text-0-0-0")[1]["media"]
     assert re.fullmatch(r"no file .*gone\.png", media[0]["missing"])
     assert content(tmp_path / "r", "text-0-0-0")[0]["media"][0]["src"].startswith("media/")
+
+
+def picture(path: Path) -> Path:
+    from PIL import Image
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (40, 30), "red").save(path)
+    return path
+
+
+@pytest.mark.parametrize("mode", ["thumbnails", "full"])
+@pytest.mark.parametrize("is_sent", [True, False])
+@pytest.mark.parametrize("name", ["{secret}", "../secrets/key.png", "link.png", "folder/key.png"])
+def test_a_foreign_run_shows_no_file_from_elsewhere(tmp_path: Path, name: str, is_sent: bool, mode: Any) -> None:
+    secret, foreign = picture(tmp_path / "secrets/key.png"), tmp_path / "foreign"
+    own = picture(foreign / "own.png")
+    (foreign / "link.png").symlink_to(secret)
+    (foreign / "folder").symlink_to(secret.parent)
+    media = [{"type": "image", "path": path} for path in (name.format(secret=secret), "own.png", str(own))]
+    key = "sent_media" if is_sent else "input_media"
+    line = {"doc_id": 0, "doc": {"a": 1}, "target": "x", "filtered_resps": ["x"], "acc": 1.0, key: media}
+    file = foreign / "20260101_000000_samples_made.jsonl"
+    file.write_text(json.dumps(line) + "\n")
+    assert report_of(tmp_path / "r", file, media=mode).missing_media == 1
+    lost, *shown = content(tmp_path / "r", "text-0-0-0")[0]["media"]
+    assert "lies outside the run's folder" in lost["missing"]
+    assert "src" not in lost
+    assert all("src" in item for item in shown)
+    assert report_of(tmp_path / "r", file, media=mode, allowed=(secret.parent,)).missing_media == 0
+
+
+def test_a_run_that_has_lost_its_record_is_foreign(quiz_runs, tmp_path, capsys) -> None:
+    run = copied(quiz_runs[0], tmp_path / "run")
+    assert report_of(tmp_path / "a", run).missing_media == 0
+    for record in run.rglob(".runs"):
+        shutil.rmtree(record)
+    report = report_of(tmp_path / "b", run)
+    assert report.missing_media > 0
+    assert main(["report", str(run), "--out", str(tmp_path / "c"), "--allow_path", "/"]) == 0
+    assert "not shown" not in capsys.readouterr().err
 
 
 def test_runs_of_other_harnesses(tmp_path) -> None:

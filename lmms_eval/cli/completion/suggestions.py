@@ -105,7 +105,7 @@ def _values(value: Value, text: str, prefix: str, given: dict[str, str], index: 
 
 def _tasks(given: dict[str, str], index: Index) -> Iterator[str]:
     yield from index["tasks"]
-    folder = given.get("--include_path") or given.get("--include-path")
+    folder = given.get("--include_path") or given.get("--include-path")  # the last one, where there are several
     if folder:
         yield from (name for name in more_tasks(folder) if name not in index["tasks"])
 

@@ -18,13 +18,13 @@ from lmms_eval.results.run_reader.document import (
     metric_range,
     model_of,
     part_of,
+    read_document,
     record_facts,
     sample_keys,
 )
 from lmms_eval.results.run_reader.finding import run_mark
 from lmms_eval.results.run_reader.sample import finite
 from lmms_eval.stats import MANY
-from lmms_eval.storage.json_files import read_json
 from lmms_eval.utils.numbers import ScoreRange
 
 
@@ -37,7 +37,7 @@ class Results:
     @classmethod
     def read(cls, path: Path) -> Results:
         """Read a file. Raises ``DataError`` if it cannot be read."""
-        content = read_json(path)
+        content = read_document(path)
         return cls(content if isinstance(content, dict) else {})
 
     @classmethod

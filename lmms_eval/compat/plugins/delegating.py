@@ -182,6 +182,8 @@ class _Question:
 
     request: Request
     finish: Callable[[Response], None]
+    thought_tags: tuple[tuple[str, str], ...] = ()
+    """Plugins look for thoughts in their answers themselves."""
 
     def open(self) -> Sequence[Request]:
         return (self.request,)
@@ -208,12 +210,18 @@ class _Question:
 
 
 def options_of(instance: Instance, is_simple: bool) -> dict[str, Any]:
-    """Return a request's generation options: the second argument, or the fourth from the end of a chat request."""
-    return dict(instance.args[1] if is_simple else instance.args[-4])
+    """Return a request's generation options: the second argument, or the fourth from the end of a chat request.
+
+    A stop that no one states is left out: the models behind these classes get conversations.
+    """
+    options = dict(instance.args[1] if is_simple else instance.args[-4])
+    if instance.implied_stop and options.get("until") == [instance.implied_stop]:
+        del options["until"]
+    return options
 
 
 def with_counts(response: Response) -> GenerationResult:
-    """Return an answer with its tokens and pictures."""
+    """Return an answer with its tokens and pictures, and how it ended."""
     usage = response.usage
     counts = None if usage is None else TokenCounts(usage.input_tokens, usage.output_tokens, usage.reasoning_tokens)
-    return GenerationResult(response.text or "", counts, response.parts)
+    return GenerationResult(response.text or "", counts, response.parts, response.finish_reason, response.thoughts)

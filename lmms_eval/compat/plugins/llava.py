@@ -15,7 +15,7 @@ from lmms_eval.models.families.wrappers import wrapper
 class LlavaSettings:
     """Arguments of ``LlavaHf`` in the family's order."""
 
-    pretrained: str
+    pretrained: str = "llava-hf/llava-1.5-7b-hf"
     revision: str = "main"
     device: str = "cuda"
     dtype: Any = "auto"

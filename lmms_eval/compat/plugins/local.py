@@ -60,7 +60,7 @@ class Hooks(Protocol):
 
     def _build_video_kwargs(self) -> dict[str, Any]: ...
 
-    def _apply_chat_template(self, messages: list[dict[str, Any]]) -> str: ...
+    def _apply_chat_template(self, batched_messages: list[list[dict[str, Any]]], **kwargs: Any) -> list[str]: ...
 
 
 class HookedModel(HuggingFace):
@@ -89,5 +89,6 @@ class HookedInputs(InputBuilder):
         if most and most != options.max_pixels:  # else the processor's own limit, where it has one
             self.frame_bounds = replace(self.frame_bounds, max_pixels=int(most))
 
-    def template_text(self, messages: list[dict[str, Any]], prefilled: bool) -> str:
-        return self._hooks._apply_chat_template(messages)
+    def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:
+        (text,) = self._hooks._apply_chat_template([messages])
+        return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 from lmms_eval.api.model import Model
@@ -26,7 +26,7 @@ PLACES = ("device", "device_map")
 class Qwen25Settings:
     """Arguments of ``Qwen2_5_VL`` in the family's order."""
 
-    pretrained: str
+    pretrained: str = "Qwen/Qwen2.5-VL-3B-Instruct"
     device: str = "cuda"
     device_map: Any = "auto"
     batch_size: int | str = 1
@@ -45,7 +45,7 @@ class Qwen25Settings:
 class Qwen3Settings:
     """Arguments of ``Qwen3_VL`` in the family's order."""
 
-    pretrained: str
+    pretrained: str = "Qwen/Qwen3-VL-4B-Instruct"
     device: str = "cuda"
     device_map: Any = "auto"
     batch_size: int | str = 1
@@ -60,6 +60,29 @@ class Qwen3Settings:
     interleave_visuals: bool = False
     enable_thinking: bool | None = None
     reasoning_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen35Settings:
+    """Arguments of ``Qwen3_5`` in the family's order, with those of ``Qwen3_VL`` behind them by keyword."""
+
+    pretrained: str = "Qwen/Qwen3.5-4B"
+    min_pixels: int = 65536
+    max_pixels: int = 131072
+    total_pixels: int | None = 234881024
+    max_num_frames: int = 768
+    max_frames: int | None = None
+    """Another name of ``max_num_frames``, which it beats."""
+    enable_thinking: bool | None = True
+    device: str = field(default="cuda", kw_only=True)
+    device_map: Any = field(default="auto", kw_only=True)
+    batch_size: int | str = field(default=1, kw_only=True)
+    use_cache: bool = field(default=True, kw_only=True)
+    attn_implementation: str | None = field(default=None, kw_only=True)
+    fps: float | None = field(default=None, kw_only=True)
+    system_prompt: str | None = field(default="You are a helpful assistant.", kw_only=True)
+    interleave_visuals: bool = field(default=False, kw_only=True)
+    reasoning_prompt: str | None = field(default=None, kw_only=True)
 
 
 class _Qwen3Backend(HookedModel):
@@ -86,7 +109,7 @@ class Qwen2_5_VL(LocalPlugin):
         super().__init__()
         given = read_given(self._settings_kind, positional, keywords)
         refuse(given.others)
-        settings = self._settings = given.settings
+        settings = self._settings = _one_count(given.settings)
         if settings.attn_implementation not in ATTENTIONS:
             known = ", ".join(name for name in ATTENTIONS if name)
             raise ModelError(f"attn_implementation={settings.attn_implementation!r} is not one of {known}")
@@ -95,7 +118,7 @@ class Qwen2_5_VL(LocalPlugin):
         self.system_prompt, self.interleave_visuals = settings.system_prompt, settings.interleave_visuals
         self.reasoning_prompt = settings.reasoning_prompt
         arguments = {**asdict(settings), **dict.fromkeys(PLACES), **given.only_named(*PLACES)}
-        for name in ("total_pixels", "enable_thinking"):
+        for name in ("total_pixels", "enable_thinking", "max_frames"):
             arguments.pop(name, None)
         self._load(self._backend_kind, arguments)
 
@@ -113,7 +136,7 @@ class Qwen3_VL(Qwen2_5_VL):
         "top_p": None,
         "num_beams": 1,
     }
-    _settings_kind = Qwen3Settings
+    _settings_kind: ClassVar[type[Any]] = Qwen3Settings
     _backend_kind: ClassVar[type[HuggingFace]] = _Qwen3Backend
 
     @takes(Qwen3Settings)
@@ -142,21 +165,21 @@ class Qwen3_VL(Qwen2_5_VL):
         wanted = {**self.DEFAULT_GEN_KWARGS, **gen_kwargs}
         sampled = float(wanted.get("temperature") or 0) > 0
         dropped = () if sampled else SAMPLING_KEYS
-        chosen = {name: wanted[name] for name in GENERATION_KEYS if name not in dropped}
+        chosen = {name: wanted.get(name) for name in GENERATION_KEYS if name not in dropped}
         return {"do_sample": sampled, **{name: value for name, value in chosen.items() if value is not None}}
 
-    def _apply_chat_template(self, messages: list[dict[str, Any]]) -> str:
-        """The prompt of one conversation in the form of transformers' templates."""
-        prefilled = bool(messages) and messages[-1]["role"] == "assistant"
+    def _apply_chat_template(self, batched_messages: list[list[dict[str, Any]]], **kwargs: Any) -> list[str]:
+        """The prompts of conversations in the form of transformers' templates.
+
+        Args:
+            batched_messages: the conversations; of one that ends with the assistant's turn, all do.
+            kwargs: further arguments of the processor's ``apply_chat_template``.
+        """
+        prefilled = all(messages and messages[-1]["role"] == "assistant" for messages in batched_messages)
         thinking = {} if self.enable_thinking is None else {"enable_thinking": self.enable_thinking}
-        text: str = self.processor.apply_chat_template(
-            messages,
-            tokenize=False,
-            add_generation_prompt=not prefilled,
-            continue_final_message=prefilled,
-            **thinking,
-        )
-        return text
+        own = {"tokenize": False, "add_generation_prompt": not prefilled, "continue_final_message": prefilled}
+        texts: list[str] = self.processor.apply_chat_template(batched_messages, **{**own, **thinking, **kwargs})
+        return texts
 
     def _strip_thinking(self, answer: str) -> str:
         """The answer behind its thoughts; one without the mark of their end stays as it is."""
@@ -178,6 +201,23 @@ class Qwen3_VL(Qwen2_5_VL):
 
 
 class Qwen3_5(Qwen3_VL):
-    """Qwen3.5; as ``Qwen3_VL``."""
+    """Qwen3.5; as ``Qwen3_VL``, with defaults of its own. Arguments: the fields of ``Qwen35Settings``."""
 
+    DEFAULT_GEN_KWARGS: ClassVar[dict[str, Any]] = {
+        "max_new_tokens": 1024,
+        "temperature": 0.7,
+        "top_p": 0.8,
+        "top_k": 20,
+    }
+    _settings_kind = Qwen35Settings
     _backend_kind = _Qwen35Backend
+
+    @takes(Qwen35Settings)
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        super().__init__(*positional, **keywords)
+
+
+def _one_count(settings: Any) -> Any:
+    """Settings whose number of frames has one name."""
+    count = getattr(settings, "max_frames", None)
+    return settings if count is None else replace(settings, max_num_frames=count)

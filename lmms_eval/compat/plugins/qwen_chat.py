@@ -1,4 +1,4 @@
-"""The base class of chat plugins over Qwen3-VL."""
+"""The base classes of chat plugins over Qwen3-VL and Qwen3.5."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class Qwen3_VL(qwen.Qwen3_VL):
     """The chat form of ``Qwen3_VL``."""
 
     is_simple = False
+
+
+class Qwen3_5(Qwen3_VL, qwen.Qwen3_5):
+    """The chat form of ``Qwen3_5``."""

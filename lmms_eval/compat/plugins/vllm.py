@@ -18,6 +18,7 @@ from lmms_eval.models.vllm import VLLM as VllmModel
 
 log = logging.getLogger(__name__)
 R = TypeVar("R")
+DEFAULT_MODEL = "Qwen/Qwen2.5-VL-3B-Instruct"
 DEFAULT_TOP_P = 0.95
 ENGINE_NAMES = (
     "model",
@@ -39,7 +40,7 @@ OWN_NAMES = {*EngineSettings.model_fields, *EngineSettings.same} - {
 class VllmSettings:
     """Arguments of ``VLLM`` in the family's order; any other goes to the engine."""
 
-    model: str
+    model: str = DEFAULT_MODEL
     tensor_parallel_size: int = 1
     data_parallel_size: int = 1
     gpu_memory_utilization: float = 0.8
@@ -80,6 +81,9 @@ class VLLM(DelegatingModel):
         self._others = {name: decoded(value) for name, value in given.others.items() if value is not None}
         self._client: Any = None
         self._tokens, self._seconds = 0, 0.0
+        self.model, self.disable_log_stats = settings.model, settings.disable_log_stats
+        self.tensor_parallel_size = settings.tensor_parallel_size
+        self.data_parallel_size = settings.data_parallel_size
         self.max_frame_num, self.max_new_tokens = settings.max_frame_num, settings.max_new_tokens
         self.min_image_pixels, self.image_first = settings.min_image_pixels, settings.image_first
         self.batch_size = self.batch_size_per_gpu = int(settings.batch_size)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval.api.instance import Instance
 from lmms_eval.compat.plugins import vllm
 from lmms_eval.compat.plugins.delegating import Asked, options_of
 from lmms_eval.compat.plugins.settings import takes
+from lmms_eval.compat.plugins.vllm import DEFAULT_MODEL
 from lmms_eval.compat.plugins.wire_messages import read_messages
 from lmms_eval.protocol import ChatMessages
 
@@ -17,7 +18,7 @@ from lmms_eval.protocol import ChatMessages
 class VllmChatSettings:
     """Arguments of ``VLLM`` in the family's order; any other goes to the engine. See ``VllmSettings``."""
 
-    model: str
+    model: str = DEFAULT_MODEL
     tensor_parallel_size: int = 1
     data_parallel_size: int = 1
     gpu_memory_utilization: float = 0.8
@@ -25,14 +26,14 @@ class VllmChatSettings:
     max_frame_num: int = 768
     trust_remote_code: bool = True
     chat_template: str | None = None
-    min_image_pixels: int = 28
-    disable_log_stats: bool = False
-    image_first: bool = False
-    max_new_tokens: int = 4096
     max_pixels: int = 1605632
     """Of a video's frame."""
+    min_image_pixels: int = 28
     fps: float | None = None
     nframes: int = 32
+    max_new_tokens: int = 4096
+    disable_log_stats: bool = field(default=False, kw_only=True)
+    image_first: bool = field(default=False, kw_only=True)
 
 
 class VLLM(vllm.VLLM):

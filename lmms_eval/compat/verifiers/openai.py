@@ -23,7 +23,7 @@ class OpenAIVerifier(Verifier):
     """A judge's opinion: of a task's own prompt, or a built-in binary or comparative judgement.
 
     A judge that fails leaves the document *not evaluated*, whatever the task makes of the result, whose score is 0 and
-    whose metadata hold ``judge_failed``.
+    whose metadata hold ``judge_failed``. So does a judge type or response format that does not exist: nothing is asked.
 
     Args:
         model: name of the judge.
@@ -40,7 +40,6 @@ class OpenAIVerifier(Verifier):
         max_tokens: longest reply.
 
     Raises:
-        ValueError: a judge type or response format that does not exist.
         UnknownNameError: no provider has that name.
     """
 
@@ -58,10 +57,6 @@ class OpenAIVerifier(Verifier):
         temperature: float = 0.0,
         max_tokens: int = 1024,
     ) -> None:
-        if custom_prompt is None and judge_type not in JUDGE_TYPES:
-            raise ValueError(f"unknown judge_type {judge_type!r}; give {' or '.join(JUDGE_TYPES)}")
-        if custom_prompt is not None and response_parser is None and response_format not in RESPONSE_FORMATS:
-            raise ValueError(f"unknown response_format {response_format!r}; give {' or '.join(RESPONSE_FORMATS)}")
         self.model, self.judge_type = model, judge_type
         self.custom_prompt, self.response_format, self.response_parser = custom_prompt, response_format, response_parser
         low, high = score_range
@@ -78,6 +73,7 @@ class OpenAIVerifier(Verifier):
     def verify(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
         """Ask the judge; ``images`` go with the prompt (not with the built-in binary one)."""
         try:
+            self._check_modes()
             if self.custom_prompt is not None:
                 return self._by_custom_prompt(question, prediction, ground_truth, **kwargs)
             if self.judge_type == "binary":
@@ -85,6 +81,14 @@ class OpenAIVerifier(Verifier):
             return self._by_comparison(question, prediction, ground_truth, **kwargs)
         except Exception as error:  # noqa: BLE001 - whatever a judge or a task's own prompt or parser raises
             return self._failed(redact_text(f"error: {error}"), {})  # it may quote a key
+
+    def _check_modes(self) -> None:
+        """Raise ``ValueError`` for a judge type or response format that is used and does not exist."""
+        if self.custom_prompt is None and self.judge_type not in JUDGE_TYPES:
+            raise ValueError(f"unknown judge_type {self.judge_type!r}; give {' or '.join(JUDGE_TYPES)}")
+        is_read_here = self.custom_prompt is not None and self.response_parser is None
+        if is_read_here and self.response_format not in RESPONSE_FORMATS:
+            raise ValueError(f"unknown response_format {self.response_format!r}; give {' or '.join(RESPONSE_FORMATS)}")
 
     def _by_custom_prompt(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
         fill = self.custom_prompt.format if isinstance(self.custom_prompt, str) else self.custom_prompt

@@ -119,6 +119,7 @@ class ChatCheckpoint(ChatModel):
 
         model, device = self.form.model, self.device
         return {
+            **super().describe(),
             "model_class": type(model).__name__,
             "form": self.form.name,
             "takes": ["text", *sorted(self.form.senses.media)],

@@ -77,6 +77,10 @@ class ChatForm(abc.ABC):
             RefusedError: ``chat`` failed, or does not take an option.
         """
 
+    def takes_option(self, name: str) -> bool:  # noqa: ARG002 - for forms that take all
+        """Tell whether ``chat`` takes an option of ``generate``."""
+        return True
+
     def group(self, prompt: Any) -> Hashable | None:  # noqa: ARG002 - for forms that ask one by one
         """Key of the prompts that may be asked together; ``None`` where this one is asked alone."""
         return None

@@ -66,6 +66,10 @@ class MiniCPMForm(ChatForm):
         media = ("image",) if self._is_early else ("image", "video", "audio") if hears else ("image", "video")
         return Senses(frozenset(media), _MARKS)
 
+    def takes_option(self, name: str) -> bool:
+        """``do_sample`` has another name there; the others must be among its parameters."""
+        return name == "do_sample" or self._takes(name)
+
     def render(self, conversation: Conversation) -> MiniCPMPrompt:
         if conversation.system and "system_prompt" not in self.chat_parameters:
             raise RefusedError(f"{self.name}: chat of {type(self.model).__name__} takes no system prompt")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import Request, Response, ResponseError
+from lmms_eval.api.request import Request, Response, ResponseError, Usage
 from lmms_eval.models.chat_form.form import ChatForm, Prompt
+from lmms_eval.models.chat_form.watching import Generated, Watch, watched
 from lmms_eval.models.hf.answering import seeded
 from lmms_eval.models.hf.batching import Failed, HalvingRunner, RefusedError, Shape, pick_batch
-from lmms_eval.models.hf.settings import Settings, read_settings
-from lmms_eval.models.hf.stopping import cut_at
+from lmms_eval.models.hf.settings import Settings, option_names, options_taken, read_settings
+from lmms_eval.models.thoughts import Reading, TagTokens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,11 +44,11 @@ class ChatModel(Model):
     """
 
     def __init__(self, form: ChatForm, rows: int = 1) -> None:
-        from transformers import GenerationConfig
-
         self.form = form
         self.concurrency = self._rows = rows
-        self._generation_names = frozenset(GenerationConfig().to_dict())
+        self._tags = TagTokens(form.tokenizer)
+        self._generation_names = option_names()
+        self._ignored: set[str] = set()
         self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answer, self._release)
 
     @property
@@ -76,7 +78,22 @@ class ChatModel(Model):
 
     def read_settings(self, request: Request) -> Settings:
         """Options by which a request is generated. Raises ``ValueError`` or ``TypeError`` for wrong ones."""
-        return read_settings(request.generation, self._generation_names)
+        settings = read_settings(request.generation, self._generation_names)
+        self._ignored.update(settings.ignored)
+        return settings
+
+    def generation_options(self) -> TakenOptions:
+        """Those of ``generate`` that the checkpoint's ``chat`` takes."""
+        names = [name for name in self._generation_names if self.form.takes_option(name)]
+        return replace(options_taken(names), needs_length="the checkpoint's chat wants a number of tokens")
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """Options of ``generate``."""
+        return {"options": self.read_settings(request).as_sent()}
+
+    def describe(self) -> Mapping[str, Any]:
+        """Options of tasks that the checkpoint's ``chat`` has no place for."""
+        return {"ignored_generation_options": sorted(self._ignored)}
 
     def _run(self, waiting: list[Job]) -> Iterator[Response]:
         while waiting:
@@ -104,20 +121,46 @@ class ChatModel(Model):
 
     def _answer(self, jobs: Sequence[Job]) -> list[Response]:
         settings, prompts = jobs[0].settings, [job.prompt for job in jobs]
-        if settings.sampled:
-            with seeded(jobs[0].request.seed, self.device):
+        with watched(self.form.model) as watch:
+            if settings.sampled:
+                with seeded(jobs[0].request.seed if settings.seed is None else settings.seed, self.device):
+                    answers = self.form.ask(prompts, settings.arguments)
+            else:
                 answers = self.form.ask(prompts, settings.arguments)
-        else:
-            answers = self.form.ask(prompts, settings.arguments)
+        rows = watch.rows(len(jobs), settings.arguments["max_new_tokens"])
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 else ()
-        responses = []
-        for job, text in zip(jobs, answers, strict=True):
-            if not isinstance(text, str):
-                raise RefusedError(f"chat gave a {type(text).__name__}, not a text", "malformed")
-            cut = cut_at(text, settings.until)
-            ending = "stop" if cut != text else None  # chat tells no reason
-            responses.append(Response(job.request.id, text=cut, finish_reason=ending, batch=shared))
-        return responses
+        return [
+            replace(self._response(job, text, row, self._prompt_end(watch, number)), batch=shared)
+            for number, (job, text, row) in enumerate(zip(jobs, answers, rows, strict=True))
+        ]
+
+    def _response(self, job: Job, text: Any, row: Generated | None, prompt_end: str) -> Response:
+        """Read an answer; ``row`` are its tokens, where they are known."""
+        if not isinstance(text, str):
+            raise RefusedError(f"chat gave a {type(text).__name__}, not a text", "malformed")
+        reading = Reading.of(job.request, prompt_end, job.settings.until)
+        if row is not None and self._tags.has_tags(row.ids, reading.pairs):
+            written = self._tags.read(row.ids, reading, skip_special_tokens=True)  # ``chat`` has left the tags out
+        else:
+            written = reading.read(text)
+        tokens = None if row is None else row.tokens
+        reasoning = self._tags.count(written, tokens)
+        known = None if row is None else "stop" if row.is_ended else "length"
+        return Response(
+            job.request.id,
+            text=written.text,
+            finish_reason="stop" if written.ended_by else known,
+            usage=None if tokens is None and reasoning is None else Usage(None, tokens, reasoning),
+            thoughts=written.thoughts,
+            stops=reading.until,
+            ended_by=written.ended_by,
+        )
+
+    def _prompt_end(self, watch: Watch, row: int) -> str:
+        if row >= len(watch.prompt_ends):
+            return ""
+        text: str = self.form.tokenizer.decode(watch.prompt_ends[row], skip_special_tokens=False)
+        return text
 
     def _shrink(self, batch: Sequence[Job]) -> None:
         """A batch did not fit: later ones stay below its size."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.messages import ChatAudioContent, ChatTextContent
@@ -28,7 +28,7 @@ _START_TOKENS = 4
 class SoundInputs(InputBuilder):
     """Takes the sound of a request; its text is an instruction that Whisper cannot read, and is left out."""
 
-    def render(self, chat: ChatMessages) -> Prepared:
+    def render(self, chat: ChatMessages, variables: Mapping[str, Any] | None = None) -> Prepared:  # noqa: ARG002
         parts = [part for message in chat.messages for part in message.content]
         for part in parts:
             if not isinstance(part, ChatTextContent):
@@ -66,7 +66,7 @@ class SoundEncoder(Encoder):
         inputs: dict[str, Any] = {**batch, **self._spoken}
         if is_long:
             inputs["return_timestamps"] = True
-        return Encoded(inputs, (None,) * len(jobs), 0, max_new_tokens=self._max_new_tokens)
+        return Encoded(inputs, (None,) * len(jobs), 0, max_new_tokens=self._max_new_tokens, in_pieces=is_long)
 
 
 class Whisper(HuggingFace):

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.api.request import Response, Usage
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, to_device
-from lmms_eval.models.hf.stopping import StopOnText, cut_at, find_ending
+from lmms_eval.models.hf.settings import MAX_TOKENS
+from lmms_eval.models.hf.stopping import StopOnText, find_ending
+from lmms_eval.models.thoughts import Reading, TagTokens
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.jobs import Job
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from lmms_eval.models.hf.settings import Settings
 
 _SEED_RANGE = 2**63
-MAX_TOKENS = 2**31
-"""More than any model writes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ class Answerer:
         self._encode = encode
         self._generation = generation
         # Fast tokenizers must not be used by two threads at once, and others encode while this one decodes.
-        self._tokenizer = copy.deepcopy(loaded.tokenizer)
+        self._tags = TagTokens(copy.deepcopy(loaded.tokenizer))
         config = loaded.model.config  # of InstructBLIP and BLIP-2 only the text part says so
         self._is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id
@@ -57,27 +57,32 @@ class Answerer:
 
     def _write(self, jobs: Sequence[Job], settings: Settings) -> list[Response]:
         encoded = self._encode(jobs)
-        stopper = self._stopper(settings, encoded)
-        output = self._sample(jobs[0].request.seed, encoded, settings, [stopper] if stopper else [])
+        readings = [Reading.of(job.request, job.prepared.text, settings.until) for job in jobs]
+        stopper = self._stopper(settings, encoded, readings)
+        seed = jobs[0].request.seed if settings.seed is None else settings.seed
+        output = self._sample(seed, encoded, settings, [stopper] if stopper else [])
         start = self._starts_a_decoder(output) if self._is_encoder_decoder else encoded.width
-        limit = min(settings.arguments["max_new_tokens"], encoded.max_new_tokens or MAX_TOKENS)
+        limit = _length(settings, encoded)
         may_differ = settings.sampled or self._loaded.dtype != "float32"
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and may_differ else ()
         responses = []
-        for row, job in enumerate(jobs):
+        for row, (job, reading) in enumerate(zip(jobs, readings, strict=True)):
             stopped_at = stopper.stopped_at.get(row) if stopper else None
             ending = find_ending(self._answer_ids(output[row, start:].tolist()), self._end_ids, stopped_at)
             ended = ending.ended or (self._is_encoder_decoder and ending.generated < limit)
-            text: str = self._tokenizer.decode(
-                ending.ids, skip_special_tokens=settings.skip_special_tokens, clean_up_tokenization_spaces=False
-            )
-            cut = cut_at(text, settings.until)
+            cut_off = None if encoded.in_pieces else "length"
+            written = self._tags.read(ending.ids, reading, settings.skip_special_tokens)
+            reasoning = self._tags.count(written, ending.generated)
             response = Response(
                 job.request.id,
-                text=cut,
-                finish_reason="stop" if ended or cut != text else "length",
-                usage=Usage(encoded.lengths[row], ending.generated),
+                text=written.text,
+                finish_reason="stop" if ended or written.ended_by else cut_off,
+                usage=Usage(encoded.lengths[row], ending.generated, reasoning),
                 batch=shared,
+                thoughts=written.thoughts,
+                stops=reading.until,
+                ended_by=written.ended_by,
+                sight=encoded.sights[row] if encoded.sights else None,
             )
             responses.append(response)
         return responses
@@ -96,12 +101,12 @@ class Answerer:
             ids.pop()
         return ids
 
-    def _stopper(self, settings: Settings, encoded: Encoded) -> StopOnText | None:
+    def _stopper(self, settings: Settings, encoded: Encoded, readings: Sequence[Reading]) -> StopOnText | None:
         """With beams a row is no longer one answer: then stop strings are cut afterwards only."""
         beams = settings.arguments.get("num_beams") or self._loaded.model.generation_config.num_beams or 1
         if not settings.until or beams > 1 or self._is_encoder_decoder:
             return None
-        return StopOnText(self._tokenizer, settings.until, encoded.width, settings.skip_special_tokens)
+        return StopOnText(self._tags, readings, encoded.width, settings.skip_special_tokens)
 
     def _sample(self, seed: int, encoded: Encoded, settings: Settings, criteria: list[StopOnText]) -> Any:
         from transformers import StoppingCriteriaList
@@ -114,8 +119,7 @@ class Answerer:
         }
         if self._generation.static_cache:
             arguments["cache_implementation"] = "static"
-        if encoded.max_new_tokens is not None:
-            arguments["max_new_tokens"] = min(arguments["max_new_tokens"], encoded.max_new_tokens)
+        arguments["max_new_tokens"] = _length(settings, encoded)
         if self._loaded.model.generation_config.pad_token_id is None:
             arguments["pad_token_id"] = self._loaded.tokenizer.pad_token_id
         if not settings.sampled:
@@ -150,9 +154,27 @@ class Answerer:
                 is_greedy=bool((scores.argmax(dim=-1) == wanted).all()),
                 usage=Usage(encoded.lengths[row], 0),
                 batch=shared,
+                sight=encoded.sights[row] if encoded.sights else None,
             )
             responses.append(response)
         return responses
+
+
+def _length(settings: Settings, encoded: Encoded) -> int:
+    """Return the most tokens that a batch may write.
+
+    Raises:
+        RefusedError: all that the context has room for is asked, and the model does not say how much that is.
+    """
+    stated: int = settings.arguments["max_new_tokens"]
+    if stated < MAX_TOKENS:
+        return min(stated, encoded.max_new_tokens or MAX_TOKENS)
+    room = encoded.max_new_tokens or encoded.room
+    if room is None:
+        raise RefusedError(
+            "max_new_tokens=max: the model's configuration states no length of its context: give a number"
+        )
+    return max(1, room)
 
 
 @contextmanager

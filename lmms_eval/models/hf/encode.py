@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, is_out_of_memory
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ class Encoded:
     """For likelihoods: tokens of each row's continuation, at the end of the row."""
     max_new_tokens: int | None = None
     """The model cannot write more than this."""
+    room: int | None = None
+    """Tokens that the model's positions leave for an answer, if their number is known."""
+    sights: tuple[Sight, ...] = ()
+    """What the processor made of each row's pictures; empty without any."""
+    in_pieces: bool = False
+    """The answer is written piece by piece, each with a limit of its own: its length does not tell whether one was
+    cut off."""
 
 
 class Encoder:
@@ -62,7 +70,10 @@ class Encoder:
         if self._max_length is not None and longest > self._max_length:
             raise RefusedError(f"the prompt has {longest} tokens, the model takes {self._max_length} at most")
         counts = () if jobs[0].settings is not None else tuple(self._continuation_length(job) for job in jobs)
-        return Encoded(batch, lengths, int(batch["input_ids"].shape[1]), counts)
+        width = int(batch["input_ids"].shape[1])
+        room = None if self._max_length is None else self._max_length - width
+        sights = sights_of(batch, [len(job.prepared.images) for job in jobs], self._loaded)
+        return Encoded(batch, lengths, width, counts, room=room, sights=sights)
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
         """Process prompts with like media. An exception of the processor passes through."""
@@ -99,6 +110,52 @@ class Encoder:
         """A template that writes the start token itself must not get a second one."""
         token = self._loaded.tokenizer.bos_token
         return bool(token) and text.startswith(token)
+
+
+def sights_of(batch: Mapping[str, Any], pictures: Sequence[int], loaded: Loaded) -> tuple[Sight, ...]:
+    """Tell what the processor made of the pictures of each row, by the tensors that it gave.
+
+    Args:
+        batch: of the processor.
+        pictures: number of pictures of each row.
+        loaded: the model, whose configuration names the tokens that stand for pictures.
+    """
+    total = sum(pictures)
+    if not total:
+        return ()
+    sizes, each = _sizes(batch, total, loaded)
+    ids, token = batch.get("input_ids"), _picture_token(loaded.model.config)
+    sights, at = [], 0
+    for row, count in enumerate(pictures):
+        found = None if ids is None or token is None else int((ids[row] == token).sum())
+        own = slice(at, at + count)
+        is_exact = found is not None and sum(each[own]) == found
+        sights.append(Sight(sizes[own], found, each[own] if is_exact else ()))
+        at += count
+    return tuple(sights)
+
+
+def _picture_token(config: Any) -> int | None:
+    names = ("image_token_id", "image_token_index")
+    return next((token for name in names if isinstance(token := getattr(config, name, None), int)), None)
+
+
+def _sizes(
+    batch: Mapping[str, Any], pictures: int, loaded: Loaded
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Width, height and tokens of each picture; empty where the tensors do not tell."""
+    grids, pixels = batch.get("image_grid_thw"), batch.get("pixel_values")
+    if grids is not None and len(grids) == pictures:
+        processor = loaded.processor.image_processor
+        patch, merge = getattr(processor, "patch_size", None), getattr(processor, "merge_size", None)
+        cells = [(int(high), int(wide), int(deep)) for deep, high, wide in grids.tolist()]
+        each = tuple(d * h * w // merge**2 for h, w, d in cells) if isinstance(merge, int) else ()
+        return (tuple((w * patch, h * patch) for h, w, _ in cells) if isinstance(patch, int) else ()), each
+    shape = getattr(pixels, "shape", ())
+    # Pictures cut into tiles have one dimension more; all tiles of a batch have one size.
+    if len(shape) >= 4 and shape[-3] in (1, 3):
+        return ((int(shape[-1]), int(shape[-2])),) * pictures, ()
+    return (), ()
 
 
 def to_device(batch: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:

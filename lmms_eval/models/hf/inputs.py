@@ -15,6 +15,7 @@ from lmms_eval.api.messages import (
     ChatVideoContent,
 )
 from lmms_eval.api.request import ResponseError
+from lmms_eval.models.chat_template import template_of, template_options, template_variables
 from lmms_eval.models.hf.arrange import append_prompt, interleave
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.lengths import Lengths
@@ -55,6 +56,8 @@ class Prepared:
     """It shares no batch."""
     has_template: bool = False
     """It ends with the generation prompt of a chat template."""
+    is_plain: bool = False
+    """It is a text to be completed: no chat template made it."""
     error: ResponseError | None = None
 
     @property
@@ -94,6 +97,11 @@ class InputBuilder:
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
         self.system_prompt = text_or_file(options.system_prompt)
         self.chat_template = text_or_file(options.chat_template)
+        has_template = self.chat_template != NO_TEMPLATE and self._profile.chat
+        self.template = template_of(loaded.processor, self.chat_template) if has_template else ""
+        """The chat template in use; empty without one."""
+        self.variables = template_variables(self.template)
+        """Of the chat template."""
 
     def prepare(self, request: Request) -> Request:
         """The request with a :class:`Prepared` payload.
@@ -105,7 +113,7 @@ class InputBuilder:
 
         messages = request.build_messages()  # what the task's own functions raise is no matter of the template
         try:
-            prepared = self.render(messages)
+            prepared = self.render(messages, self.variables_of(request.generation))
         except RefusedError as error:
             prepared = Prepared(error=ResponseError("bad_request", str(error)))
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
@@ -113,8 +121,16 @@ class InputBuilder:
             prepared = Prepared(error=ResponseError("bad_request", message))
         return request.with_payload(prepared, prepared.nbytes)
 
-    def render(self, chat: ChatMessages) -> Prepared:
+    def variables_of(self, generation: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the chat template's variables for a request: its own ones over those of the arguments."""
+        thinking = self._options.enable_thinking
+        own = {} if thinking is None else {"enable_thinking": thinking}
+        return {**own, **template_options(generation, self.variables)}
+
+    def render(self, chat: ChatMessages, variables: Mapping[str, Any] | None = None) -> Prepared:
         """Renders a conversation.
+
+        ``variables``: of the chat template; by default those of the arguments.
 
         Raises:
             RefusedError: a part is not taken. What the template raises passes through.
@@ -139,21 +155,21 @@ class InputBuilder:
             messages = [leading, *messages[has_system:]]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
         if self.chat_template == NO_TEMPLATE:
-            return self.finish(plain_context(messages, self._marks), media.images, media.audios)
+            text = plain_context(messages, self._marks)
+            return replace(self.finish(text, media.images, media.audios), is_plain=True)
         prompted = self._options.add_generation_prompt and not prefilled
-        text = self.template_text(messages, prefilled)
+        text = self.template_text(messages, prefilled, self.variables_of({}) if variables is None else variables)
         return replace(self.finish(text, media.images, media.audios), has_template=prompted)
 
-    def template_text(self, messages: list[dict[str, Any]], prefilled: bool) -> str:
+    def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:
         """The text that the chat template makes; with ``prefilled`` the last message is the reply's beginning."""
-        thinking = self._options.enable_thinking
         text: str = self._processor.apply_chat_template(
             messages,
             chat_template=self.chat_template,
             tokenize=False,
             add_generation_prompt=self._options.add_generation_prompt and not prefilled,
             continue_final_message=prefilled,
-            **({} if thinking is None else {"enable_thinking": thinking}),
+            **variables,
         )
         return text
 

@@ -11,10 +11,12 @@ from dataclasses import asdict, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
 from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf import dry_requests
 from lmms_eval.models.hf.answering import Answerer, Generation
 from lmms_eval.models.hf.batching import Failed, HalvingRunner, RowLimit, Shape
@@ -26,8 +28,8 @@ from lmms_eval.models.hf.lookahead import Lookahead, Window
 from lmms_eval.models.hf.memory import memory_share, peak_memory
 from lmms_eval.models.hf.options import HFOptions
 from lmms_eval.models.hf.pictures import cache_pictures
-from lmms_eval.models.hf.profile import Profile
-from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, read_settings
+from lmms_eval.models.hf.profile import VISUAL_OPTIONS, Profile
+from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.load import Loaded
@@ -62,8 +64,6 @@ class HuggingFace(Model):
         return HFOptions.from_arguments(model_args, cls.profile).media_form
 
     def __init__(self, **arguments: Any) -> None:
-        from transformers import GenerationConfig
-
         from lmms_eval.models.hf.load import copies, load
 
         self.options = HFOptions.from_arguments(arguments, self.profile)
@@ -81,7 +81,8 @@ class HuggingFace(Model):
         self._answerer = Answerer(self.loaded, self._lookahead.get, generation)
         self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answerer.answer, self._release)
         self._rows = RowLimit(self.options.batch_size, self._is_auto)
-        self._generation_names = frozenset(GenerationConfig().to_dict())
+        self._generation_names = option_names()
+        self._ignored: set[str] = set()
         self._max_tokens = float(self.options.max_batch_tokens or "inf")
         is_compiled = self.options.torch_compile or self.options.static_cache
         if self.options.dry_requests and self.profile.chat and not is_compiled:
@@ -165,9 +166,30 @@ class HuggingFace(Model):
         if request.kind == "loglikelihood":
             return Job(request, prepared, None)
         try:
-            return Job(request, prepared, read_settings(request.generation, self._generation_names))
+            generation = request.generation_after(has_template=not prepared.is_plain)
+            settings = read_settings(generation, self._generation_names)
         except (TypeError, ValueError) as error:
             return Response.failure(request.id, "bad_request", f"generation options: {error}")
+        self._ignored.update({*settings.ignored} - {TEMPLATE_OPTIONS, *self._inputs.variables})
+        return Job(request, prepared, settings)
+
+    def generation_options(self) -> TakenOptions:
+        """Those of ``generate``, and the variables of the chat template."""
+        return options_taken(self._generation_names, self._inputs.variables)
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """Options of ``generate``, chat template with its variables, system prompt, limits of media."""
+        settings = read_settings(request.generation, self._generation_names)
+        form = {name: getattr(self.options, name) for name in VISUAL_OPTIONS}
+        own = self.loaded.model.generation_config.to_diff_dict()
+        return {
+            "options": {} if request.kind == "loglikelihood" else settings.as_sent(),
+            "chat_template": template_digest(self._inputs.template),
+            TEMPLATE_OPTIONS: self._inputs.variables_of(request.generation),
+            "system_prompt": self._inputs.system_prompt,
+            "media": {name: value for name, value in form.items() if value not in (None, False)},
+            "generation_config": {name: own[name] for name in sorted(own) if name in self._generation_names},
+        }
 
     def _shrink(self, batch: Sequence[Job]) -> None:
         """A batch did not fit: later ones of its size are halved before they are tried."""
@@ -229,6 +251,7 @@ class HuggingFace(Model):
             "max_pixels": self.options.max_pixels,
             "max_num_frames": self.options.max_num_frames,
             "generation_config": {name: value for name, value in generation.items() if not name.startswith("_")},
+            "ignored_generation_options": sorted(self._ignored),
             "peak_memory_bytes": peak_memory(device),
         }
 

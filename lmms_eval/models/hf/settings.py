@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lmms_eval.api.generation import OF_HARNESS, TEMPLATE_OPTIONS, TakenOptions, answer_length
+
 DEFAULT_MAX_NEW_TOKENS = 1024
 """Default where a task says nothing."""
+MAX_TOKENS = 2**31
+"""More than any model writes: stands for all that its context has room for."""
 _ALIASES = {
     "max_gen_toks": "max_new_tokens",
     "max_tokens": "max_new_tokens",
     "stop_sequences": "until",
     "stop": "until",
+    "stop_strings": "until",
+    "max_completion_tokens": "max_new_tokens",
 }
-_HARNESS_KEYS = frozenset({"visual_cot", "image_aspect_ratio", "max_agentic_steps"})
-"""Keys of task files that speak to the harness or to particular plugins, not to generation."""
+_NOT_OPTIONS = frozenset({"transformers_version"})
+"""Fields of ``GenerationConfig`` that are no options."""
 _ONE_ANSWER = ("n", "best_of", "num_return_sequences")
+_OUTPUT = ("return_dict_in_generate", "output_scores", "output_logits", "output_attentions", "output_hidden_states")
 _SAMPLING_ONLY = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h")
 
 
@@ -32,6 +38,39 @@ class Settings:
     until: tuple[str, ...]
     sampled: bool
     skip_special_tokens: bool
+    ignored: tuple[str, ...] = ()
+    """Options without a place, which a run states as such."""
+    seed: int | None = None
+    """Stated for all requests; ``None``: each draws from its own."""
+
+    def as_sent(self) -> dict[str, Any]:
+        """Return the options in readable form: what is set, and not the model's own configuration."""
+        sent = {name: value for name, value in self.arguments.items() if value is not None}
+        stops = {"until": list(self.until)} if self.until else {}
+        return {**sent, **stops, **({} if self.skip_special_tokens else {"skip_special_tokens": False})}
+
+
+def option_names(without: Collection[str] = ()) -> frozenset[str]:
+    """List the generation options of the installed transformers."""
+    from transformers import GenerationConfig
+
+    named = {name for name in GenerationConfig().to_dict() if not name.startswith("_")}
+    return frozenset(named - _NOT_OPTIONS - set(without))
+
+
+def options_taken(names: Collection[str], variables: frozenset[str] | None = frozenset()) -> TakenOptions:
+    """Declare the options of a local model: those of ``generate``, their other names, and the template's variables.
+
+    Args:
+        names: options of ``generate``.
+        variables: of the chat template; ``None`` where there is none that we render.
+    """
+    reasons = dict.fromkeys(_ONE_ANSWER, "a request asks for one answer; --repeats asks for several")
+    reasons |= dict.fromkeys(_OUTPUT, "it changes what generate returns, which is read here")
+    own = {"until", "seed", "skip_special_tokens", *_ALIASES, *names}
+    if variables:
+        own |= {*variables, TEMPLATE_OPTIONS}
+    return TakenOptions(frozenset(own - set(reasons)), reasons=reasons, variables=variables or frozenset())
 
 
 def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Settings:
@@ -45,31 +84,29 @@ def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Sett
         valid: names that ``GenerationConfig`` knows.
 
     Raises:
-        ValueError: an unknown option or an invalid value.
+        ValueError: an invalid value.
     """
-    given = {_ALIASES.get(name, name): value for name, value in generation.items() if name not in _HARNESS_KEYS}
+    given = {_ALIASES.get(name, name): value for name, value in generation.items() if name not in OF_HARNESS}
     for name in _ONE_ANSWER:
         if int(given.pop(name, None) or 1) != 1:
             raise ValueError(f"{name} is not 1: ask for several answers with --repeats")
     until = _stop_strings(given.pop("until", None))
     skip_special_tokens = bool(given.pop("skip_special_tokens", True))
     max_new_tokens = given.pop("max_new_tokens", None)
-    limit = DEFAULT_MAX_NEW_TOKENS if max_new_tokens is None else int(max_new_tokens)
+    limit = answer_length({"max_new_tokens": max_new_tokens}, DEFAULT_MAX_NEW_TOKENS) or MAX_TOKENS
     if limit < 1:
         raise ValueError(f"max_new_tokens must be at least 1, not {limit}")
     sampled = _is_sampled(given)
     given.pop("do_sample", None)
-    arguments = {name: value for name, value in given.items() if value is not None}
-    for name in arguments:
-        if name not in valid:
-            close = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-            nearest = f"; did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"transformers has no generation option {name!r}{nearest}")
+    seed = given.pop("seed", None)
+    arguments = {name: value for name, value in given.items() if value is not None and name in valid}
+    ignored = tuple(name for name, value in given.items() if value is not None and name not in valid)
     if not sampled:  # the model's own configuration may ask for sampling
         arguments.update({name: None for name in _SAMPLING_ONLY if name in valid})
     arguments.update(do_sample=sampled, max_new_tokens=limit)
-    key = json.dumps([arguments, until, skip_special_tokens], sort_keys=True, default=str)
-    return Settings(key, arguments, until, sampled, skip_special_tokens)
+    key = json.dumps([arguments, until, skip_special_tokens, seed], sort_keys=True, default=str)
+    stated = None if seed is None else int(seed)
+    return Settings(key, arguments, until, sampled, skip_special_tokens, ignored, stated)
 
 
 def _is_sampled(given: Mapping[str, Any]) -> bool:

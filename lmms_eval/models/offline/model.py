@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import copy
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
@@ -10,11 +11,13 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, ClassVar
 
+from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
 from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usage
 from lmms_eval.errors import EngineDiedError, ModelError
 from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.offline.guard import Guard, descendants
@@ -23,8 +26,9 @@ from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
 from lmms_eval.models.offline.settings import EngineSettings, decoded, read_settings
 from lmms_eval.models.openai.errors import shorten
 from lmms_eval.models.plain_context import NO_TEMPLATE
-from lmms_eval.models.remote.arguments import first_names
-from lmms_eval.models.remote.generation import Wanted, read_generation
+from lmms_eval.models.remote.arguments import MEDIA_ARGUMENTS, first_names
+from lmms_eval.models.remote.generation import Wanted, read_generation, taken_options
+from lmms_eval.models.thoughts import Pairs, Reading, TagTokens, Written
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
 
 SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
@@ -49,6 +53,8 @@ class Answer:
     finish_reason: str | None
     input_tokens: int | None
     output_tokens: int | None
+    ended_by: str | None = None
+    """The stop string that ended it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,13 @@ class Job:
 
     prompt: Prompt
     wanted: Wanted
+    reading: Reading
+    shows_special_tokens: bool = False
+    """They are asked for so that tags of thoughts are seen, and are none of the answer."""
+
+    def without_stops(self) -> Job:
+        """The same request, to be ended by the model alone."""
+        return replace(self, wanted=replace(self.wanted, stops=()))
 
 
 class Engine(abc.ABC):
@@ -65,7 +78,9 @@ class Engine(abc.ABC):
     name: str
     decodes_videos: bool = False
     options: ClassVar[Mapping[str, str]]
-    """Generation options that it takes, by family name."""
+    """Names of the engine's own for generation options, by family name."""
+    parameters: frozenset[str] = frozenset()
+    """Options that it takes under its own names, as the installed version has them."""
     refusals: tuple[type[Exception], ...] = REQUEST_ERRORS
     """Raised for one request; anything else ends the run."""
     deaths: tuple[type[Exception], ...] = ()
@@ -74,6 +89,15 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def __init__(self, settings: EngineSettings) -> None:
         """Load the model. Raises ``ModelError``."""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """All names by which options reach the engine, and what it calls them."""
+        return {**{name: name for name in self.parameters}, **self.options}
+
+    @abc.abstractmethod
+    def sent_options(self, wanted: Wanted) -> dict[str, Any]:
+        """Options of a request as the engine gets them."""
 
     @abc.abstractmethod
     async def generate(self, job: Job, request_id: str) -> Answer:
@@ -106,6 +130,8 @@ class OfflineModel(Model):
         self._guard = Guard.of_new_processes(before)
         self._loop = EngineLoop()
         self._builder = PromptBuilder(settings, kind.decodes_videos)
+        self._tags = TagTokens(copy.deepcopy(self._builder.tokenizer))  # prompts are encoded in other threads
+        self._has_thought = False
         self._ignored: set[str] = set()
 
     def prepare(self, request: Request) -> Request:
@@ -118,13 +144,41 @@ class OfflineModel(Model):
         if request.kind == "loglikelihood":
             scored = request.continuation_after(self._builder.has_generation_prompt(messages))
         try:
-            prompt = self._builder.build(messages, scored)
+            prompt = self._builder.build(messages, scored, request.generation)
         except RefusedError as error:
             return request.with_payload(error, 0)
         if scored is not None:
             return request.with_payload(prompt, prompt.nbytes)
-        wanted = read_generation(request.generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
-        return request.with_payload(Job(prompt, wanted), prompt.nbytes)
+        wanted = self._wanted(request)
+        reading = Reading.of(request, prompt.ending, wanted.stops)
+        shown = bool(self._tags.of(reading.pairs)) and bool(wanted.others.get("skip_special_tokens", True))
+        if shown:
+            wanted = replace(wanted, others={**wanted.others, "skip_special_tokens": False})
+        return request.with_payload(Job(prompt, wanted, reading, shown), prompt.nbytes)
+
+    def _wanted(self, request: Request) -> Wanted:
+        generation = request.generation_after(has_template=not self._builder.is_plain)
+        return read_generation(generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
+
+    def generation_options(self) -> TakenOptions:
+        """The engine's own options, and the variables of the chat template."""
+        taken = taken_options({*self._engine.names, *self._builder.variables, TEMPLATE_OPTIONS})
+        return replace(taken, variables=self._builder.variables)
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """Options as the engine gets them, chat template and its variables, system prompt and the form of media."""
+        options = {} if request.kind == "loglikelihood" else self._engine.sent_options(self._wanted(request))
+        if request.generation.get("seed") is None:
+            options = {name: value for name, value in options.items() if name not in ("seed", "sampling_seed")}
+        settings = self._settings
+        form = {name: getattr(settings, name, None) for name in (*MEDIA_ARGUMENTS, "mm_processor_kwargs")}
+        return {
+            "options": options,
+            "chat_template": template_digest(self._builder.template_text),
+            TEMPLATE_OPTIONS: self._builder.variables_of(request.generation),
+            "system_prompt": self._builder.system_prompt,
+            "media": {name: value for name, value in form.items() if value not in (None, False, {})},
+        }
 
     async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:
         """Answer requests as they come; a request that the engine refuses is a failed response."""
@@ -152,14 +206,9 @@ class OfflineModel(Model):
                     usage=Usage(scored.input_tokens, 0),
                 )
             else:
-                self._ignored.update(payload.wanted.pick(self._engine.options)[1])
-                answer = await self._loop.call(self._engine.generate(payload, request.id))
-                response = Response(
-                    request.id,
-                    text=answer.text,
-                    finish_reason=answer.finish_reason,
-                    usage=Usage(answer.input_tokens, answer.output_tokens),
-                )
+                own = (TEMPLATE_OPTIONS, *self._builder.variables)
+                self._ignored.update(payload.wanted.pick(self._engine.names, own)[1])
+                response = await self._generated(request, payload)
         except self._engine.deaths as error:
             raise EngineDiedError(
                 f"{self._engine.name} died: {_reason(error)}; what it answered is kept: mend the cause (its own "
@@ -168,6 +217,53 @@ class OfflineModel(Model):
         except self._engine.refusals as error:
             return Response.failure(request.id, _kind(error), f"{self._engine.name}: {_reason(error)}")
         return replace(response, latency=perf_counter() - started)
+
+    async def _generated(self, request: Request, job: Job) -> Response:
+        """Answer a request, by itself or up to a stop string behind the thoughts.
+
+        An engine looks for stop strings in the thoughts too. So it gets none where the model may think; if it turns out
+        to have stopped a model in or right behind its thoughts, it is asked again without. Either way gives one answer.
+        """
+        stops_here = self._may_think(job)
+        asked = job.without_stops() if stops_here else job
+        answer = await self._loop.call(self._engine.generate(asked, request.id))
+        written = self._read(answer, job)
+        if written.reasoning and not stops_here:
+            self._has_thought = True
+            if job.wanted.stops and answer.finish_reason == "stop" and not written.answer.strip():
+                answer = await self._loop.call(self._engine.generate(job.without_stops(), f"{request.id}/again"))
+                written = self._read(answer, job)
+        ended_by = (written.ended_by or answer.ended_by or "") if job.wanted.stops else None
+        return Response(
+            request.id,
+            text=written.text,
+            finish_reason="stop" if written.ended_by else answer.finish_reason,
+            usage=Usage(answer.input_tokens, answer.output_tokens, self._tags.count(written, answer.output_tokens)),
+            thoughts=written.thoughts,
+            stops=job.reading.until,
+            ended_by=ended_by,
+            sight=job.prompt.sight(answer.input_tokens),
+        )
+
+    def _read(self, answer: Answer, job: Job) -> Written:
+        if job.shows_special_tokens:
+            return self._tags.read_text(answer.text, job.reading)
+        return job.reading.read(answer.text)
+
+    def _may_think(self, job: Job) -> bool:
+        """Tell whether the model is likely to think about this prompt.
+
+        A plain text is completed by whatever follows it: there, only what the prompt opens is known.
+        """
+        if job.reading.is_opened or self._builder.is_plain:
+            return job.reading.is_opened
+        return self._has_thought or self._knows_tags(job.reading.pairs)
+
+    def _knows_tags(self, pairs: Pairs) -> bool:
+        """The chat template or the vocabulary has a tag of thoughts."""
+        tags = {tag for pair in pairs for tag in pair}
+        added = getattr(self._builder.tokenizer, "added_tokens_encoder", {})
+        return bool(self._tags.of(pairs)) or any(tag in added or tag in self._builder.template_text for tag in tags)
 
     def identity(self) -> Mapping[str, Any]:
         """Model, prompt and every argument, the run-only ones apart."""
@@ -218,6 +314,14 @@ class EngineModel(Model):
     def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
         """See the inner back end."""
         return self._inner.respond(stream)
+
+    def generation_options(self) -> TakenOptions | None:
+        """See the inner back end."""
+        return self._inner.generation_options()
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """See the inner back end."""
+        return self._inner.sent_with(request)
 
     def identity(self) -> Mapping[str, Any]:
         """See the inner back end."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.api.messages import (
@@ -13,7 +16,9 @@ from lmms_eval.api.messages import (
     ChatTextContent,
     ChatVideoContent,
 )
+from lmms_eval.api.request import Sight
 from lmms_eval.errors import MediaError, ModelError
+from lmms_eval.models.chat_template import template_of, template_options, template_variables
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.films import read_film, read_pictures
 from lmms_eval.models.offline.settings import EngineSettings, read_template
@@ -22,6 +27,8 @@ from lmms_eval.models.plain_context import NO_TEMPLATE, plain_context
 from lmms_eval.models.remote.media import bounds_of
 
 TOKEN_BYTES = 8
+_ENDING = 64
+"""Characters; an opening tag and the white space behind it have room in them."""
 _PROBE = "a text that no template holds"
 
 
@@ -38,6 +45,19 @@ class Prompt:
     """``lmms_eval.media.audio.Audio``."""
     continuation: int = 0
     """For likelihoods: tokens of the continuation, the last ones of ``token_ids``."""
+    ending: str = ""
+    """The last characters of its text: they may open a thought."""
+
+    def sight(self, input_tokens: int | None) -> Sight | None:
+        """Tell how many tokens the pictures became in an engine that counts ``input_tokens`` for the whole prompt.
+
+        ``None`` without pictures, where the engine does not count, or where sounds have tokens too.
+        """
+        placeholders = len(self.images) + len(self.videos)
+        if not placeholders or self.sounds or input_tokens is None:
+            return None
+        tokens = input_tokens - len(self.token_ids) + placeholders
+        return Sight(tokens=tokens) if tokens > placeholders else None
 
     @property
     def nbytes(self) -> int:
@@ -64,7 +84,9 @@ class PromptBuilder:
         self._frames = settings.frames
         self._template = read_template(settings.chat_template)
         self.is_plain = self._template == NO_TEMPLATE
-        self._tokenizer, self._renderer = _load(settings, self._template)
+        self.tokenizer, self._renderer = _load(settings, self._template)
+        self.variables = template_variables(self.template_text)
+        """Of the chat template."""
         self._takes_parts = not self.is_plain and self._renders_parts()
         self._takes_videos = self._takes_parts and self._renders_videos()
 
@@ -73,8 +95,20 @@ class PromptBuilder:
         is_begun = bool(messages.messages) and messages.messages[-1].role == "assistant"
         return not self.is_plain and self._settings.add_generation_prompt and not is_begun
 
-    def build(self, messages: ChatMessages, continuation: str | None = None) -> Prompt:
+    @functools.cached_property
+    def template_text(self) -> str:
+        """The chat template; empty without one."""
+        return "" if self.is_plain else template_of(self._renderer, self._template)
+
+    def build(
+        self,
+        messages: ChatMessages,
+        continuation: str | None = None,
+        generation: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Prompt:
         """Render a conversation; with ``continuation``, that text follows where the answer would begin.
+
+        ``generation``: options of the request, some of which may be variables of the chat template.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -87,15 +121,15 @@ class PromptBuilder:
             told = [leading, *(message for message in told if message.role != "system")]
         prompt = Prompt([])
         turns = [{"role": message.role, "content": self._content(message, prompt)} for message in told]
-        text = plain_context(turns, {}) if self.is_plain else self._rendered(turns)
+        text = plain_context(turns, {}) if self.is_plain else self._rendered(turns, generation)
         # A template writes what marks the beginning: the tokenizer must not do so again.
-        bos = self._tokenizer.bos_token
+        bos = self.tokenizer.bos_token
         is_marked = not self.is_plain or bool(bos and text.startswith(bos))
-        tokens = self._tokenizer.encode(text + (continuation or ""), add_special_tokens=not is_marked)
+        tokens = self.tokenizer.encode(text + (continuation or ""), add_special_tokens=not is_marked)
         if continuation is None:
-            return replace(prompt, token_ids=tokens)
+            return replace(prompt, token_ids=tokens, ending=text[-_ENDING:])
         # Counted as ``hf`` counts: the tokens by which the whole is longer than the prompt alone.
-        added = len(tokens) - len(self._tokenizer.encode(text, add_special_tokens=not is_marked))
+        added = len(tokens) - len(self.tokenizer.encode(text, add_special_tokens=not is_marked))
         if added < 1:
             raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
         return replace(prompt, token_ids=tokens, continuation=added)
@@ -110,7 +144,11 @@ class PromptBuilder:
             return [entry for part in message.content for entry in self._part(part, prompt)]
         return "\n".join(texts)
 
-    def _rendered(self, turns: list[dict[str, Any]]) -> str:
+    def variables_of(self, generation: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the variables of the chat template for a request: its own ones over those of the arguments."""
+        return {**self._settings.template_options, **template_options(generation, self.variables)}
+
+    def _rendered(self, turns: list[dict[str, Any]], generation: Mapping[str, Any] = MappingProxyType({})) -> str:
         """The text of a conversation; an answer that it ends with is left open, to be continued."""
         import jinja2
 
@@ -123,7 +161,7 @@ class PromptBuilder:
                 add_generation_prompt=self._settings.add_generation_prompt and not is_begun,
                 continue_final_message=is_begun,
                 **extra,
-                **self._settings.template_options,
+                **self.variables_of(generation),
             )
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
             raise RefusedError(f"the chat template refuses the request: {type(error).__name__}: {error}") from error

@@ -6,14 +6,17 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Protocol
 
-from lmms_eval.api.request import ErrorKind, Request, Response, Usage
+from lmms_eval.api.interleaved import cut_parts
+from lmms_eval.api.request import ErrorKind, GeneratedImage, Request, Response, Thoughts, Usage
 from lmms_eval.models.openai.concurrency import Gate
 from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.reply import Reply, cut_at
+from lmms_eval.models.openai.reply import Reply
+from lmms_eval.models.remote.stops import Stops, StopSending, ended_in_thoughts, without_stops
+from lmms_eval.models.thoughts import Reading
 
 MAX_BACKOFF_S: Mapping[ErrorKind, float] = {"rate_limit": 60.0}
 """Longest back-off by kind of error; ``OTHER_BACKOFF_S`` for the rest."""
@@ -41,7 +44,8 @@ class Tally:
     requests: int = 0
     attempts: int = 0
     bytes_sent: int = 0
-    answers_from_reasoning: int = 0
+    asked_without_stops: int = 0
+    """Requests that were asked again because a stop string had ended the answer within its thoughts."""
     retries: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
 
@@ -50,7 +54,7 @@ class Tally:
             "requests": self.requests,
             "attempts": self.attempts,
             "bytes_sent": self.bytes_sent,
-            "answers_from_reasoning": self.answers_from_reasoning,
+            "asked_without_stops": self.asked_without_stops,
             "retries": dict(sorted(self.retries.items())),
             "failures": dict(sorted(self.failures.items())),
         }
@@ -92,7 +96,7 @@ PLAIN = _Plain()
 
 
 class Asker:
-    """Asks one server. ``complete`` makes one attempt; ``stops_here`` gives the stop strings it is not told; ``talks``
+    """Asks one server. ``complete`` makes one attempt; ``stops`` decides whether it is told stop strings; ``talks``
     begins what may go on after a reply, for each request anew."""
 
     def __init__(
@@ -100,12 +104,12 @@ class Asker:
         complete: Callable[[Any], Awaitable[Reply]],
         gate: Gate,
         policy: RetryPolicy,
-        stops_here: Callable[[Request], list[str]],
+        stops: StopSending,
         tally: Tally,
         talks: Callable[[], Talk] = lambda: PLAIN,
     ) -> None:
         self._complete, self._gate, self._policy = complete, gate, policy
-        self._stops_here, self._tally, self._talks = stops_here, tally, talks
+        self._stops, self._tally, self._talks = stops, tally, talks
         self._random = random.Random()
         self._seen = False
 
@@ -114,7 +118,9 @@ class Asker:
         started = perf_counter()
         self._tally.requests += 1
         talk = self._talks()
-        payload, nbytes, most = request.payload, request.payload_bytes, 1
+        stops, payload, nbytes, most = self._stops.of(request), request.payload, request.payload_bytes, 1
+        if stops.active and not stops.are_told:  # perhaps it was prepared with them
+            payload = without_stops(payload)
         while True:
             outcome, attempts = await self._answered(payload, nbytes)
             most = max(most, attempts)
@@ -125,10 +131,14 @@ class Asker:
             except AttemptError as error:
                 self._tally.failures[error.kind] += 1
                 return talk.finish(Response.failure(request.id, error.kind, str(error), most))
+            if further is None and ended_in_thoughts(request, outcome, stops):
+                self._stops.switch_off(request, stops)
+                self._tally.asked_without_stops += 1
+                stops, payload = stops.told_nothing(), without_stops(payload)
+                continue
             if further is None:
-                self._tally.answers_from_reasoning += outcome.from_reasoning
                 seconds = perf_counter() - started
-                return talk.finish(to_response(request, outcome, self._stops_here(request), most, seconds))
+                return talk.finish(to_response(request, outcome, stops, most, seconds))
             payload, nbytes = further.payload, further.nbytes
 
     async def _answered(self, payload: Any, nbytes: int) -> tuple[Reply | AttemptError, int]:
@@ -181,8 +191,8 @@ class Asker:
         return self._random.uniform(0.0, bound)
 
 
-def to_response(request: Request, reply: Reply, stops: list[str], attempts: int, latency: float | None) -> Response:
-    """Make the response of a reply; the answer is cut at ``stops``. ``latency`` in seconds."""
+def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, latency: float | None) -> Response:
+    """Make the response of a reply, cut at its stop strings behind the thoughts. ``latency`` in seconds."""
     if reply.likelihood is not None:
         return Response(
             request.id,
@@ -193,16 +203,40 @@ def to_response(request: Request, reply: Reply, stops: list[str], attempts: int,
             attempts=attempts,
             model=reply.model,
         )
-    final = cut_at(reply, stops) if stops else reply
-    return Response(
+    response = Response(
         request.id,
-        final.text,
-        final.parts,
-        finish_reason=final.finish_reason,
-        usage=final.usage,
+        reply.text,
+        reply.parts,
+        finish_reason=reply.finish_reason,
+        usage=reply.usage,
         latency=latency,
         attempts=attempts,
-        model=final.model,
+        model=reply.model,
+        thoughts=_apart(reply) if reply.reasoning.strip() else None,
+    )
+    return _stopped(request, response, reply, stops) if stops.active else response
+
+
+def _apart(reply: Reply) -> Thoughts:
+    """Return the thoughts that the server returned apart. Without an answer they are unfinished."""
+    return Thoughts(reply.reasoning, is_finished=bool(reply.text.strip() or reply.parts))
+
+
+def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -> Response:
+    """Cut a response behind its thoughts at stop strings that the server was not told or ignored."""
+    written = Reading.of(request, "", stops.active).read(reply.text)
+    if not written.ended_by:
+        told = "" if reply.finish_reason not in ("stop", None) or not stops.are_told else reply.ended_by
+        return replace(response, stops=stops.active, ended_by="" if told and told not in stops.active else told)
+    end = len(written.reasoning) + len(written.answer)
+    parts = cut_parts(reply.parts, end)
+    return replace(
+        response,
+        text=reply.text[:end],
+        parts=parts if any(isinstance(part, GeneratedImage) for part in parts) else (),
+        finish_reason="stop",
+        stops=stops.active,
+        ended_by=written.ended_by,
     )
 
 

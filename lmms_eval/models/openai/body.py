@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from lmms_eval.api.generation import TEMPLATE_OPTIONS
 from lmms_eval.api.messages import (
     ChatAudioContent,
     ChatImageContent,
@@ -25,6 +26,7 @@ from lmms_eval.models.openai.completions import completion_body
 from lmms_eval.models.openai.generation import Dialect, map_generation
 from lmms_eval.models.openai.responses import map_responses_generation, responses_body
 from lmms_eval.models.remote.media import Frames, read_video
+from lmms_eval.models.services import is_vendor
 
 AUDIO_FORMATS = ("wav", "mp3")
 """Forms of ``input_audio`` that the protocol names; others are sent as wav."""
@@ -53,7 +55,9 @@ class BodyBuilder:
             arguments.is_reasoning,
             endpoint.is_public,
             is_responses=arguments.api == "responses",
+            is_plain=arguments.api == "completions",
             reasoning_effort=arguments.reasoning_effort,
+            forwards=not (endpoint.is_public or is_vendor(endpoint.shown)),
         )
         self.system_prompt = read_system_prompt(arguments.system_prompt)
         self.model = arguments.model
@@ -102,21 +106,31 @@ class BodyBuilder:
         tools = {"tools": self.tools} if self.tools and request.kind != "loglikelihood" else {}
         return {"model": self.model, "messages": messages, **tools, **fields}
 
+    def options(self, request: Request) -> dict[str, Any]:
+        """Return the fields of a request's body beside model and messages; a seed of its own is left out."""
+        if request.kind == "loglikelihood":
+            return dict(self._extra)
+        fields = dict(self._generation_fields(request))
+        if request.generation.get("seed") is None and "seed" not in self._extra:
+            fields.pop("seed", None)
+        return fields
+
     def _generation_fields(self, request: Request) -> dict[str, Any]:
         """Translate the generation options; those of requests that do not sample are the same for a whole task."""
+        generation = request.generation_after(has_template=not self._is_plain)
         try:
-            key = orjson.dumps(request.generation)
+            key = orjson.dumps(generation)
         except TypeError:  # options that JSON does not have
             key = b""
         known = self._known.get(key)
         if known is not None:
             return known
         translate = map_responses_generation if self.dialect.is_responses else map_generation
-        mapped = translate(request.generation, request.seed, self.dialect)
+        mapped = translate(generation, request.seed, self.dialect)
         if mapped.ignored:
             with self._lock:
                 self._ignored.update(mapped.ignored)
-        fields = {**mapped.fields, **self._extra}
+        fields = _with_extra(mapped.fields, self._extra)
         if key and "seed" not in fields and len(self._known) < MOST_KNOWN:
             self._known[key] = fields
         return fields
@@ -148,10 +162,19 @@ def _extra_fields(arguments: ChatArguments) -> dict[str, Any]:
     switch = arguments.enable_thinking_kwarg
     if switch is not None:
         name = switch if isinstance(switch, str) else "enable_thinking"
-        given = fields.get("chat_template_kwargs")
+        given = fields.get(TEMPLATE_OPTIONS)
         template = dict(given) if isinstance(given, Mapping) else {}
-        fields["chat_template_kwargs"] = {**template, name: switch is not False}
+        fields[TEMPLATE_OPTIONS] = {**template, name: switch is not False}
     return fields
+
+
+def _with_extra(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the fields of the model's arguments. Of the chat template's variables those of the request come first."""
+    merged = {**fields, **extra}
+    mine, theirs = fields.get(TEMPLATE_OPTIONS), extra.get(TEMPLATE_OPTIONS)
+    if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+        merged[TEMPLATE_OPTIONS] = {**theirs, **mine}
+    return merged
 
 
 def openai_messages(messages: ChatMessages, rendering: Rendering) -> list[dict[str, Any]]:

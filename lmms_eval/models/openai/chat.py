@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.request import Request, RequestKind
 from lmms_eval.models.openai.arguments import ChatArguments, Endpoint
 from lmms_eval.models.openai.body import BodyBuilder
-from lmms_eval.models.openai.generation import local_stops
+from lmms_eval.models.openai.generation import local_stops, taken_by
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS
 from lmms_eval.models.remote.model import RemoteModel
 
@@ -69,7 +70,16 @@ class ChatModel(RemoteModel):
 
     def stops_here(self, request: Request) -> list[str]:
         """The stop strings beyond those that the protocol takes."""
-        return local_stops(request.generation, self.builder.dialect)
+        return local_stops(request.generation_after(self.has_template), self.builder.dialect)
+
+    def generation_options(self) -> TakenOptions:
+        """Those of chat completions, and where the server is no vendor's own all others."""
+        return taken_by(self.builder.dialect)
+
+    def sent_options(self, request: Request) -> Mapping[str, Any]:
+        """The fields of a request's body."""
+        tools = {} if self._toolbox is None else {"tools": [one["function"]["name"] for one in self._toolbox.functions]}
+        return {**self.builder.options(request), **tools}
 
     def ignored_options(self) -> list[str]:
         """Generation options of tasks that had no place in the protocol, so far."""

@@ -9,7 +9,7 @@ import orjson
 
 from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
-from lmms_eval.models.openai.reply import Reply, decode_body, read_tokens, served_model
+from lmms_eval.models.openai.reply import Reply, decode_body, read_finish, read_tokens, served_model
 
 
 def completion_body(model: str, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,9 +35,9 @@ def parse_completion(raw: bytes, url: str) -> Reply:
     text = choice.get("text")
     if not isinstance(text, str):
         raise AttemptError("malformed", f"{url} sent no completion: a choice without text")
-    finish = choice.get("finish_reason")
+    finish = read_finish(choice, url)
     usage = read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens")
-    return Reply(text, finish if isinstance(finish, str) else None, usage, model=served_model(body))
+    return Reply(text, finish, usage, model=served_model(body))
 
 
 def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -65,6 +65,11 @@ class OpenAI(ChatModel):
         if ignored:
             log.info("%s: without effect, the order of requests is the engine's", ", ".join(ignored))
 
+    @property
+    def has_template(self) -> bool:
+        """Plain completions have none."""
+        return self._arguments.api != "completions"
+
     def identity(self) -> Mapping[str, Any]:
         """As of all remote models; a query of the address, which is not shown, tells deployments apart."""
         query = public_query(self._endpoint.url)
@@ -89,7 +94,8 @@ class OpenAI(ChatModel):
         return request.with_payload(body, len(body))
 
     def attach_folder(self, folder: Path) -> None:
-        """Remember the folder for what is known of batches."""
+        """Remember the folder for what is known of batches, and of stop strings."""
+        super().attach_folder(folder)
         self._folder = folder
 
     def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
@@ -115,7 +121,7 @@ class OpenAI(ChatModel):
         async with BatchClient(self._endpoint, arguments, arguments.api) as client:
             with Ledger(self._folder, limits) as ledger:
                 self._batch_ids = ledger.batch_ids
-                asker = BatchAsker(client, ledger, patience, Reading(results, self.stops_here, self.tally))
+                asker = BatchAsker(client, ledger, patience, Reading(results, self.stops, self.tally))
                 async with aclosing(asker.run(stream)) as responses:
                     async for response in responses:
                         yield response

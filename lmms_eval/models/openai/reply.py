@@ -11,12 +11,16 @@ from typing import Any
 
 import orjson
 
-from lmms_eval.api.interleaved import cut_parts, generated_image
+from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import GeneratedImage, Part, Usage
 from lmms_eval.errors import MediaError
 from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
 
+TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens", "max_length", "model_length"})
+"""Words of servers for an answer that the limit of tokens ended, in lower case."""
+BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "canceled", "failed"})
+"""Words of servers for an answer that is not whole, in lower case."""
 PICTURE_TYPES = ("image_url", "output_image")
 """Parts of a message that hold a picture as data URL in ``image_url``."""
 
@@ -41,7 +45,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer of a server. ``from_reasoning``: the text was found in the reasoning, not in the content.
+    """The answer of a server.
 
     ``parts`` are the texts and pictures in order where there are pictures, else empty.
     """
@@ -49,7 +53,10 @@ class Reply:
     text: str
     finish_reason: str | None
     usage: Usage | None
-    from_reasoning: bool = False
+    reasoning: str = ""
+    """Thoughts that the server returned apart from the text."""
+    ended_by: str | None = None
+    """The stop string that ended it, empty if none did; ``None``: the server does not tell."""
     parts: tuple[Part, ...] = ()
     model: str | None = None
     """The model that the server says it served."""
@@ -77,8 +84,7 @@ def parse_reply(raw: bytes, url: str) -> Reply:
     """Read a completion of status 200.
 
     An empty text with a normal finish is a reply like any other. Where the content is null, the text is the refusal,
-    or the reasoning if the model ended normally within it (servers whose reasoning parser met no end mark put the
-    whole answer there); a reasoning that was cut off gives an empty text.
+    or empty. Reasoning is never the text: what stands there alone is a thought without an answer.
 
     Raises:
         AttemptError: ``malformed``, or what an ``error`` object in the body stands for.
@@ -134,16 +140,14 @@ def read_completion(body: Any, raw: bytes, url: str) -> Reply:
         raise _malformed(url, "no choices")
     choice = next((choice for choice in choices if choice.get("index") == 0), choices[0])
     message = choice.get("message")
-    finish = choice.get("finish_reason")
-    finish = finish if isinstance(finish, str) else None
-    if finish == "error":
-        raise AttemptError("server_error", f"{url} ended its answer with an error: {_reason(choice)}")
+    finish = read_finish(choice, url)
     if not isinstance(message, dict):
         raise _malformed(url, "a choice without message")
     ended = _Ended(
         finish, read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"), model=served_model(body)
     )
     reply = _read_message(message, ended, url)
+    reply = replace(reply, reasoning=read_reasoning(message), ended_by=_ended_by(choice))
     calls = _calls(message.get("tool_calls"))
     return replace(reply, calls=calls, message=message) if calls else reply
 
@@ -154,10 +158,24 @@ def served_model(body: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def _reason(choice: Mapping[str, Any]) -> str:
-    error = choice.get("error")
-    message = error.get("message") if isinstance(error, Mapping) else error
-    return shorten(str(message)) if message else "finish_reason is error, and no reason is given"
+def read_finish(choice: Mapping[str, Any], url: str) -> str | None:
+    """Read why a choice ended, in the protocol's words: ``stop``, ``length``, ... ``None`` if the server does not say.
+
+    Raises:
+        AttemptError: the server broke the answer off; whatever text came with it is no answer.
+    """
+    error, given = choice.get("error"), choice.get("finish_reason")
+    finish = given if isinstance(given, str) else None
+    word = (finish or "").lower()
+    if isinstance(error, Mapping) and error.get("code", error.get("status")) is not None:
+        raise error_in_body(choice, orjson.dumps({"error": error}), url)
+    if error or word in BROKEN_OFF:
+        message = error.get("message") if isinstance(error, Mapping) else error
+        reason = shorten(str(message)) if message else f"finish_reason is {word or 'not given'}, and no reason is given"
+        raise AttemptError("server_error", f"{url} ended its answer with an error: {reason}")
+    if word in TRUNCATED:
+        return "length"
+    return word if word in ("stop", "content_filter") else finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,17 +197,56 @@ def _read_message(message: Mapping[str, Any], ended: _Ended, url: str) -> Reply:
     if content is not None or pictures:
         pieces: list[Any] = [content] if isinstance(content, str) else content or []
         try:
-            parts = [_piece(part) for part in (*pieces, *pictures)]
+            parts = [_piece(part) for part in (*pieces, *pictures) if not _is_thought(part)]
         except MediaError as error:
             raise _malformed(url, str(error)) from error
         return Reply.of_parts(parts, ended.finish_reason, ended.usage, ended.model)
     refusal = message.get("refusal")
     if isinstance(refusal, str):
         return Reply(refusal, "content_filter", ended.usage, model=ended.model)
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if isinstance(reasoning, str) and ended.finish_reason == "stop":
-        return Reply(reasoning, ended.finish_reason, ended.usage, from_reasoning=True, model=ended.model)
     return Reply("", ended.finish_reason, ended.usage, model=ended.model)
+
+
+REASONING = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
+"""Fields of a message in which servers return thoughts, the first one that says something counts."""
+THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text", "reasoning.text", "reasoning.summary", "summary_text")
+"""Parts of a content that are thoughts."""
+_WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_content")
+
+
+def read_reasoning(message: Mapping[str, Any]) -> str:
+    """Read the thoughts that a message holds apart from its answer: texts, lists or objects of them."""
+    for name in REASONING:
+        if found := thought_text(message.get(name)):
+            return found
+    content = message.get("content")
+    return thought_text([part for part in content if _is_thought(part)]) if isinstance(content, list) else ""
+
+
+def thought_text(value: Any, depth: int = 4) -> str:
+    """Read a text from what a server sends of thoughts: a text, a list of parts, or an object that holds either."""
+    if isinstance(value, str):
+        return value
+    if not depth:
+        return ""
+    if isinstance(value, list | tuple):
+        return "\n\n".join(text for part in value if (text := thought_text(part, depth - 1)))
+    if isinstance(value, Mapping):
+        return next((text for name in _WORDS if (text := thought_text(value.get(name), depth - 1))), "")
+    return ""
+
+
+def _is_thought(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in THOUGHT_TYPES
+
+
+def _ended_by(choice: Mapping[str, Any]) -> str | None:
+    """Read which stop string ended a choice. Servers name it, or say null or a token's number where none did."""
+    for name in ("stop_reason", "matched_stop"):
+        if name in choice:
+            value = choice[name]
+            return value if isinstance(value, str) else ""
+    return None
 
 
 def _calls(listed: Any) -> tuple[ToolCall, ...]:
@@ -257,22 +314,8 @@ def read_tokens(value: Any, inputs: str, outputs: str) -> Usage | None:
         return None
     details = value.get(f"{outputs}_details")
     reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return Usage(_count(value.get(inputs)), _count(value.get(outputs)), _count(reasoning))
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return Usage(value.get(inputs), value.get(outputs), reasoning)
 
 
 def _malformed(url: str, what: str) -> AttemptError:
     return AttemptError("malformed", f"{url} sent no chat completion: {what}")
-
-
-def cut_at(reply: Reply, stops: Sequence[str]) -> Reply:
-    """End the text before the first of ``stops`` (those that the server was not told)."""
-    places = [place for stop in stops if (place := reply.text.find(stop)) >= 0]
-    if not places:
-        return reply
-    end = min(places)
-    parts = cut_parts(reply.parts, end)
-    return replace(reply, text=reply.text[:end], finish_reason="stop", parts=parts if _has_picture(parts) else ())

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from lmms_eval.api.generation import answer_length
 from lmms_eval.api.request import ErrorKind, Part
 from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
-from lmms_eval.models.openai.generation import LENGTHS, READ, WITHOUT_MEANING, Dialect, Mapped, sampling_fields
-from lmms_eval.models.openai.reply import Reply, decode_body, picture_of_base64, read_tokens, served_model
+from lmms_eval.models.openai.generation import Dialect, Mapped, extra_body, other_options, sampling_fields, taken_by
+from lmms_eval.models.openai.reply import Reply, decode_body, picture_of_base64, read_tokens, served_model, thought_text
 
 _SAME = ("temperature", "top_p")
 """Sampling options that have a place in this form; it has no seed."""
@@ -26,8 +28,8 @@ _FAILED: Mapping[str, ErrorKind] = {
 
 def map_responses_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> Mapped:
     """One request's options as fields of this form. Stop strings have no place in it: they are applied here."""
-    length = next((options[name] for name in LENGTHS if options.get(name)), None)
-    fields: dict[str, Any] = {"max_output_tokens": int(length) if length is not None else dialect.max_new_tokens}
+    limit = answer_length(options, dialect.max_new_tokens)
+    fields: dict[str, Any] = {} if limit is None else {"max_output_tokens": limit}
     if not dialect.is_reasoning:
         sampling = sampling_fields(options, seed)
         fields |= {name: sampling[name] for name in _SAME if name in sampling}
@@ -36,12 +38,11 @@ def map_responses_generation(options: Mapping[str, Any], seed: int, dialect: Dia
         fields["reasoning"] = {"effort": effort}
     if options.get("response_format") is not None:
         fields["text"] = {"format": _text_format(options["response_format"])}
-    known = READ | WITHOUT_MEANING | {"reasoning_effort", "response_format"}
-    ignored = [name for name, value in options.items() if name not in known and value is not None]
+    others, ignored = other_options(options, taken_by(dialect))
+    others = {name: value for name, value in others.items() if name not in ("reasoning_effort", "response_format")}
     if options.get("seed") is not None and "seed" in sampling_fields(options, seed):
-        ignored.append("seed")
-    extra = options.get("extra_body")
-    return Mapped(fields | dict(extra) if isinstance(extra, Mapping) else fields, tuple(ignored))
+        ignored = (*ignored, "seed")
+    return Mapped({**fields, **others, **extra_body(options)}, ignored)
 
 
 def _text_format(value: Any) -> Any:
@@ -70,7 +71,7 @@ def _parts(role: str, content: list[dict[str, Any]]) -> Iterator[dict[str, Any]]
 
 
 def parse_response(raw: bytes, url: str) -> Reply:
-    """Read an answer of status 200 in the Responses form; the summary of the reasoning is left out.
+    """Read an answer of status 200 in the Responses form; the reasoning, or its summary, is apart.
 
     Raises:
         AttemptError: ``malformed``, or what a failed answer stands for.
@@ -95,7 +96,9 @@ def parse_response(raw: bytes, url: str) -> Reply:
         cause = str(details.get("reason")) if isinstance(details, dict) else "incomplete"
         finish = _INCOMPLETE.get(cause, cause)
     usage = read_tokens(body.get("usage"), "input_tokens", "output_tokens")
-    return Reply.of_parts(parts, finish, usage, served_model(body))
+    thoughts = [item for item in output if isinstance(item, dict) and item.get("type") == "reasoning"]
+    reasoning = thought_text([item.get("content") or item.get("summary") for item in thoughts])
+    return replace(Reply.of_parts(parts, finish, usage, served_model(body)), reasoning=reasoning)
 
 
 def _read_output(output: list[Any], url: str) -> tuple[list[Part], bool]:

@@ -122,8 +122,7 @@ class RemoteArguments(CommonArguments):
 
 
 T = TypeVar("T", bound=RemoteArguments)
-ANSWER_ARGUMENTS = (
-    "max_new_tokens",
+_FORM = (
     "max_frames_num",
     "video_fps",
     "max_pixels",
@@ -134,9 +133,11 @@ ANSWER_ARGUMENTS = (
     "max_size_in_mb",
     "image_format",
     "image_quality",
-    "reasoning_effort",
 )
+ANSWER_ARGUMENTS = ("max_new_tokens", *_FORM, "reasoning_effort")
 """Common arguments that can change an answer."""
+MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps")
+"""Arguments, and what follows from them, that say how media are sent; some back ends lack some."""
 
 
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:

@@ -7,6 +7,7 @@ import importlib
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.media_form import MediaForm
@@ -14,7 +15,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments, read_arguments
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, MEDIA_ARGUMENTS, RemoteArguments, read_arguments
 
 if TYPE_CHECKING:
     from lmms_eval.models.openai.asking import Talk
@@ -43,6 +44,7 @@ class RemoteModel(Model):
     def __init__(self, arguments: RemoteArguments, address: str, system_prompt: str | None) -> None:
         from lmms_eval.models.openai.asking import Tally
         from lmms_eval.models.openai.concurrency import Gate
+        from lmms_eval.models.remote.stops import StopSending
 
         arguments = arguments.of_this_process(os.environ)
         self.concurrency = arguments.ceiling
@@ -50,6 +52,12 @@ class RemoteModel(Model):
         self._settings, self._address = arguments, address
         self.system_prompt = system_prompt
         self._gate = Gate(arguments)
+        self.stops = StopSending(self.stops_here, self.has_template)
+
+    @property
+    def has_template(self) -> bool:
+        """Requests are conversations; ``False``: they are plain text, which the model continues."""
+        return True
 
     @abc.abstractmethod
     def connect(self) -> AbstractAsyncContextManager[Complete]:
@@ -57,11 +65,19 @@ class RemoteModel(Model):
 
     @abc.abstractmethod
     def stops_here(self, request: Request) -> list[str]:
-        """The stop strings that the server is not told."""
+        """The stop strings that the server cannot be told."""
+
+    @abc.abstractmethod
+    def sent_options(self, request: Request) -> Mapping[str, Any]:
+        """Options of a request under the names by which they are sent, without a seed that is the request's own."""
 
     @abc.abstractmethod
     def ignored_options(self) -> list[str]:
         """Generation options of tasks that had no place in the protocol, so far."""
+
+    def attach_folder(self, folder: Path) -> None:
+        """Keep there that stop strings are no longer sent."""
+        self.stops.attach_folder(folder)
 
     def talks(self) -> Callable[[], Talk]:
         """Return what begins the talk of each request of one stream; by default a reply is the answer."""
@@ -79,10 +95,20 @@ class RemoteModel(Model):
         gate = self._gate = Gate(settings)
         policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
         async with self.connect() as complete:
-            asker = Asker(complete, gate, policy, self.stops_here, self.tally, self.talks())
+            asker = Asker(complete, gate, policy, self.stops, self.tally, self.talks())
             async with aclosing(Dispatcher(gate, asker.ask).run(stream)) as responses:
                 async for response in responses:
                     yield response
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """Options, system prompt and the form of media."""
+        settings = self._settings
+        form = {name: getattr(settings, name, None) for name in MEDIA_ARGUMENTS}
+        return {
+            "options": dict(self.sent_options(request)),
+            "system_prompt": self.system_prompt,
+            "media": {name: value for name, value in form.items() if value not in (None, False)},
+        }
 
     def identity(self) -> Mapping[str, Any]:
         """Server, model, prompt and all arguments that change a request."""
@@ -99,6 +125,7 @@ class RemoteModel(Model):
             "base_url": self._address,
             "concurrency": self._gate.describe(),
             **self.tally.to_dict(),
+            "stops_are_sent": not self.stops.is_off,
             "ignored_generation_options": self.ignored_options(),
         }
 

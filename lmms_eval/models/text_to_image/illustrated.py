@@ -12,10 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.messages import ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Part, Request, Response
 from lmms_eval.api.task import Task
+from lmms_eval.filters.reasoning import thoughts_apart
 from lmms_eval.models.text_to_image.protocol import DrawingError, TextToImage
 from lmms_eval.utils.picture_marks import Wanted, split_marks
 
@@ -53,7 +55,8 @@ class IllustratedModel(Model):
         return map(self.illustrated, responses)
 
     def illustrated(self, response: Response) -> Response:
-        """A response with its pictures drawn."""
+        """A response with its pictures drawn. What a model drafts in its thoughts is not drawn."""
+        response = thoughts_apart(response)
         if response.parts or not response.text:
             return response
         pieces = split_marks(response.text)
@@ -67,6 +70,12 @@ class IllustratedModel(Model):
             return Response.failure(response.request_id, error.kind, str(error), response.attempts)
         parts: tuple[Part, ...] = tuple(piece if isinstance(piece, str) else next(pictures) for piece in pieces)
         return replace(response, text="".join(part for part in parts if isinstance(part, str)), parts=parts)
+
+    def generation_options(self) -> TakenOptions | None:
+        return self._inner.generation_options()
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        return self._inner.sent_with(request)
 
     def identity(self) -> Mapping[str, Any]:
         """Return the identity, empty where the inner model's is: nothing tells such an object from others."""

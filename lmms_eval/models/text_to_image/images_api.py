@@ -15,6 +15,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.arguments import PATHS, find_endpoint, parse_arguments
 from lmms_eval.models.openai.errors import AttemptError, error_in_body
 from lmms_eval.models.openai.reply import Reply, picture_of_base64, picture_of_url, read_tokens
+from lmms_eval.models.remote.stops import StopSending
 from lmms_eval.models.text_to_image.protocol import DrawingError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class ImagesApi:
         async def make_gate() -> Gate:  # inside the event loop
             return Gate(settings)
 
-        self._asker: Asker = Asker(self._client.complete, self._run(make_gate()), policy, lambda _: [], self._tally)
+        self._asker: Asker = Asker(self._client.complete, self._run(make_gate()), policy, StopSending(), self._tally)
 
     def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:  # noqa: ARG002 - none in this API
         """See ``TextToImage``."""

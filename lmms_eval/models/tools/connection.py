@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
+import logging
 import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
+
+from loguru import logger as log
 
 from lmms_eval.errors import ModelError
 
@@ -17,6 +21,7 @@ _CLOSING_S = 10.0
 _PING_S = 5.0
 _TAIL_BYTES = 2000
 """What is told of a server's standard error where it does not start."""
+_LONGEST_NOTE = 200
 Work = Callable[[Any], Awaitable[Any]]
 
 
@@ -104,6 +109,45 @@ class ToolSession:
         return True
 
 
+class _Noise(logging.Filter):
+    """Takes what the package mcp logs of a server's lines that are no messages, one traceback each, and says it once.
+
+    A tool that prints writes such lines: standard output is the server's way to its client.
+    """
+
+    def __init__(self, server_path: str) -> None:
+        super().__init__()
+        self._server_path = server_path
+        self._count = 0
+
+    @contextlib.contextmanager
+    def kept(self, *names: str) -> Iterator[None]:
+        """Stand before the loggers of these names."""
+        loggers = [logging.getLogger(name) for name in names]
+        for one in loggers:
+            one.addFilter(self)
+        try:
+            yield
+        finally:
+            for one in loggers:
+                one.removeFilter(self)
+            if self._count > 1:
+                log.info("the MCP server {}: {} such lines were passed over", self._server_path, self._count)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        self._count += 1
+        if self._count == 1:
+            log.warning(
+                "the MCP server {} writes to standard output what is no message of the protocol ({}): such lines are "
+                "passed over; let it print to standard error",
+                self._server_path,
+                record.getMessage()[:_LONGEST_NOTE],
+            )
+        return False
+
+
 class _Connection:
     """One session with one server process, in an event loop of its own: a session must be left where it was entered."""
 
@@ -112,6 +156,7 @@ class _Connection:
         self._session: concurrent.futures.Future[Any] = concurrent.futures.Future()
         # What the server says on standard error would run through the progress on the terminal.
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - see ``close``
+        self._noise = _Noise(server_path)
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
         self._lock = threading.Lock()
@@ -168,20 +213,23 @@ class _Connection:
     async def _live(self) -> None:
         from mcp import ClientSession, StdioServerParameters, stdio_client
 
-        server = StdioServerParameters(command=sys.executable, args=[self._server_path])
+        server = StdioServerParameters(
+            command=sys.executable, args=[self._server_path], encoding_error_handler="replace"
+        )
         try:
-            async with (
-                stdio_client(server, errlog=self._said) as (reading, writing),
-                ClientSession(reading, writing) as session,
-            ):
-                start = asyncio.ensure_future(session.initialize())
-                end = asyncio.ensure_future(self._ended.wait())
-                await asyncio.wait((start, end), return_when=asyncio.FIRST_COMPLETED)
-                if start.done():
-                    start.result()
-                    self._session.set_result(session)
-                    await end
-                start.cancel()
+            with self._noise.kept(stdio_client.__module__, "client", ClientSession.__module__):
+                async with (
+                    stdio_client(server, errlog=self._said) as (reading, writing),
+                    ClientSession(reading, writing) as session,
+                ):
+                    start = asyncio.ensure_future(session.initialize())
+                    end = asyncio.ensure_future(self._ended.wait())
+                    await asyncio.wait((start, end), return_when=asyncio.FIRST_COMPLETED)
+                    if start.done():
+                        start.result()
+                        self._session.set_result(session)
+                        await end
+                    start.cancel()
         except Exception as error:  # noqa: BLE001 - of foreign code, told to whoever waits for the session
             if not self._session.done():
                 self._session.set_exception(error)

@@ -31,6 +31,8 @@ _FIXED: Mapping[str, Callable[[Sample], Any]] = {
     "target": lambda sample: sample.target,
     "prompt": lambda sample: sample.prompt,
     "raw": lambda sample: sample.raw,
+    "thoughts": lambda sample: sample.thoughts or None,
+    "blank": lambda sample: sample.blank or None,
     "reason": lambda sample: sample.reason or None,
     "finish_reason": lambda sample: sample.finish_reason or None,
     "elapsed": lambda sample: sample.elapsed,

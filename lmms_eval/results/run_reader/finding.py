@@ -11,8 +11,7 @@ import orjson
 
 from lmms_eval.errors import DataError
 from lmms_eval.results.naming import RUNS
-from lmms_eval.results.run_reader.document import model_of
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.results.run_reader.document import model_of, read_document
 from lmms_eval.storage.lines import unsealed
 from lmms_eval.storage.run_folder import has_live_owner
 
@@ -29,10 +28,14 @@ class Naming:
     samples: str
 
     def date(self, name: str) -> str | None:
-        """Find the date stamp in the name of a results file; ``None`` if it is not named like one."""
+        """Find the date stamp in the name of a results file; ``None`` if it is not named like one.
+
+        A date begins with a digit: benchmarks write files such as ``task_results.json`` beside the results.
+        """
         before, _, after = self.results.partition("DATE")
         is_one = name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)
-        return name[len(before) : len(name) - len(after)] if is_one else None
+        date = name[len(before) : len(name) - len(after)] if is_one else ""
+        return date if date[:1].isdigit() else None
 
     def task(self, name: str) -> tuple[str, str] | None:
         """Find date stamp and task in the name of a samples file."""
@@ -157,7 +160,7 @@ def find_runs(folder: Path) -> list[FoundRun]:
 def _finished(place: Path) -> list[FoundRun]:
     found: dict[str, FoundRun] = {}
     for path in sorted(path for path in place.glob("*.json") if results_date(path.name) is not None):
-        document = read_json(path)
+        document = read_document(path)
         tasks = document.get("configs") if isinstance(document, dict) else None
         if isinstance(tasks, dict) and tasks:
             found[run_mark(document)] = FoundRun(path, _about(document, tasks))  # the newest is last

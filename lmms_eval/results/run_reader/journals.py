@@ -11,12 +11,13 @@ from typing import Any
 
 from lmms_eval.api.request import task_of
 from lmms_eval.engine.order import place_in
+from lmms_eval.engine.records import written_response
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.run_reader.document import part_of
 from lmms_eval.results.run_reader.json_lines import JsonLine
 from lmms_eval.results.run_reader.tails import JournalTails, TailRecord
-from lmms_eval.results.samples import record_rows
-from lmms_eval.storage.journal import JournalReader
+from lmms_eval.results.samples import record_rows, thoughts_of
+from lmms_eval.storage.lines import LineReader
 
 JOURNALS = "scores-*.jsonl"
 RESPONSES = "responses-*.jsonl"
@@ -39,7 +40,7 @@ class Journals:
 
     folder: Path
     damaged: int = 0
-    """Lines that do not fit their checksum: a kill has torn them, or something has damaged them."""
+    """Lines that a kill has torn, or something has damaged."""
     files: list[Path] = field(default_factory=list)
     _documents: dict[str, dict[int, _Document]] = field(default_factory=dict)
 
@@ -132,7 +133,7 @@ class _Records:
         self._files = files
         self._numbers = array("H", (file for file, _ in places))
         self._offsets = array("q", (offset for _, offset in places))
-        self._readers: dict[int, JournalReader] = {}
+        self._readers: dict[int, LineReader] = {}
         weakref.finalize(self, _close, self._readers)
 
     def __len__(self) -> int:
@@ -160,13 +161,13 @@ class _Records:
         except JournalError as error:
             raise DataError(str(error)) from error
 
-    def _reader(self, file: int) -> JournalReader:
+    def _reader(self, file: int) -> LineReader:
         if file not in self._readers:
-            self._readers[file] = JournalReader(self._files[file])
+            self._readers[file] = LineReader(self._files[file])
         return self._readers[file]
 
 
-def _close(readers: dict[int, JournalReader]) -> None:
+def _close(readers: dict[int, LineReader]) -> None:
     for reader in readers.values():
         reader.close()
 
@@ -236,7 +237,7 @@ class UnscoredSamples:
         """Read the row at a place. Raises ``DataError``."""
         begin = self._ends[place - 1] if place else 0
         records = [self._records.at(number) for number in range(begin, self._ends[place])]
-        said = [record.get("text", record.get("rounds", record.get("loglikelihood"))) for record in records]
+        said = [written_response(record) for record in records]
         keys = ("input_tokens", "output_tokens", "reasoning_tokens")
         row = {
             "doc_id": self._doc_ids[place],
@@ -246,6 +247,7 @@ class UnscoredSamples:
             "token_counts": [dict(zip(keys, record.get("usage", ()), strict=False)) or None for record in records],
             "request_id": records[0]["id"].rsplit("/", 3)[0],
         }
+        row |= thoughts_of(records)
         for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
             values = [record.get(key) for record in records]
             if any(value is not None for value in values):

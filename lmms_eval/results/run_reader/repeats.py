@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmms_eval.filters.reasoning import THOUGHT_TAGS
+
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
@@ -38,6 +40,25 @@ class Repeat:
     elapsed: float | None = None
     """Seconds."""
     finish_reason: str = ""
+    thoughts: Any = None
+    """What the model thought before it: a text, or one for each round."""
+
+
+def thoughts_text(value: Any) -> str:
+    """Join the thoughts of a line of samples: a text, or one for each round or repeat."""
+    if isinstance(value, list):
+        return "\n\n".join(text for one in value if (text := thoughts_text(one)))
+    return value if isinstance(value, str) else ""
+
+
+def without_thoughts(answer: str, thoughts: Any) -> str:
+    """Take the thoughts and their closing tag out of an answer that holds them; another one stays as it is."""
+    place = answer.find(thoughts) if isinstance(thoughts, str) and thoughts.strip() else -1
+    if place < 0:
+        return answer
+    rest = answer[place + len(thoughts) :]
+    closing = next((tag for _, tag in THOUGHT_TAGS if rest.startswith(tag)), "")
+    return rest.removeprefix(closing).lstrip()
 
 
 def token_counts_of(record: Mapping[str, Any]) -> list[Any]:
@@ -65,6 +86,7 @@ def _repeat(record: Mapping[str, Any], answer: Any, told: Any, number: int) -> R
         tokens=Tokens.of(own.get("token_counts")),
         elapsed=float(elapsed) if isinstance(elapsed, int | float) else None,
         finish_reason=str(_at(record.get("finish_reason"), number) or ""),
+        thoughts=_at(record.get("thoughts"), number),
     )
 
 

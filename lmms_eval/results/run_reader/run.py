@@ -19,6 +19,7 @@ from lmms_eval.results.run_reader.document import (
     group_leaves,
     model_of,
     part_of,
+    read_document,
     record_facts,
     sample_keys,
 )
@@ -35,7 +36,6 @@ from lmms_eval.results.run_reader.journals import JOURNALS, Journals
 from lmms_eval.results.run_reader.json_lines import FileSamples, SampleLines, load_json
 from lmms_eval.results.run_reader.sample import Sample, SampleKeys
 from lmms_eval.results.run_reader.task import Choice, RunTask
-from lmms_eval.storage.json_files import read_json
 from lmms_eval.storage.lines import unsealed
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.utils import model_name_from_args
@@ -146,7 +146,7 @@ def _read(path: Path) -> Run:
 
 
 def _of_results(path: Path) -> Run:
-    document = read_json(path)
+    document = read_document(path)
     if not isinstance(document, dict) or not part_of(document, "configs") or not _has_numbers(document):
         raise DataError(f"{path}: no results file (JSON with results and configs)")
     record = path.parent / RUNS / str(document["run_key"]) if "run_key" in document else None

@@ -13,7 +13,14 @@ import orjson
 from lmms_eval.api.outcome import Status
 from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
 from lmms_eval.results.run_reader.messages import Conversation, conversations_of
-from lmms_eval.results.run_reader.repeats import Repeat, Tokens, repeats_of, token_counts_of
+from lmms_eval.results.run_reader.repeats import (
+    Repeat,
+    Tokens,
+    repeats_of,
+    thoughts_text,
+    token_counts_of,
+    without_thoughts,
+)
 from lmms_eval.stats import item_number
 
 Outcome = Literal["scored", "unscored", "failed", "blank", "filtered", "truncated"]
@@ -23,7 +30,7 @@ OWN_KEYS = frozenset(
         *("doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc"),
         *("input", "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew"),
         "answer_reading",
-        *("finish_reason", "elapsed", "attempts", "messages", "repeats", "request_id"),
+        *("thoughts", "blank", "finish_reason", "elapsed", "attempts", "messages", "repeats", "request_id"),
         *("arguments", "metrics", "prompt_hash", "target_hash"),
     }
 )
@@ -75,9 +82,23 @@ class Sample:
         reasons = reasons if isinstance(reasons, list) else [reasons]
         if "content_filter" in reasons:
             return "filtered"
-        if "parts" not in self.record and not self.raw.strip() and not _ANSWER_KEYS.isdisjoint(self.record):
+        if self.is_blank and not _ANSWER_KEYS.isdisjoint(self.record):
             return "blank"
         return "truncated" if "length" in reasons else self.status
+
+    @property
+    def is_blank(self) -> bool:
+        """No answer says anything; thoughts are none."""
+        reasons = self.record.get("blank")
+        if reasons:
+            return all(reasons) if isinstance(reasons, list) else True
+        return "parts" not in self.record and not self.raw.strip()
+
+    @property
+    def blank(self) -> str:
+        """Why an answer says nothing, of repeats a comma list; empty where each says something."""
+        found = self.record.get("blank")
+        return ",".join(str(one or "") for one in found) if isinstance(found, list) else plain_text(found)
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -113,6 +134,16 @@ class Sample:
             if key in self.record:
                 return plain_text(self.record[key])
         return ""
+
+    @property
+    def thoughts(self) -> str:
+        """What the model thought before its answers; empty where nothing is known."""
+        return thoughts_text(self.record.get("thoughts"))
+
+    @property
+    def answer(self) -> str:
+        """The answer as the model gave it, without its thoughts."""
+        return without_thoughts(self.raw, self.record.get("thoughts"))
 
     @property
     def target(self) -> str:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage import codec
-from lmms_eval.storage.lines import unsealed
+from lmms_eval.storage.lines import record_in
 
 
 class JournalReplaced(DataError):
@@ -45,7 +44,7 @@ class JournalTails:
     files: list[Path] = field(default_factory=list)
     """Those that are known, in the order of their numbers."""
     damaged: int = 0
-    """Whole lines that do not fit their checksum: a kill has torn them, or something has damaged them."""
+    """Whole lines that are damaged: a kill has torn them, or something has changed them."""
     _tails: list[_Tail] = field(default_factory=list)
 
     @property
@@ -93,8 +92,8 @@ class JournalTails:
                     return
                 start, tail.read = tail.read, tail.read + len(line)
                 tail.size = max(tail.size, tail.read)
-                content = unsealed(line)
-                if content is not None:
-                    yield TailRecord(number, start, codec.loads(content))
+                record = record_in(line)
+                if record is not None:
+                    yield TailRecord(number, start, record)
                 elif line != b"\n":  # which closed a torn line
                     self.damaged += 1

@@ -39,6 +39,12 @@ class Medium(TypedDict):
     """Numbers of the frames in the video, from 0."""
     times: NotRequired[list[float]]
     """Of the frames, in seconds from the video's start."""
+    fps: NotRequired[float]
+    """Frames a second among those that were sent."""
+    processed: NotRequired[list[int]]
+    """Width and height after a local model's processor has resized it, or of a tile of it."""
+    tokens: NotRequired[int]
+    """Tokens that stand for it in the model's prompt, where the back end tells."""
 
 
 @with_config(DESCRIBED)

@@ -60,6 +60,34 @@ class PartialValue(TypedDict):
 
 
 @with_config(DESCRIBED)
+class Truncation(TypedDict):
+    """A number apart for documents with completed and with truncated answers."""
+
+    completed: SubScore | None
+    """Of documents whose answers were completed; null: there are none."""
+    truncated: SubScore
+    """Of documents with an answer that the limit of tokens ended."""
+    low: float | None
+    """The number if all truncated documents scored the least of the metric's range; null: no finite range."""
+    high: float | None
+    """The number if they scored the most."""
+
+
+@with_config(DESCRIBED)
+class StopCounts(TypedDict):
+    """Counts of a task's answers that stop strings could end."""
+
+    active: list[str]
+    """The stop strings."""
+    answers: int
+    """Answers that they could end."""
+    ended: int
+    """Answers that one of them ended."""
+    untold: int
+    """Answers of which the server does not tell."""
+
+
+@with_config(DESCRIBED)
 class Outcome(TypedDict):
     """Counts of documents: ``requested`` = ``scored`` + ``unscored`` + ``failed`` + ``not_asked``."""
 
@@ -87,12 +115,22 @@ class Outcome(TypedDict):
     """Answers that a content filter ended."""
     truncated: int
     """Answers that the limit of tokens ended."""
+    in_thought: NotRequired[int]
+    """Blank answers that are thoughts alone."""
     shares: dict[str, float]
-    """Of blank, filtered and truncated ones in the answers."""
+    """Of these counts in the answers."""
+    judge_unread: NotRequired[int]
+    """Documents with a question to the judge that got no readable reply; absent in results of earlier versions."""
+    over_truncation_budget: NotRequired[bool]
+    """More answers are truncated than ``--truncation_budget`` allows."""
+    truncation: NotRequired[dict[str, Truncation]]
+    """Completed and truncated answers apart, by ``METRIC,FILTER``, if some are truncated."""
     n: dict[str, int]
     """Documents that emitted the metric, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
     """Values that are no scores, by ``METRIC,FILTER``."""
+    stops: NotRequired[StopCounts]
+    """Answers that stop strings could end; absent without stop strings."""
     drew: NotRequired[int]
     """Documents whose scoring drew at random."""
     undrawn: NotRequired[dict[str, SubScore]]
@@ -127,6 +165,67 @@ class EarlyStopEntry(TypedDict):
     """``low``, ``high``, ``method`` and ``level``; it holds at every look."""
     difference: NotRequired[dict[str, Any]]
     """From the baseline that the rule names, as ``interval``."""
+
+
+@with_config(DESCRIBED)
+class Spread(TypedDict):
+    """Minimum, median and maximum."""
+
+    min: float
+    """Least value."""
+    median: float
+    """Middle value; of an even number the mean of the two."""
+    max: float
+    """Greatest value."""
+
+
+@with_config(DESCRIBED)
+class SentMediaPart(TypedDict):
+    """What the model saw of a task's documents; quantities that nobody tells are absent."""
+
+    documents: int
+    """Documents with media."""
+    pictures: NotRequired[Spread]
+    """Pictures of a document that has any."""
+    videos: NotRequired[Spread]
+    """Videos of a document that has any."""
+    frames: NotRequired[Spread]
+    """Frames that were sent of a document's videos."""
+    sounds: NotRequired[Spread]
+    """Sounds of a document that has any."""
+    tokens: NotRequired[Spread]
+    """Tokens that stand for a document's pictures and videos in the prompt, where the back end tells."""
+    width: NotRequired[Spread]
+    """Of pictures and frames as sent, in pixels."""
+    height: NotRequired[Spread]
+    """Of pictures and frames as sent, in pixels."""
+    processed_width: NotRequired[Spread]
+    """After the own resizing of a local model's processor."""
+    processed_height: NotRequired[Spread]
+    """After the own resizing of a local model's processor."""
+    fps: NotRequired[Spread]
+    """Frames a second of what was sent of a video."""
+
+
+@with_config(OPEN)
+class EffectiveRequest(TypedDict):
+    """What goes out with the requests of a task beside their messages, secrets masked; empty parts are absent."""
+
+    sha256: str
+    """Of all the rest, as JSON with sorted keys."""
+    options: NotRequired[dict[str, Any]]
+    """Options as they are sent: length, sampling, stop strings, fields for the server. A seed that each request has of
+    its own is left out."""
+    system_prompt: NotRequired[str]
+    """Of the model's arguments."""
+    chat_template: NotRequired[str]
+    """SHA-256 of the chat template that a local model applies."""
+    chat_template_kwargs: NotRequired[dict[str, Any]]
+    """Variables of the chat template."""
+    media: NotRequired[dict[str, Any]]
+    """Limits and form of pictures and videos, as the model's arguments give them."""
+    generation_config: NotRequired[dict[str, Any]]
+    """The checkpoint's own configuration, for options that the request does not state."""
 
 
 @with_config(OPEN)
@@ -225,6 +324,12 @@ class ResultsDocument(_Hyphened):
     """Hash over everything that can change an answer."""
     prompt_fingerprint: str
     """Hash over all rendered prompts, whatever their order."""
+    sent_media: NotRequired[dict[str, SentMediaPart]]
+    """What the model saw of the documents, by task; absent where nothing was sent, or nobody tells."""
+    effective_requests: NotRequired[dict[str, EffectiveRequest]]
+    """What goes out with a request beside its messages, by task; absent where nothing is sent."""
+    ignored_gen_kwargs: NotRequired[list[str]]
+    """Options of ``--gen_kwargs`` that the model has no place for (``--allow_ignored``)."""
     timing: Timing
     """Seconds by stage, and counts."""
     cache: NotRequired[dict[str, Any]]

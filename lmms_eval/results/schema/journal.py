@@ -31,6 +31,20 @@ class ResponseFailure(TypedDict):
 
 
 @with_config(DESCRIBED)
+class ThoughtsRecord(TypedDict):
+    """What a model thought before its answer."""
+
+    text: str
+    """The thoughts."""
+    opening: NotRequired[str]
+    """The opening tag as it was written, where it stood in the response."""
+    closing: NotRequired[str]
+    """The closing tag as it was written, where it stood in the response."""
+    finished: NotRequired[Literal[False]]
+    """The response ended within the thoughts."""
+
+
+@with_config(DESCRIBED)
 class ResponseLine(TypedDict):
     """A line of ``responses-RANK.jsonl``: one of ``text``, ``rounds``, ``loglikelihood`` and ``error``."""
 
@@ -39,7 +53,13 @@ class ResponseLine(TypedDict):
     crc: Checksum
     """CRC-32 of the line's bytes before the comma of this field."""
     text: NotRequired[str | None]
-    """The answer."""
+    """The answer, without the thoughts before it."""
+    thoughts: NotRequired[ThoughtsRecord]
+    """The thoughts before it."""
+    stops: NotRequired[list[str]]
+    """The stop strings that could end it."""
+    ended_by: NotRequired[str]
+    """The one that did, empty if none did; absent where the server does not tell."""
     parts: NotRequired[list[Any]]
     """Texts, and pictures by hash and media type."""
     rounds: NotRequired[list[Any]]
@@ -85,7 +105,13 @@ class AnswerRecord(TypedDict):
     """An answer to a document."""
 
     value: Any
-    """Text, texts of the rounds, or likelihoods of the choices; null where the request failed."""
+    """Text, texts of the rounds, or likelihoods of the choices; null where the request failed. Without thoughts."""
+    thoughts: NotRequired[list[ThoughtsRecord | None]]
+    """Those of each request."""
+    stops: NotRequired[list[str]]
+    """The stop strings that could end the answer to a request."""
+    ended_by: NotRequired[list[str | None]]
+    """Of each request the stop string that ended its answer, empty if none did; null where that is not known."""
     input: str
     """First text argument of the request."""
     parts: NotRequired[list[Any]]

@@ -78,6 +78,10 @@ class SampleLine(TypedDict):
     """The ``rule`` by which the answer was read, and what it found."""
     judge: NotRequired[list[JudgeVerdict]]
     """What a judge said to each question about it."""
+    thoughts: NotRequired[str | list[str | None] | list[list[str | None] | str | None] | None]
+    """What the model thought before its answer; of several answers a list, of several rounds a list of each."""
+    blank: NotRequired[str | list[str | None]]
+    """Why the answer says nothing: ``blank``, ``truncated in thought``, ``unclosed thought`` or ``only thoughts``."""
     finish_reason: NotRequired[str | list[str | None] | None]
     """How generation ended; of several answers a list."""
     elapsed: NotRequired[float | list[float | None] | None]

@@ -204,7 +204,7 @@ def _whole_ones(parts: Sequence[Path]) -> Iterator[list[Path]]:
         yield pieces
 
 
-def _decompressed(file: Any) -> Any:
+def _decompressed(file: io.BufferedReader[_Joined]) -> Any:
     """Return the stream of a tar, decompressed as a whole: tarfile's own reader ends with gzip's first member."""
     head = file.peek(8)
     if head.startswith(_GZIP):

@@ -20,6 +20,7 @@ from typing import Any
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
 from lmms_eval.judges.prompts import fill_template
+from lmms_eval.utils.plain_files import read_plain
 
 OPTION = "judge_prompts"
 BUILT_IN = "built-in"
@@ -142,7 +143,7 @@ def texts_of(file: str | Path) -> Mapping[str, str]:
 def _texts_of(file: str, changed: int) -> Mapping[str, str]:  # noqa: ARG001 - a changed file is read again
     path = Path(file)
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
     except OSError as error:
         raise DataError(f"judge prompts {path} cannot be read: {error.strerror or error}") from error
     return _python_texts(content, path) if path.suffix == ".py" else _json_texts(content, path)

@@ -18,11 +18,6 @@ def hf_home() -> Path:
     return Path(os.environ.get("HF_HOME") or default).expanduser()
 
 
-def hub_cache() -> Path:
-    """Return the folder in which the hub's libraries keep repositories."""
-    return Path(os.environ.get("HF_HUB_CACHE") or hf_home() / "hub").expanduser()
-
-
 def find_media(
     value: Any,
     media_type: str = "media",

@@ -108,6 +108,18 @@ class DataSet:
             self._documents[split] = Documents(source, self.media)
         return self._documents[split]
 
+    def processed(self, split: str) -> Documents:
+        """The documents of a split as ``process_docs`` makes them, also where the task itself does not use it.
+
+        Raises:
+            DataError: as ``documents``.
+        """
+        documents = self.documents(split)
+        if self._process is None or split in self._processed:
+            return documents
+        made = hub.apply_process_docs(self._process, documents.source.dataset(), self.where)
+        return Documents(_Processed(made, documents.source), self.media)
+
     def dataset_dict(self) -> Any:
         """All splits as a ``datasets.DatasetDict``, the evaluated ones as processed."""
         import datasets

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.storage.journal import JournalWriter, read_journal
+from lmms_eval.storage.journal import JournalWriter
+from lmms_eval.storage.lines import read_lines
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
@@ -30,7 +31,7 @@ class OutcomeJournal:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._known: dict[str, ItemOutcome] = {}
-        for entry in () if path is None else read_journal(path):
+        for entry in () if path is None else read_lines(path):
             with contextlib.suppress(KeyError, TypeError):  # those of other code, whose keys nobody asks for
                 self._known[entry.record["key"]] = ItemOutcome.from_record(entry.record["outcome"])
         self._writer: JournalWriter | None = None

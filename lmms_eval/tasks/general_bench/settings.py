@@ -21,6 +21,8 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "points": ("render", "refuse"),
     "fad_network": ("vggish", "clap"),
     "wer_words": ("spoken", "written"),
+    "tracking": ("auc", "j_and_f"),
+    "s_measure": ("published", "authors"),
 }
 
 
@@ -68,6 +70,10 @@ class Settings(BenchmarkOptions):
     """Whose features FAD compares."""
     wer_words: Literal["spoken", "written"] = "spoken"
     """Words of word error rates: without case and punctuation, or as they are written."""
+    tracking: Literal["auc", "j_and_f"] = "auc"
+    """The number of tracking tasks: the workbook's area under the success curve, or the authors' J&F."""
+    s_measure: Literal["published", "authors"] = "published"
+    """The formula of the structure measure: the published one, or the authors' simplified one."""
 
     def check(self) -> None:
         for name, known in _CHOICES.items():
@@ -95,7 +101,9 @@ class Settings(BenchmarkOptions):
     @property
     def context(self) -> Context:
         """The means that measures may use."""
-        options: dict[str, Any] = {"fad_network": self.fad_network, "wer_words": self.wer_words}
+        options: dict[str, Any] = {
+            name: getattr(self, name) for name in ("fad_network", "wer_words", "tracking", "s_measure")
+        }
         if self.reference_features is not None:
             options["reference_features"] = Path(self.reference_features)
         return Context(

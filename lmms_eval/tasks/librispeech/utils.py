@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.metrics.speech import words
 from lmms_eval.metrics.text import levenshtein_distance
 from lmms_eval.metrics.whisper_text import (
-    LIST_FILE,
     Normaliser,
-    Spellings,
     basic_normaliser,
+    british_spellings,
     english_normaliser,
-    spellings,
+    installed_spellings,
 )
 from lmms_eval.tasks._task_utils.estimates import ratio
-from lmms_eval.tasks._task_utils.media_files import hub_cache
-from lmms_eval.tasks._task_utils.question import framed
+from lmms_eval.tasks._task_utils.question import doc_to_audio, framed
+from lmms_eval.tasks._task_utils.scoring_data import depends_on
 
 Doc = Mapping[str, Any]
 _QUESTION = "Please recognize the speech and only output the recognized content:"
 _ENGLISH = "en"
-_OWN_SPELLINGS = (
-    "spellings: British spellings are made American by the packaged list of {count} common words, since Whisper's own "
-    f"({LIST_FILE} of the repository openai/whisper-large-v3) is neither in --data_root nor in the hub's cache; words "
-    "that only it has may count as errors"
-)
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:  # noqa: ARG001
@@ -36,49 +29,53 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
     return framed(_QUESTION, lmms_eval_specific_kwargs)
 
 
+@depends_on(lambda _: installed_spellings())
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Return transcript and reference; the documents of the long recordings have a column ``transcript`` alone."""
+    """Return transcript and reference; the documents of the long recordings have a column ``transcript`` alone.
+
+    Raises:
+        NotEvaluated: the document is in English, and the package that holds Whisper's spellings is not installed.
+        DataError: that package's list is damaged.
+    """
     answer = results[0].strip()
     if "gt" not in doc:
-        return {"wer": {"gt": doc["transcript"], "pred": answer, "task": f"asr_{_ENGLISH}"}}
-    return {"wer": {"gt": doc["gt"], "pred": answer, "source": doc["source"], "task": doc["task"]}}
+        row = {"gt": doc["transcript"], "pred": answer, "task": f"asr_{_ENGLISH}"}
+    else:
+        row = {"gt": doc["gt"], "pred": answer, "source": doc["source"], "task": doc["task"]}
+    if _language(row) == _ENGLISH:
+        british_spellings()
+    return {"wer": row}
 
 
-def aggregate(results: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
+def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
     """Return the words in error per 100 words of the references, over all documents that have a reference.
 
     Raises:
-        DataError: the file of Whisper's spellings is damaged.
+        NotEvaluated: a document is in English, and the package that holds Whisper's spellings is not installed.
     """
-    spelled = spellings(_places(getattr(args, "data_root", None)))
     counted = [result for result in results if result["gt"].strip()]
-    normalisers: dict[str, Normaliser] = {}
+    normalisers = {language: _normaliser(language) for language in {_language(result) for result in counted}}
     errors, totals = [], []
     for result in counted:
-        language = result["task"][4:]
-        if language not in normalisers:
-            normalisers[language] = _normaliser(language, spelled)
-        wanted, found = (words(normalisers[language](result[key])) for key in ("gt", "pred"))
+        wanted, found = (words(normalisers[_language(result)](result[key])) for key in ("gt", "pred"))
         errors.append(levenshtein_distance(wanted, found))
         totals.append(len(wanted))
     made = ratio(errors, totals, 100)
-    return Estimate(made.value, made.stderr, notes=tuple(_notes(len(results) - len(counted), normalisers, spelled)))
+    n_left_out = len(results) - len(counted)
+    notes = (f"left_out: {n_left_out} documents have an empty reference",) if n_left_out else ()
+    return Estimate(made.value, made.stderr, notes=notes)
 
 
-def _normaliser(language: str, spelled: Spellings) -> Normaliser:
-    return english_normaliser(spelled.pairs) if language == _ENGLISH else basic_normaliser()
+def _language(result: Mapping[str, Any]) -> str:
+    return str(result["task"][4:])
 
 
-def _notes(n_left_out: int, languages: Mapping[str, Normaliser], spelled: Spellings) -> Iterator[str]:
-    if n_left_out:
-        yield f"left_out: {n_left_out} documents have an empty reference"
-    if _ENGLISH in languages and spelled.file is None:
-        yield _OWN_SPELLINGS.format(count=f"{len(spelled.pairs):,}")
+def _normaliser(language: str) -> Normaliser:
+    return english_normaliser() if language == _ENGLISH else basic_normaliser()
 
 
-def _places(data_root: str | None) -> Iterator[Path]:
-    """Files that may hold Whisper's spellings: below ``--data_root``, then in the hub's cache."""
-    if data_root:
-        root = Path(data_root).expanduser()
-        yield from (root / LIST_FILE, root / "openai" / "whisper-large-v3" / LIST_FILE)
-    yield from sorted(hub_cache().glob(f"models--openai--whisper-*/snapshots/*/{LIST_FILE}"))
+librispeech_doc_to_audio = doc_to_audio
+librispeech_doc_to_text = doc_to_text
+librispeech_process_result = process_results
+librispeech_wer = aggregate
+"""The names under which other task folders of the family take these functions."""

@@ -52,8 +52,8 @@ def _context(doc: Doc) -> str:
 
 
 def _scores(reply: str) -> list[float] | None:
-    """Read the first two numbers of the first line; ``None`` where there are fewer."""
-    first, _, _ = reply.partition("\n")
+    """Read the first two numbers of the stripped reply's first line; ``None`` where there are fewer."""
+    first, _, _ = reply.strip().partition("\n")
     found = _NUMBER.findall(first.replace(",", " ").replace(";", " "))
     return [float(found[0]), float(found[1])] if len(found) > 1 else None
 
@@ -71,7 +71,7 @@ def process_results(
         return dict.fromkeys([f"{_METRIC}{kind}" for kind in ("all", *KINDS)], reply)
     row = {
         "question": doc["question"], "ans1": doc["gpt_answer"], "ans2": results[0], "context": _context(doc),
-        "category": f"llava_bench_{doc['category']}", "review": reply,
+        "category": f"llava_bench_{doc['category']}", "review": reply.strip(),
         "scores": _scores(reply) or FAILED, "eval_model": verdicts["review"].model,
         "content": _content(doc, results[0], lmms_eval_specific_kwargs),
     }  # fmt: skip
@@ -82,18 +82,20 @@ def process_results(
 def aggregate(rows: Sequence[Doc]) -> Estimate:
     """The model's mean rating in percent of the reference answers'; none where the latter is 0.
 
-    Judgements without two ratings are left out and counted.
+    Judgements without two ratings are left out and counted. Of a single category both means stand beside the number.
     """
     asked = [list(row["scores"]) for row in rows if list(row["scores"]) != OTHER_KIND]
     read = [scores for scores in asked if scores != FAILED]
     lost = len(asked) - len(read)
     notes = (f"failed: {lost} of {len(asked)} judgements hold no two ratings and are left out",) if lost else ()
     means = _means(read)
+    kinds = {row["category"].removeprefix("llava_bench_") for row in rows if list(row["scores"]) in read}
+    details = {"llava_bench_means": {kind: means for kind in kinds}} if len(kinds) == 1 else {}
     if not means or not means[0]:
-        return Estimate(None, notes=notes)
+        return Estimate(None, details=details, notes=notes)
     references, answers = zip(*read, strict=True)
     stderr = estimates.ratio(answers, references, 100).stderr
-    return Estimate(round(means[1] / means[0] * 100, 1), stderr, notes=notes)
+    return Estimate(round(means[1] / means[0] * 100, 1), stderr, details=details, notes=notes)
 
 
 def aggregate_all(rows: Sequence[Doc], task: Any) -> Estimate:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 
-from lmms_eval.metrics.math_answers import latex_number
+from lmms_eval.metrics.math_answers import MAX_NUMBER_CHARS, latex_number
 from lmms_eval.utils.answer_reading import NOTHING, WHOLE_ANSWER, note_reading
 
 _LETTERS = "ABCDE"
 _PHRASES = ("the final answer is", "the answer is", "the correct answer is", "the answer should be")
 _DECIMALS = 2
 _REMOVED = (
-    "\\text", "\\mbox", "\\left", "\\right", "\\!", "^{\\circ}", "^\\circ", "{m}^3", "m^3", "units", "{units}", "km",
-    "{km}", "\\$", "$", "\\%",
+    "\\text", "\\mbox", "\\left", "\\right", "\\!", "^{\\circ}", "^\\circ", "{m}^3", "m^3", "{units}", "units", "{km}",
+    "km", "\\$", "$", "\\%",
 )  # fmt: skip
-_REPLACED = (
-    ("\\\\", "\\"), ("bmatrix", "pmatrix"), ("tfrac", "frac"), ("dfrac", "frac"), ("{.", "{0."),
-)  # fmt: skip
+_REPLACED = (("bmatrix", "pmatrix"), ("tfrac", "frac"), ("dfrac", "frac"), ("{.", "{0."))
 
 
 def final_answer(response: str) -> str:
@@ -26,7 +24,9 @@ def final_answer(response: str) -> str:
     rule = _rule(response, letter, text)
     if text.count("oxed{") > 1:
         text = f"oxed{{{text.rpartition('oxed{')[2]}"
-    text = re.sub(r"[({]([a-e])[)}]", _bare_letter, _cleaned(text))
+    text = _cleaned(text)
+    for enclosed_letter in (r"\(([a-e])\)", r"\{([a-e])\}"):
+        text = re.sub(enclosed_letter, r"\1", text)
     found = text.rstrip(".").lstrip(":").strip()
     if found:
         note_reading(rule, found)
@@ -42,10 +42,6 @@ def _rule(response: str, letter: str, stated: str) -> str:
     if stated != letter:
         return "what is stated"
     return "letter at an end" if letter != response else WHOLE_ANSWER
-
-
-def _bare_letter(found: re.Match[str]) -> str:
-    return found[1] if found[0][0] + found[0][2] in ("()", "{}") else found[0]
 
 
 def _letter(text: str) -> str:
@@ -79,7 +75,7 @@ def _cleaned(text: str) -> str:
     text = _closed(_boxed(text)).split("=")[-1].split("\\approx")[-1]
     for blank in (" ", "\\,", "\n"):
         text = text.replace(blank, "")
-    text = text.replace("∞", "\\infty")
+    text = text.replace("∞", "\\infty").replace("\\\\", "\\")
     for mark in _REMOVED:
         text = text.replace(mark, "")
     for old, new in _REPLACED:
@@ -96,22 +92,16 @@ def _cleaned(text: str) -> str:
 
 
 def _boxed(text: str) -> str:
-    """Return what stands in the last line's box, up to the last brace of the line; without a box the text."""
-    for line in reversed(text.split("\n")):
-        opening, closing = line.find("oxed{"), line.rfind("}")
-        if 0 <= opening < closing:
-            return line[opening + len("oxed{") : closing]
-    return text
+    """Return what stands between the opening of a box and the last brace of the text; without a box the text."""
+    _, opening, rest = text.partition("oxed{")
+    content, closing, _ = rest.rpartition("}")
+    return content if opening and closing else text
 
 
 def _closed(text: str) -> str:
-    """Return the text up to a closing brace that nothing opens."""
-    depth = 0
-    for place, mark in enumerate(text):
-        depth += (mark == "{") - (mark == "}")
-        if depth < 0:
-            return text[:place]
-    return text
+    """Return the text up to its first closing brace if no brace opens before it."""
+    before, closing, _ = text.partition("}")
+    return before if closing and "{" not in before else text
 
 
 def is_equal(one: str, other: str) -> bool:
@@ -123,16 +113,19 @@ def is_equal(one: str, other: str) -> bool:
     one, other = one.lower().strip(), other.lower().strip()
     if not one or not other:
         return False
-    if one == other or _rounded_list(one) == _rounded_list(other) != "":
+    if one == other:
         return True
-    number = latex_number(one, _DECIMALS)
-    return number is not None and number == latex_number(other, _DECIMALS)
+    items = _rounded_list(one)
+    if items is not None and items == _rounded_list(other):
+        return True
+    one_number, other_number = latex_number(one, _DECIMALS), latex_number(other, _DECIMALS)
+    return one_number is not None and other_number is not None and one_number.value == other_number.value
 
 
-def _rounded_list(text: str) -> str:
-    """Return ``(a,b)`` or ``[a,b]`` with its numbers rounded; empty for any other text."""
+def _rounded_list(text: str) -> list[str] | None:
+    """Return the opening bracket of ``(a,b)`` or ``[a,b]`` and its numbers as printed; ``None`` for any other text."""
     items = text[1:-1].split(",")
-    if text[0] + text[-1] not in ("()", "[]") or len(items) < 2:
-        return ""
-    values = [latex_number(item.strip(), _DECIMALS) for item in items]
-    return text[0] + ",".join(item if value is None else str(value) for item, value in zip(items, values, strict=True))
+    if text[0] + text[-1] not in ("()", "[]") or len(items) < 2 or len(text) > MAX_NUMBER_CHARS:
+        return None
+    numbers = [latex_number(item.strip(), _DECIMALS) for item in items]
+    return None if None in numbers else [text[0], *map(str, numbers)]

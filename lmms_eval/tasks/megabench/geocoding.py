@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
+from lmms_eval.utils.plain_files import read_plain, read_plain_text
 
 Query = Mapping[str, Any]
 """``country``, ``city`` and perhaps ``state``, as a reply or the truth has them."""
@@ -92,7 +93,7 @@ class GeocodeTable:
             DataError: the file cannot be read or has another form.
         """
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_plain_text(path)
             document = _document(text)
             if isinstance(document, Mapping) and "entries" in document:
                 return cls.from_entries(document["entries"], complete=bool(document.get("complete", False)))
@@ -167,5 +168,5 @@ def geocoder_identity(table: str = "", server: str = "") -> str:
     content = ""
     if table:
         GeocodeTable.read(Path(table))
-        content = hashlib.sha256(Path(table).read_bytes()).hexdigest()
+        content = hashlib.sha256(read_plain(Path(table))).hexdigest()
     return f"{content} {server}".strip()

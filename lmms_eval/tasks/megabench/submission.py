@@ -11,6 +11,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.megabench.data import Row
 from lmms_eval.tasks.megabench.scoring.query import read_context
+from lmms_eval.utils.plain_files import read_plain
 
 _QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text")
 
@@ -87,7 +88,7 @@ def read_submission(path: Path) -> list[Mapping[str, Any]]:
         DataError: it cannot be read, is cut short, or is no list of tasks.
     """
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_plain(path))
     except OSError as error:
         raise DataError(f"submission {path} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

@@ -20,6 +20,7 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.mmie.scoring import HIGHEST, LOWEST, SCORES, read_score
 from lmms_eval.tasks.mmie.summary import percent
+from lmms_eval.utils.plain_files import read_plain_text
 
 COLUMNS = (
     "id", "position", "category", "field", "subfield", "outcome", "score", "answer_chars", "answer_images",
@@ -144,7 +145,7 @@ def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]
 def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
     if path.suffix.lower() == ".csv":
         try:
-            content: Any = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+            content: Any = list(csv.DictReader(io.StringIO(read_plain_text(path, "utf-8-sig"), newline="")))
         except (OSError, ValueError, csv.Error) as error:
             raise DataError(f"{path} cannot be read as CSV: {error}") from error
     else:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from lmms_eval.api.judging import Verdict
+from lmms_eval.api.judging import Verdict, repeat_name
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import View
-from lmms_eval.tasks.yaml.judged import repeat_name
 from lmms_eval.utils.numbers import ScoreRange
 
 LOWEST, HIGHEST = 0, 6

@@ -61,7 +61,10 @@ def _rating(reply: str) -> float | None:
 
 @depends_on(identity(TEXT))
 def process_results(doc: Doc, results: Sequence[str], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
-    """Score the answer by the judge's number; a reply without a number scores 0, one with a wrong number nothing."""
+    """Score the answer by the judge's number; a reply without a number scores 0, one with a wrong number nothing.
+
+    Of blank replies no model is named, as the benchmark's authors count them as none.
+    """
     reply = reply_of(verdicts, "rating")
     if isinstance(reply, Unscored):
         return {"gpt_eval_score": reply}
@@ -74,7 +77,7 @@ def process_results(doc: Doc, results: Sequence[str], verdicts: Mapping[str, Ver
     row = {
         "question_id": doc["question_id"], "question": doc["question"], "gt_answer": doc["answer"],
         "capabilities": doc["capability"], "pred_answer": results[0], "score": score,
-        "eval_model": verdicts["rating"].model,
+        "eval_model": verdicts["rating"].model if reply.strip() else "",
     }  # fmt: skip
     return {"gpt_eval_score": row}
 

@@ -15,7 +15,8 @@ NEAR = 0.8
 """Likeness (``difflib``) from which on an unknown name is taken for a misspelt one."""
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number, or a text of one."""
     try:
         return not isinstance(value, bool) and float(value) is not None  # YAML reads 1e-3 as a text
     except (TypeError, ValueError):
@@ -56,16 +57,19 @@ _KINDS = (
         "min_new_tokens", "min_tokens", "min_length", "top_k", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
         "seed", "n", "best_of", "num_return_sequences",
     )),
-    _Kind("a number", _is_number, (
+    _Kind("a number", is_number, (
         "temperature", "top_p", "min_p", "typical_p", "top_a", "top_h", "epsilon_cutoff", "eta_cutoff", "penalty_alpha",
         "repetition_penalty", "length_penalty", "presence_penalty", "frequency_penalty", "diversity_penalty",
         "encoder_repetition_penalty", "guidance_scale", "guidance_rescale", "max_time",
     )),
     _Kind("true or false", _is_switch, ("do_sample", "use_cache", "skip_special_tokens")),
     _Kind("a text or a list of texts", _is_text, ("until", "stop", "stop_sequences", "stop_strings")),
+    _Kind("a mapping, such as {\"enable_thinking\": true}", lambda value: isinstance(value, Mapping), (
+        "chat_template_kwargs", "extra_body",
+    )),
     _Kind("", lambda _value: True, (
         "bad_words", "bad_words_ids", "begin_suppress_tokens", "cache_implementation", "early_stopping", "eos_token_id",
-        "extra_body", "force_words_ids", "ignore_eos", "image_aspect_ratio", "include_stop_str_in_output", "logit_bias",
+        "force_words_ids", "ignore_eos", "image_aspect_ratio", "include_stop_str_in_output", "logit_bias",
         "logprobs", "max_cache_len", "pad_token_id", "prompt_logprobs", "reasoning_effort", "response_format",
         "sequence_bias", "stop_token_ids", "suppress_tokens", "top_logprobs", "top_n_sigma", "visual_cot",
     )),

@@ -22,13 +22,12 @@ from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
-from lmms_eval.tasks.yaml.included import included_names
+from lmms_eval.tasks.yaml.included import dotted_name, own_name, with_own_imports
 from lmms_eval.utils.absent_names import not_part_of_this_version, told
 from lmms_eval.utils.places import place_of
 
 _MODULES: dict[Path, ModuleType] = {}
 _LOCK = threading.RLock()
-_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +127,7 @@ def _module(name: str, folder: Path, where: str) -> ModuleType:
     with _LOCK:
         if path.is_file():
             return _from_file(path.resolve(), where)
+        name = own_name(name, folder.resolve())
         with _without_current_folder():
             try:
                 found = name in sys.modules or importlib.util.find_spec(name) is not None
@@ -144,7 +144,7 @@ def _module(name: str, folder: Path, where: str) -> ModuleType:
 
 def _from_file(path: Path, where: str) -> ModuleType:
     if path not in _MODULES:
-        dotted = _dotted_name(path)
+        dotted = dotted_name(path)
         _MODULES[path] = _import(dotted, where) if dotted else _execute(path, where)
     return _MODULES[path]
 
@@ -152,7 +152,7 @@ def _from_file(path: Path, where: str) -> ModuleType:
 def _execute(path: Path, where: str) -> ModuleType:
     """Run a module file under a name of its own, so that two folders' ``utils.py`` are two modules."""
     name = f"{path.stem}__{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = with_own_imports(importlib.util.spec_from_file_location(name, path))
     if spec is None or spec.loader is None:
         raise TaskError(f"{where}: {path} is no Python module")
     module = importlib.util.module_from_spec(spec)
@@ -175,34 +175,6 @@ def _import_errors(what: str) -> Iterator[None]:
         yield
     except Exception as error:  # a task module may raise anything when it is imported
         raise TaskError(f"{what} cannot be imported: {told(error)}") from error
-
-
-def _dotted_name(path: Path) -> str | None:
-    """The name under which Python would import this very file, or None."""
-    return next((name for name in (_package_name(path), *included_names(path)) if _is_of(name, path)), None)
-
-
-def _package_name(path: Path) -> str:
-    """The name of a file in the packages that its folders are."""
-    if path.is_relative_to(_PACKAGE_ROOT):
-        return ".".join(path.relative_to(_PACKAGE_ROOT.parent).with_suffix("").parts)
-    folder, parts = path.parent, [path.stem]
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(parts)
-
-
-def _is_of(name: str, path: Path) -> bool:
-    """Tell whether a dotted name is that of a file."""
-    parts = name.split(".")
-    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
-        return False
-    try:
-        spec = importlib.util.find_spec(name)
-    except Exception:  # noqa: BLE001 - a package that cannot be imported: the file is run alone
-        return False
-    return spec is not None and bool(spec.origin) and Path(str(spec.origin)).resolve() == path
 
 
 @contextmanager

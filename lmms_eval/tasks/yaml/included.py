@@ -1,34 +1,48 @@
 """Task folders below ``--include_path`` under the family's name, ``lmms_eval.tasks.FOLDER.module``.
 
-Python asks the finder here after its own, so that what the package has wins; a module that a packaged folder does not
-have is found in the included folder of the same name.
+For code of this package, and for a name that only one place has, the name is Python's own: what the package has wins.
+Code below an included folder finds its own tree first, whatever the package has of the same name: its statements of
+import go through ``_OwnImports``. A module of the tree whose name the package has taken is imported under a name of its
+own, ``included_HASH.FOLDER.module``.
 """
 
 from __future__ import annotations
 
+import builtins
+import hashlib
+import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 _HOME = "lmms_eval.tasks."
+_ROOT_PACKAGE = Path(__file__).resolve().parents[2]
+_INIT = "__init__.py"
 
 
 class _Root:
-    """An included folder."""
+    """An included folder.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Args:
+        folder: its path.
+        is_deep: whether a name may also mean a folder further below.
+    """
+
+    def __init__(self, folder: Path, is_deep: bool) -> None:
+        self.folder, self.is_deep = folder, is_deep
+        self.alias = f"included_{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
 
     @cached_property
     def folders(self) -> dict[str, list[Path]]:
         """The folders below by their name, those that lie less deep first."""
         found: dict[str, list[Path]] = {}
-        for folder, names, _files in os.walk(self.folder):
+        for folder, names, _files in os.walk(self.folder) if self.is_deep else ():
             names[:] = sorted(name for name in names if not name.startswith("."))
             for name in names:
                 found.setdefault(name, []).append(Path(folder, name))
@@ -43,65 +57,247 @@ class _Root:
         for folder in self.folders.get(first, ()):
             yield folder.joinpath(*rest)
 
-    def name_of(self, file: Path) -> str | None:
-        """The name under which a file of the folder is imported."""
-        if not file.is_relative_to(self.folder):
-            return None
-        parts = file.relative_to(self.folder).with_suffix("").parts
-        return _HOME + ".".join(parts if len(parts) > 1 else (self.folder.name, *parts))
+    def find(self, parts: Sequence[str]) -> Path | None:
+        """The module file or the folder that the parts of a name mean."""
+        places = list(self.places(parts))
+        files = (_module_file(place, self.folder) for place in places)
+        return next((file for file in files if file), None) or next((item for item in places if item.is_dir()), None)
+
+    def parts_of(self, path: Path) -> tuple[str, ...]:
+        """The parts of the name under which a file or folder below is imported."""
+        own = path.parent if path.name == _INIT else path
+        parts = own.relative_to(self.folder).with_suffix("").parts
+        return parts if len(parts) > 1 or (own.is_dir() and parts) else (self.folder.name, *parts)
+
+
+def _module_file(place: Path, root: Path) -> Path | None:
+    package, module = place / _INIT, place.with_name(f"{place.name}.py")
+    if package.is_file():
+        return package
+    return module if place != root and module.is_file() else None
 
 
 class _IncludedFinder:
-    """A finder of Python's ``sys.meta_path``."""
+    """A finder of Python's ``sys.meta_path``: knows the trees' names, and gives their modules imports of their own."""
 
     def __init__(self) -> None:
         self.roots: list[_Root] = []
 
     def find_spec(
-        self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+        self, fullname: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if not fullname.startswith(_HOME):
+        space = self._space(fullname)
+        if space is None and not any(self.above(Path(entry)) for entry in path or ()):
             return None
-        parts = fullname.removeprefix(_HOME).split(".")
-        places = [place for root in self.roots for place in root.places(parts)]
-        own = {root.folder for root in self.roots}
-        for place in places:
-            package, module = place / "__init__.py", place.with_name(f"{place.name}.py")
-            if package.is_file():
-                return spec_from_file_location(fullname, package, submodule_search_locations=[str(place)])
-            if place not in own and module.is_file():
-                return spec_from_file_location(fullname, module)
-        folders = [str(place) for place in dict.fromkeys(places) if place.is_dir()]
-        if not folders:
-            return None
-        spec = ModuleSpec(fullname, None, is_package=True)
-        spec.submodule_search_locations = folders
-        return spec
+        spec = PathFinder.find_spec(fullname, path)
+        if spec is None and space is not None:
+            spec = _spec_below(fullname, *space)
+        return with_own_imports(spec)
+
+    def above(self, path: Path) -> list[_Root]:
+        """The included folders in which a path lies, the nearest first."""
+        found = [root for root in self.roots if path.is_relative_to(root.folder)]
+        return sorted(found, key=lambda root: len(root.folder.parts), reverse=True)
+
+    def _space(self, fullname: str) -> tuple[tuple[str, ...], list[_Root]] | None:
+        """The parts of a name below the place where it begins, and the trees in which it is looked for."""
+        if fullname.startswith(_HOME):
+            return tuple(fullname.removeprefix(_HOME).split(".")), self.roots
+        alias, *parts = fullname.split(".")
+        roots = [root for root in self.roots if root.alias == alias]
+        return (tuple(parts), roots) if roots else None
+
+
+def _spec_below(fullname: str, parts: tuple[str, ...], roots: Sequence[_Root]) -> ModuleSpec | None:
+    """Specify a module of the trees; folders without a package's file are one namespace."""
+    if not parts:
+        return _namespace(fullname, [str(root.folder) for root in roots])
+    places = [(place, root) for root in roots for place in root.places(parts)]
+    for place, root in places:
+        if file := _module_file(place, root.folder):
+            locations = [str(place)] if file.name == _INIT else None
+            return spec_from_file_location(fullname, file, submodule_search_locations=locations)
+    folders = [str(place) for place in dict.fromkeys(place for place, _ in places) if place.is_dir()]
+    return _namespace(fullname, folders) if folders else None
+
+
+def _namespace(fullname: str, folders: list[str]) -> ModuleSpec:
+    spec = ModuleSpec(fullname, None, is_package=True)
+    spec.submodule_search_locations = folders
+    return spec
+
+
+class _OwnImports(SourceFileLoader):
+    """Runs a module of a tree so that its statements of import find the tree first."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        own = {**vars(builtins), "__import__": _importer(Path(self.path))}
+        vars(module)["__builtins__"] = own
+        super().exec_module(module)
+
+
+def with_own_imports(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """Give the specification of a tree's module its own loader; any other comes back as it is."""
+    if spec is not None and type(spec.loader) is SourceFileLoader and spec.origin and _FINDER.above(Path(spec.origin)):
+        spec.loader = _OwnImports(spec.loader.name, spec.loader.path)
+    return spec
+
+
+def _importer(file: Path) -> Any:
+    """The ``__import__`` of a file's code."""
+
+    def load(
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        if level == 0 and f"{name}.".startswith(_HOME):
+            if fromlist and f"{name}." == _HOME and "*" not in fromlist:
+                return _View(name, file)
+            found = own_name(name, file)
+            if found != name:
+                return _imported(found, name, file, fromlist)
+        return builtins.__import__(name, globals, locals, fromlist or (), level)
+
+    return load
+
+
+def _imported(found: str, name: str, file: Path, fromlist: Sequence[str] | None) -> Any:
+    """Import a tree's module in place of ``name``; what a statement takes of it and it lacks is the package's."""
+    if not fromlist:
+        importlib.import_module(found)
+        return _View(_HOME.partition(".")[0], file)
+    module = builtins.__import__(found, None, None, fromlist, 0)
+    absent = [part for part in fromlist if part != "*" and not hasattr(module, part)]
+    for part in absent if hasattr(module, "__path__") else ():
+        if find_spec(f"{name}.{part}") is not None:
+            setattr(module, part, importlib.import_module(f"{name}.{part}"))
+    return module
+
+
+class _View(ModuleType):
+    """``lmms_eval`` or ``lmms_eval.tasks`` as code of a tree sees it."""
+
+    def __init__(self, name: str, file: Path) -> None:
+        super().__init__(name)
+        self.__file = file
+
+    def __getattr__(self, part: str) -> Any:
+        name = f"{self.__name__}.{part}"
+        if f"{name}." == _HOME:
+            return _View(name, self.__file)
+        found = own_name(name, self.__file) if name.startswith(_HOME) else name
+        return importlib.import_module(found) if found != name else _attribute(self.__name__, part)
+
+
+def _attribute(module: str, part: str) -> Any:
+    """An attribute of a module, or its submodule."""
+    return getattr(builtins.__import__(module, None, None, (part,), 0), part)
 
 
 _FINDER = _IncludedFinder()
 
 
-def include(folder: Path) -> None:
+def include(folder: Path, is_deep: bool = True) -> None:
     """Make the task folders below a folder importable; a later folder is looked at first.
 
     The folder may also be such a task folder itself, or a source tree that has them in ``lmms_eval/tasks``.
+
+    Args:
+        folder: its path.
+        is_deep: look for task folders at any depth, not only in the folder itself.
     """
     own = folder.resolve()
     for root in (own, own / "lmms_eval" / "tasks"):
-        if root.is_dir():
-            _FINDER.roots = [_Root(root), *(known for known in _FINDER.roots if known.folder != root)]
-    if _FINDER not in sys.meta_path:
-        sys.meta_path.append(_FINDER)
+        if root.is_dir() and not root.is_relative_to(_ROOT_PACKAGE):
+            _FINDER.roots = [_Root(root, is_deep), *(known for known in _FINDER.roots if known.folder != root)]
+    if _FINDER.roots and _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    own_name.cache_clear()
+    dotted_name.cache_clear()
 
 
-def included_folders() -> list[str]:
-    """The folders of ``include``, in the order in which another process gets the same state from them."""
-    return [str(root.folder) for root in reversed(_FINDER.roots)]
+def include_if_new(folder: Path) -> None:
+    """Include a folder alone, without those below, unless it lies in an included one."""
+    if not _FINDER.above(folder.resolve()):
+        include(folder, is_deep=False)
 
 
-def included_names(file: Path) -> Iterator[str]:
-    """Names by which a file below an included folder may be imported, where nothing of another place has them."""
-    for root in _FINDER.roots:
-        if name := root.name_of(file):
-            yield name
+def included_folders() -> list[tuple[str, bool]]:
+    """The arguments of ``include``, in the order in which another process gets the same state from them."""
+    return [(str(root.folder), root.is_deep) for root in reversed(_FINDER.roots)]
+
+
+def include_again(folders: Sequence[tuple[str, bool]]) -> None:
+    """Include what another process told by ``included_folders``."""
+    for folder, is_deep in folders:
+        include(Path(folder), is_deep)
+
+
+@cache
+def own_name(name: str, file: Path) -> str:
+    """The name under which code of a file imports the module that it calls ``name``.
+
+    Args:
+        name: a module's dotted name.
+        file: of the code; what lies below no included folder imports by Python's own rules.
+    """
+    parts = name.removeprefix(_HOME).split(".")
+    if not name.startswith(_HOME) or _is_helper(parts[0]):
+        return name
+    for root in _FINDER.above(file):
+        if path := root.find(parts):
+            return dotted_name(path) or name
+    return name
+
+
+def _is_helper(part: str) -> bool:
+    """Tell whether the package has modules of this name that are no benchmark's: those stay its own."""
+    place = _ROOT_PACKAGE / "tasks" / part
+    is_benchmark = place.is_dir() and not part.startswith("_") and any(place.rglob("*.yaml"))
+    return not is_benchmark and (place.is_dir() or place.with_suffix(".py").is_file())
+
+
+@cache
+def dotted_name(path: Path) -> str | None:
+    """The name under which Python imports this very file (or folder of modules), or None."""
+    return next((name for name in (_package_name(path), *_tree_names(path)) if _is_of(name, path)), None)
+
+
+def _tree_names(path: Path) -> Iterator[str]:
+    """Names of a path below included folders; the first may be that of something else."""
+    for root in _FINDER.above(path):
+        parts = ".".join(root.parts_of(path))
+        yield f"{_HOME}{parts}"
+        yield f"{root.alias}.{parts}"
+
+
+def _package_name(path: Path) -> str:
+    """The name of a file in the packages that its folders are."""
+    own = path.parent if path.name == _INIT else path
+    if path.is_relative_to(_ROOT_PACKAGE):
+        return ".".join(own.relative_to(_ROOT_PACKAGE.parent).with_suffix("").parts)
+    folder, parts = own.parent, [own.stem]
+    while (folder / _INIT).is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts)
+
+
+def _is_of(name: str, path: Path) -> bool:
+    """Tell whether a dotted name is that of a file or folder."""
+    parts = name.split(".")
+    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+        return False
+    try:
+        spec = find_spec(name)
+    except Exception:  # noqa: BLE001 - a package that cannot be imported: the file is run alone
+        return False
+    if spec is None:
+        return False
+    if path.is_dir():
+        places = list(spec.submodule_search_locations or ())
+        return spec.origin is None and bool(places) and Path(places[0]).resolve() == path
+    return bool(spec.origin) and Path(str(spec.origin)).resolve() == path

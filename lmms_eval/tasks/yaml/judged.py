@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.judging import JudgeQuestion, Verdict, repeat_name
 from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, user_turn
 from lmms_eval.judges.replies import reader
@@ -42,11 +42,6 @@ def verdicts_in(verdicts: Sequence[Verdict], prefix: str) -> dict[str, Verdict]:
     return {
         verdict.name.removeprefix(prefix): verdict for verdict in verdicts if verdict.name.startswith(prefix)
     }  # fmt: skip
-
-
-def repeat_name(name: str, number: int) -> str:
-    """Name of a question's asking, counted from 1: the first has the question's own name."""
-    return name if number == 1 else f"{name}~{number}"
 
 
 def repeated(found: Iterable[JudgeQuestion], times: int) -> list[JudgeQuestion]:

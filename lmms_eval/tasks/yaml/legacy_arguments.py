@@ -36,7 +36,8 @@ def arguments_of(requests: RequestFactory, request: Request, chat: bool) -> tupl
         if task.output_type == "loglikelihood":
             continuation = requests.prompts.answer_text
         return (request.context, continuation, visual, *place)
-    generation = copy.deepcopy(dict(request.generation))
+    # Plugins of the family expect the few-shot delimiter here, and those that chat drop it themselves.
+    generation = copy.deepcopy(dict(request.generation_after(has_template=False)))
     if chat:
         return (request.context, _doc_to_messages(requests, request), generation, *place)
     if request.kind == "generate_until_multi_round":

@@ -18,6 +18,7 @@ from lmms_eval.tasks.yaml.config import TaskConfig
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, Turn
 from lmms_eval.tasks.yaml.render import RenderError
 from lmms_eval.tasks.yaml.seeding import Seeding
+from lmms_eval.tasks.yaml.settings import implied_stop
 
 NOT_SENT = frozenset({"max_agentic_steps"})
 """Generation options that steer the exchange and are no option of a model."""
@@ -33,7 +34,7 @@ class RequestFactory:
     builder: PromptBuilder
     seeding: Seeding
     generation: Mapping[str, Any]
-    """The task's generation options, ``until`` as a text or a list of texts."""
+    """The task's generation options; ``until``, where it is stated, as a text or a list of texts."""
     cost: Callable[[int], float]
     """Estimates the tokens of one request of a document."""
 
@@ -71,6 +72,7 @@ class RequestFactory:
             generation={} if ask.kind == "loglikelihood" else self._sent_generation(),
             continuation=ask.continuation,
             implied_delimiter=ask.implied_delimiter,
+            implied_stop="" if ask.kind == "loglikelihood" else implied_stop(self.config, self.generation),
             repeat=repeat,
             round=ask.round,
             index=ask.index,

@@ -12,10 +12,10 @@ from lmms_eval.api.interleaved import InterleavedText
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import NotEvaluated, Unscored, evaluated_wholly
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
-from lmms_eval.api.task import Answer, PipelineScore
+from lmms_eval.api.task import Answer, PipelineScore, TaskOptions
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
-from lmms_eval.filters.reasoning import DEFAULT_TAGS, parse_reasoning_tags_config, strip_pairs
+from lmms_eval.filters.reasoning import DEFAULT_TAGS, THOUGHT_TAGS, parse_reasoning_tags_config, strip_pairs
 from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
 from lmms_eval.tasks.yaml import judged
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
@@ -60,15 +60,30 @@ def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> Plan:
     Raises:
         TaskError: an unknown filter, wrong arguments, or reasoning tags of a wrong form.
     """
-    try:
-        own = parse_reasoning_tags_config(None, config.reasoning_tags)
-    except UsageError as error:
-        raise TaskError(f"{where}: key 'reasoning_tags': {error}") from error
+    own = _own_tags(config, where)
     tags: Tags = tuple(option_tags) if config.reasoning_tags is None else tuple(own or ())
     first: Tags = (tags or DEFAULT_TAGS) if config.auto_strip_thinking else ()
     if config.filter_list is None:
         return Plan((None,), tags, first)
     return Plan(tuple(_pipeline(entry, where) for entry in config.filter_list), tags, first)
+
+
+def thought_tags(config: TaskConfig, options: TaskOptions, where: str) -> Tags:
+    """Return the tags of the thoughts that are no part of a task's answers; none if it asks for its thoughts.
+
+    Raises:
+        TaskError: reasoning tags of a wrong form.
+    """
+    stated = config.reasoning_tags is not None
+    keeps = not _own_tags(config, where) if stated else options.keeps_thoughts
+    return () if keeps else (*THOUGHT_TAGS, *options.thinking_tags)
+
+
+def _own_tags(config: TaskConfig, where: str) -> list[tuple[str, str]] | None:
+    try:
+        return parse_reasoning_tags_config(None, config.reasoning_tags)
+    except UsageError as error:
+        raise TaskError(f"{where}: key 'reasoning_tags': {error}") from error
 
 
 def _pipeline(entry: Mapping[str, Any], where: str) -> FilterPipeline:
@@ -119,6 +134,10 @@ class AnswerScorer:
                 score = self._score(pipeline, doc, answers, verdicts)
             made.append(replace(score, drew=chance.drew, reading=notes.reading))
         return tuple(made)
+
+    def of_results(self, doc: Doc, results: Sequence[Any]) -> Mapping[str, Any]:
+        """Score answers that have been filtered, one for each request of the document; there are no verdicts."""
+        return self._evaluate(doc, results, {})
 
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
         """The questions of ``doc_to_judge`` about every set of answers that is scored."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lmms_eval.api.generation import LENGTHS, STOPS
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.config.options import options as run_options
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.yaml.arguments import check_generation
+from lmms_eval.tasks.yaml.arguments import check_generation, is_number
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 
 
@@ -76,24 +77,69 @@ def target_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any
 def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, Any]:
     """The task's options, those for this model over them, those of the command line over all.
 
+    The few-shot delimiter is none of them: it is a stop of plain completion alone (``implied_stop``).
+
     Raises:
         TaskError: a misspelt option, or a value of a wrong kind.
     """
     if config.output_type not in GENERATING:
         return {}
     if config.generation_kwargs is None:
-        made: dict[str, Any] = {"until": [config.fewshot_delimiter], "do_sample": False}
+        made: dict[str, Any] = {"do_sample": False}
     else:
         made = dict(config.generation_kwargs)
     specific = config.model_specific_generation_kwargs or {}
     own = _of_model(specific, options)
     made.update(own if own is not None else specific.get("default") or {})
-    made.update(options.gen_kwargs)
-    made.setdefault("until", [config.fewshot_delimiter])
+    made = _with_stated(made, options)
     check_generation(made, f"task {config.task}")
     if made.get("temperature") is not None:
         made["temperature"] = float(made["temperature"])
     return made
+
+
+def _with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any]:
+    """Put the options of the command line over those of a task.
+
+    A length, or stop strings, replace the task's whatever names the two use. A temperature above 0 that is stated alone
+    asks for sampling. Plugins of the family get all options as they stand, as the reference hands them over.
+
+    Raises:
+        TaskError: sampling at a temperature of 0 is asked for.
+    """
+    stated = dict(options.gen_kwargs)
+    if options.legacy:
+        return {**made, **stated}
+    merged = dict(made)
+    for names in (LENGTHS, STOPS):
+        if given := [name for name in names if name in stated]:
+            stated = {name: value for name, value in stated.items() if name not in names} | {names[0]: stated[given[0]]}
+            merged = {name: value for name, value in merged.items() if name not in names}
+    merged.update(stated)
+    if is_above_zero(stated.get("temperature")) and "do_sample" not in stated and merged.get("do_sample") is False:
+        merged["do_sample"] = True
+    cold = merged.get("temperature") is not None and not is_above_zero(merged["temperature"])
+    if stated.get("do_sample") is True and cold:
+        raise TaskError("--gen_kwargs do_sample=true at a temperature of 0 samples nothing: state a temperature too")
+    return merged
+
+
+def is_above_zero(value: Any) -> bool:
+    """Tell whether a temperature asks for sampling."""
+    return is_number(value) and float(value) > 0
+
+
+def implied_stop(config: TaskConfig, generation: Mapping[str, Any]) -> str:
+    """Return the few-shot delimiter if no ``until`` is among a task's generation options, else an empty text."""
+    return "" if "until" in generation or config.output_type not in GENERATING else config.fewshot_delimiter
+
+
+def recorded_generation(config: TaskConfig, generation: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the options as the family records them: with the implied stop as ``until``, and none for likelihoods."""
+    if config.output_type not in GENERATING:
+        return None
+    stop = implied_stop(config, generation)
+    return {**generation, "until": [stop]} if stop else dict(generation)
 
 
 def shots(config: TaskConfig, options: TaskOptions) -> int:

@@ -21,9 +21,10 @@ from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.yaml.choices import ChoiceColumns, changed_row
 from lmms_eval.tasks.yaml.columns import check_columns
-from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
+from lmms_eval.tasks.yaml.config import TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
 from lmms_eval.tasks.yaml.exchanges import exchange_for
+from lmms_eval.tasks.yaml.family_interface import FamilyInterface
 from lmms_eval.tasks.yaml.fewshot import few_shot
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import describe_all, named, resolve_all
@@ -38,9 +39,15 @@ from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts
 from lmms_eval.tasks.yaml.render import call_text, check_template
 from lmms_eval.tasks.yaml.requests import RequestFactory
-from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan
+from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan, thought_tags
 from lmms_eval.tasks.yaml.seeding import Seeding
-from lmms_eval.tasks.yaml.settings import generation_options, recorded_specific_kwargs, shots
+from lmms_eval.tasks.yaml.settings import (
+    generation_options,
+    implied_stop,
+    recorded_generation,
+    recorded_specific_kwargs,
+    shots,
+)
 from lmms_eval.tasks.yaml.strata import common_column, strata_of
 from lmms_eval.utils.signatures import accepts
 
@@ -71,7 +78,7 @@ class TaskSource:
     """What becomes of each document (``choices.changed_row``); empty: nothing."""
 
 
-class YamlTask(Task):
+class YamlTask(FamilyInterface, Task):
     """See ``lmms_eval.api.task.Task``; ``docs/task_guide.md`` explains every key.
 
     Raises:
@@ -98,6 +105,7 @@ class YamlTask(Task):
         self.metrics = tuple(metric.definition for metric in self._task_metrics)
         self._strata = common_column([metric.strata for metric in self._task_metrics], self.where)
         self._plan = scoring_plan(config, options.reasoning_tags, self.where)
+        self.thought_tags = thought_tags(config, options, self.where)
         self.pipelines = self._plan.names
         self.is_judged = config.doc_to_judge is not None and not options.predict_only
         self.scoring = config.scoring if source.overrides is not None else "inline"
@@ -266,7 +274,7 @@ class YamlTask(Task):
             "target_delimiter": self.config.answer_delimiter,
             "num_fewshot": self._shots,
             "repeats": self.repeats,
-            "generation_kwargs": self.generation if self.output_type in GENERATING else None,
+            "generation_kwargs": recorded_generation(self.config, self.generation),
             "lmms_eval_specific_kwargs": recorded_specific_kwargs(raw.lmms_eval_specific_kwargs, self.options),
             "dataset_kwargs": absolute_paths(raw.dataset_kwargs),
         }
@@ -278,10 +286,12 @@ class YamlTask(Task):
     def fingerprint(self) -> Mapping[str, str]:
         """``config``, ``functions`` (of prompts), ``scoring`` (its functions and their data) and ``data``."""
         scoring = self._hash_of((*SCORING_KEYS, "metric_list", "filter_list"), is_scoring=True)
+        # Answers that were asked for with this stop are not those without it.
+        implied = ["implied stop"] if implied_stop(self.config, self.generation) else []
         scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)
         return {
             "config": hash_of_text(
-                json.dumps([self.describe(), self.config.target_delimiter], sort_keys=True, default=str)
+                json.dumps([self.describe(), self.config.target_delimiter, *implied], sort_keys=True, default=str)
             ),
             "functions": self._hash_of((*PROMPT_KEYS, "fewshot_config", *(("doc_to_target",) if self._shots else ()))),
             "scoring": hash_of_text(f"{scoring} {scoring_data}") if scoring_data else scoring,

@@ -29,7 +29,7 @@ class FinishedRun:
 
     def __init__(self, path: Path, number: int, viewed: Viewed) -> None:
         self.path, self.number, self._viewed = path, number, viewed
-        self._run: ReportRun = finished_run(path)
+        self._run: ReportRun = finished_run(path, viewed.options.allowed)
         self._lock = threading.Lock()
         self._writers = [
             TaskWriter(self._run, task, f"{number}-{place}", viewed.options, viewed.media)

@@ -24,7 +24,7 @@ from lmms_eval.viewer.live.machine import Machine
 from lmms_eval.viewer.live.numbers import live_rows, live_task_entry, live_usage
 from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_piece
 from lmms_eval.viewer.report import run_details, run_entry, selection_told
-from lmms_eval.viewer.runs import ReportRun
+from lmms_eval.viewer.runs import ReportRun, record_places
 from lmms_eval.viewer.samples import TaskWriter, redacted
 
 DETAILS_EVERY_S = 5.0
@@ -109,8 +109,8 @@ class GoingRun:
 
     def _report_run(self, tasks: Mapping[str, TaskRows] | None = None) -> ReportRun:
         rows = RunRows(self.name, str(self.folder), harness_runs.OWN, tasks or {})
-        folders = (self.folder.parent.parent, self.folder)
-        return ReportRun(rows, {}, self._run.state, folders, tuple(self._run.problems), self._prompts.present())
+        places = record_places(self.folder, self._viewed.options.allowed)
+        return ReportRun(rows, {}, self._run.state, places, tuple(self._run.problems), self._prompts.present())
 
     def _details_due(self) -> set[str]:
         version = sum(task.version for task in self._tasks.values())

@@ -6,15 +6,14 @@ import hashlib
 import io
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import MediaError
-from lmms_eval.viewer.media import Item, MediaStore, file_of, medium_key
+from lmms_eval.viewer.media import Item, MediaStore, Places, file_of, medium_key
 
 _NAME = re.compile(r"[0-9a-f]{24}\.(webp|png|jpg|gif|wav)")
 _TYPES = {"webp": "image/webp", "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif", "wav": "audio/wav"}
@@ -38,18 +37,18 @@ class LazyMedia:
     """
 
     store: MediaStore
-    _named: dict[str, tuple[Mapping[str, Any], tuple[Path, ...]]] = field(default_factory=dict)
+    _named: dict[str, tuple[Mapping[str, Any], Places]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, medium: Mapping[str, Any], folders: Sequence[Path]) -> Future[Item]:
+    def add(self, medium: Mapping[str, Any], places: Places) -> Future[Item]:
         """Name the small picture of a medium, if its file is there; nothing is opened."""
         kind = str(medium.get("type", "image"))
         item: Item = {"kind": kind}
-        if kind != "audio" and self.store.mode != "none" and _is_there(medium, folders):
+        if kind != "audio" and self.store.mode != "none" and _is_there(medium, places):
             name = f"{hashlib.sha256(medium_key(medium).encode('utf-8', 'replace')).hexdigest()[:24]}.webp"
             with self._lock:
                 kept = {key: medium[key] for key in _KEPT if key in medium}
-                self._named.setdefault(name, (kept, tuple(folders)))
+                self._named.setdefault(name, (kept, places))
             item["src"] = f"{_PICTURE}{name}"
         found: Future[Item] = Future()
         found.set_result(item)
@@ -79,9 +78,9 @@ class LazyMedia:
             return None
 
 
-def _is_there(medium: Mapping[str, Any], folders: Sequence[Path]) -> bool:
+def _is_there(medium: Mapping[str, Any], places: Places) -> bool:
     try:
-        return bool(file_of(medium, folders))
+        return bool(file_of(medium, places))
     except (MediaError, OSError, ValueError):
         return False
 

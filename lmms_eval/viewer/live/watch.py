@@ -16,8 +16,8 @@ from loguru import logger
 
 from lmms_eval.errors import DataError
 from lmms_eval.results.naming import RUNS
+from lmms_eval.results.run_reader.document import read_document
 from lmms_eval.results.run_reader.finding import STATE, is_unfinished, read_state, results_date, run_mark
-from lmms_eval.storage.json_files import read_json
 from lmms_eval.viewer.chunks import chunk_text
 from lmms_eval.viewer.live.finished import FinishedRun
 from lmms_eval.viewer.live.going import GoingRun
@@ -257,7 +257,7 @@ class Watch:
             return known[1]
         document = None
         try:
-            document = read_json(path)
+            document = read_document(path)
             self._problems.pop(path, None)
         except DataError as error:
             self._problems[path] = str(error)

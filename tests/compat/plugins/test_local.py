@@ -12,6 +12,7 @@ from PIL import Image
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.errors import ModelError
+from lmms_eval.models.chat.qwen3_5 import Qwen3_5 as ChatQwen35
 from lmms_eval.models.chat.qwen3_vl import Qwen3_VL as ChatQwen3VL
 from lmms_eval.models.simple.llava_hf import LlavaHf
 from lmms_eval.models.simple.qwen2_5_vl import Qwen2_5_VL
@@ -33,8 +34,10 @@ HOOKS = """
     def _build_generate_kwargs(self, gen_kwargs):
         return {**super()._build_generate_kwargs(gen_kwargs), "max_new_tokens": 3}
 
-    def _apply_chat_template(self, messages):
-        return super()._apply_chat_template(messages) + "the answer is"
+    def _apply_chat_template(self, batched_messages, **kwargs):
+        texts = super()._apply_chat_template(batched_messages, **kwargs)
+        assert len(texts) == len(batched_messages) and all(turns[-1]["role"] == "user" for turns in batched_messages)
+        return [text + "the answer is" for text in texts]
 
     def _strip_thinking(self, answer):
         return self.mark + super()._strip_thinking(answer)
@@ -69,6 +72,7 @@ PLUGINS = [
     ("simple.qwen3_vl", "Qwen3_VL", "qwen3_vl"),
     ("chat.qwen3_vl", "Qwen3_VL", "qwen3_vl"),
     ("simple.qwen3_5", "Qwen3_5", "qwen3_5"),
+    ("chat.qwen3_5", "Qwen3_5", "qwen3_5"),
 ]
 
 
@@ -98,9 +102,9 @@ def test_a_picture_and_a_film_of_the_chat_form(qwen3: ChatQwen3VL, monkeypatch: 
     rendered: list[list[dict[str, Any]]] = []
     own = type(qwen3)._apply_chat_template
 
-    def remembered(self: ChatQwen3VL, messages: list[dict[str, Any]]) -> str:
-        rendered.append(messages)
-        return own(self, messages)
+    def remembered(self: ChatQwen3VL, batched_messages: list[list[dict[str, Any]]], **kwargs: Any) -> list[str]:
+        rendered.extend(batched_messages)
+        return own(self, batched_messages, **kwargs)
 
     monkeypatch.setattr(ChatQwen3VL, "_apply_chat_template", remembered)
     picture = {"type": "image", "url": Image.new("RGB", (40, 40), "red")}
@@ -172,8 +176,50 @@ def test_thinking_reaches_the_template(qwen3: ChatQwen3VL, monkeypatch: pytest.M
     seen = []
     for value in (None, True, False):
         monkeypatch.setattr(qwen3, "enable_thinking", value)
-        seen.append(qwen3._apply_chat_template([{"role": "user", "content": []}]))
+        seen.extend(qwen3._apply_chat_template([[{"role": "user", "content": []}]]))
     assert seen == ["unset", "True", "False"]
+
+
+def test_a_template_gets_a_batch_and_further_arguments(qwen3: ChatQwen3VL, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = "{{ messages[0].content[0].text }}{{ add_generation_prompt }}{{ mark }}"
+    monkeypatch.setattr(qwen3.processor, "chat_template", template)
+    batch = [[{"role": "user", "content": [{"type": "text", "text": text}]}] for text in ("one", "two")]
+    assert qwen3._apply_chat_template(batch, mark="!") == ["oneTrue!", "twoTrue!"]
+    assert qwen3._apply_chat_template(batch[:1], add_generation_prompt=False) == ["oneFalse"]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, {"do_sample": True, "max_new_tokens": 1024, "temperature": 0.7, "top_p": 0.8, "top_k": 20}),
+        ({"temperature": 0}, {"do_sample": False, "max_new_tokens": 1024}),
+        (
+            {"temperature": 0, "max_new_tokens": 5, "num_beams": 3},
+            {"do_sample": False, "max_new_tokens": 5, "num_beams": 3},
+        ),
+        (
+            {"temperature": 1.0, "top_p": 0.3},
+            {"do_sample": True, "max_new_tokens": 1024, "temperature": 1.0, "top_p": 0.3, "top_k": 20},
+        ),
+    ],
+)
+def test_arguments_of_generation_of_the_later_family(given: dict[str, Any], wanted: dict[str, Any]) -> None:
+    assert Qwen3_5._build_generate_kwargs(Qwen3_5.__new__(Qwen3_5), given) == wanted
+
+
+def test_defaults_of_generation_may_lack_any_key(qwen3: ChatQwen3VL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ChatQwen3VL, "DEFAULT_GEN_KWARGS", {})
+    assert qwen3._build_generate_kwargs({}) == {"do_sample": False}
+
+
+def test_frames_of_the_later_family_have_two_names(folder: Callable[[str], str]) -> None:
+    model = ChatQwen35(folder("qwen3_5"), 1024, 4096, None, 9, 5, False, device="cpu")
+    told = (model.min_pixels, model.max_pixels, model.total_pixels, model.max_num_frames, model.enable_thinking)
+    assert told == (1024, 4096, None, 5, False)
+    assert model._build_video_kwargs() == {"min_pixels": 1024, "nframes": 5, "max_pixels": 4096}
+    (answer,) = request(model, {"type": "text", "text": "what?"}, max_new_tokens=2, temperature=0)
+    assert isinstance(answer, str)
+    model.clean()
 
 
 @pytest.mark.parametrize("kind", [Qwen2_5_VL, Qwen3_VL, Qwen3_5, LlavaHf])

@@ -172,6 +172,24 @@ def test_metrics_count_the_tokens(simple: VLLM) -> None:
     assert told["generation_tokens"] == 3 and told["tpot"] > 0 and math.isnan(told["ttft"])
 
 
+def test_attributes_that_subclasses_read(folder: str, seen: Recorder) -> None:
+    given = (folder, 1, 2, 0.5, 3, 4, False, None)
+    model = VLLM(*given, 7, True, True, 9)
+    assert (model.model, model.tensor_parallel_size, model.data_parallel_size) == (folder, 1, 2)
+    assert (model.min_image_pixels, model.disable_log_stats, model.image_first, model.max_new_tokens) == (
+        7,
+        True,
+        True,
+        9,
+    )
+    model.clean()
+    chat = ChatVLLM(*given, 555, 7, 1.5, 8, 9, disable_log_stats=True)
+    assert (chat.max_pixels, chat.min_image_pixels, chat.fps, chat.nframes, chat.max_new_tokens) == (555, 7, 1.5, 8, 9)
+    assert (chat.max_frame_num, chat.disable_log_stats, chat.image_first) == (4, True, False)
+    assert seen.started["disable_log_stats"] is True and seen.started["data_parallel_size"] == 2
+    chat.clean()
+
+
 def test_media_as_base64(simple: VLLM, tmp_path: Path) -> None:
     film = write_video(tmp_path / "film.mp4", 40)
     frames = simple.encode_video(str(film))

@@ -75,7 +75,25 @@ def test_a_failed_judge_leaves_the_document_not_evaluated(failing: str, init: di
         assert OpenAIVerifier(api_type=failing, **init)(*CALL).score == 0.0
 
 
-@pytest.mark.parametrize("init", [{"judge_type": "rubric"}, {"custom_prompt": "x", "response_format": "json"}])
-def test_modes_that_do_not_exist_are_refused_before_anything_is_asked(stub: StubServer, init: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="unknown"):
-        OpenAIVerifier(**init)
+@pytest.mark.parametrize(
+    ("init", "what"),
+    [
+        ({"judge_type": "rubric"}, "judge_type 'rubric'"),
+        ({"custom_prompt": "x", "response_format": "json"}, "response_format 'json'"),
+        ({"custom_prompt": "", "response_format": ""}, "response_format ''"),
+    ],
+)
+def test_a_mode_that_does_not_exist_is_a_failed_judge(stub: StubServer, init: dict[str, Any], what: str) -> None:
+    verifier = OpenAIVerifier(**init)
+    result = verifier(*CALL)
+    assert result.raw_output.startswith(f"error: unknown {what}")
+    assert result == VerifyResult(0.0, False, result.raw_output, {"judge_failed": True})
+    with pytest.raises(NotEvaluated, match=what), evaluated_wholly():
+        verifier(*CALL)
+    assert not stub.bodies()  # nothing is asked
+
+
+def test_modes_that_are_not_looked_at_may_be_anything(stub: StubServer) -> None:
+    right = VerifyResult(1.0, True)
+    unread: dict[str, Any] = {"judge_type": "rubric", "response_format": "json", "response_parser": lambda text: right}
+    assert OpenAIVerifier(custom_prompt="ANSWER=x", **unread)(*CALL) == right

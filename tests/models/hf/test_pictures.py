@@ -1,4 +1,6 @@
 import copy
+import json
+import shutil
 
 import numpy as np
 import pytest
@@ -98,3 +100,26 @@ def test_a_model_processes_repeated_pictures_once(tiny_folders):
     assert {n: r.text for n, r in answers(model, same).items()} == {n: r.text for n, r in answers(off, same).items()}
     assert model.describe()["pictures_processed_once"] >= 3
     assert off.describe()["pictures_processed_once"] is None
+
+
+@pytest.mark.parametrize(("family", "tokens"), [("qwen2_vl", True), ("llava", False), ("idefics3", False)])
+def test_what_the_processor_made_of_each_picture_is_told(tiny_folders, family, tokens):
+    model = build(tiny_folders[family], batch_size=2)
+    asked = [ask(0, "What?", [picture(64, 48), picture(30, 60, 1)]), ask(1, "What?", [picture(64, 48)])]
+    found = answers(model, asked)
+    ids = model.loaded.model.config.image_token_id
+    for number, pictures in ((0, 2), (1, 1)):
+        sight = found[number].sight
+        prompt = model._lookahead.encode_prepared([model.prepare(asked[number]).payload])["input_ids"]
+        assert sight.tokens == int((prompt == ids).sum()) and len(sight.sizes) == pictures
+        assert (sum(sight.tokens_of_each) == sight.tokens) is tokens
+
+
+def test_a_processors_other_defaults_are_seen(tiny_folders, tmp_path):
+    folder = tmp_path / "other"
+    shutil.copytree(tiny_folders["qwen2_vl"], folder)
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps({**settings, "max_pixels": 1024}))
+    asked = [ask(0, "What?", [picture(64, 48)])]
+    old, new = (answers(build(one), asked)[0].sight for one in (tiny_folders["qwen2_vl"], folder))
+    assert old.sizes != new.sizes and old.tokens > new.tokens

@@ -1,7 +1,7 @@
 import pytest
 from transformers import GenerationConfig
 
-from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, read_settings
+from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
 
 VALID = frozenset(GenerationConfig().to_dict())
 
@@ -52,7 +52,6 @@ def test_equal_options_have_equal_keys():
 @pytest.mark.parametrize(
     ("generation", "message"),
     [
-        ({"max_new_token": 3}, "no generation option 'max_new_token'; did you mean 'max_new_tokens'"),
         ({"max_new_tokens": 0}, "at least 1"),
         ({"num_return_sequences": 2}, "--repeats"),
         ({"until": 3}, "until must be a text"),
@@ -62,3 +61,19 @@ def test_equal_options_have_equal_keys():
 def test_what_is_refused(generation, message):
     with pytest.raises(ValueError, match=message):
         read_settings(generation, VALID)
+
+
+def test_options_without_a_place_are_named_and_not_passed():
+    settings = read_settings({"temperature": 0, "image_aspect_ratio": "pad", "seed": 3}, VALID)
+    assert settings.ignored == ("image_aspect_ratio",) and "image_aspect_ratio" not in settings.arguments
+    assert settings.seed == 3 and settings.key != read_settings({"temperature": 0, "seed": 4}, VALID).key
+    assert settings.as_sent() == {"do_sample": False, "max_new_tokens": DEFAULT_MAX_NEW_TOKENS}
+
+
+def test_what_a_local_model_takes():
+    taken = options_taken(option_names(), frozenset({"enable_thinking"}))
+    assert taken.objection("enable_thinking", True) == "" and taken.objection("repetition_penalty", 1.1) == ""
+    assert taken.objection("chat_template_kwargs", {"enable_thinking": False}) == ""
+    assert "knows no thinking" in taken.objection("chat_template_kwargs", {"thinking": False})
+    assert taken.objection("logprobs", True) and taken.objection("n", 2) and taken.objection("output_scores", True)
+    assert options_taken(option_names()).objection("enable_thinking", True)

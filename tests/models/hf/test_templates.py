@@ -46,3 +46,20 @@ def test_the_plain_context_without_a_template(tiny_folders, family, tmp_path):
     whole = answers(model, [ask(0, "It is")])[0].text
     assert answers(model, [ask(0, "It is", until=[whole[3:5]])])[0].text == whole[: whole.index(whole[3:5])]
     assert model.identity() != build(folder, chat_template="{{ messages }}").identity()
+
+
+def test_variables_of_the_template_are_set_by_a_requests_options(tiny):
+    template = "{{ messages[-1].content[0].text }}{% if enable_thinking %} thinks{% else %} answers{% endif %}"
+    model = build(tiny, chat_template=template, enable_thinking=True)
+    prompts = [
+        model.prepare(ask(0, "It", **options)).payload.text
+        for options in ({}, {"enable_thinking": False}, {"chat_template_kwargs": {"enable_thinking": False}})
+    ]
+    assert prompts == ["It thinks", "It answers", "It answers"]
+    assert model.generation_options().objection("enable_thinking", False) == ""
+    assert "knows no mood" in model.generation_options().objection("chat_template_kwargs", {"mood": 1})
+    sent = model.sent_with(ask(0, "It", enable_thinking=False, temperature=0.5, image_aspect_ratio="pad"))
+    assert sent["chat_template_kwargs"] == {"enable_thinking": False} and len(sent["chat_template"]) == 64
+    assert sent["options"]["temperature"] == 0.5 and "image_aspect_ratio" not in sent["options"]
+    answers(model, [ask(0, "It", image_aspect_ratio="pad", enable_thinking=True)])
+    assert model.describe()["ignored_generation_options"] == ["image_aspect_ratio"]

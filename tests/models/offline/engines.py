@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -46,6 +46,27 @@ def write_tokenizer(folder: Path, template: str | None = TEMPLATE) -> str:
     return str(folder)
 
 
+@dataclasses.dataclass
+class Writer:
+    """Writes a script as the engines do: token by token up to the limit, or to the first stop string of all text."""
+
+    tokenizer: Any
+    script: Callable[[str], str]
+    """From the prompt to all that the model writes by itself."""
+
+    def write(self, prompt: list[int], limit: int, stops: list[str], skip_special_tokens: bool) -> SimpleNamespace:
+        """``text``, ``finish``, ``stop`` (the string that ended it) and ``ids``."""
+        ids = self.tokenizer.encode(self.script(self.tokenizer.decode(prompt)), add_special_tokens=False)
+        for count in range(1, min(limit, len(ids)) + 1):
+            text = self.tokenizer.decode(ids[:count], skip_special_tokens=skip_special_tokens)
+            places = [(text.find(stop), stop) for stop in stops if stop in text]
+            if places:
+                place, stop = min(places)
+                return SimpleNamespace(text=text[:place], finish="stop", stop=stop, ids=ids[:count])
+        text = self.tokenizer.decode(ids[:limit], skip_special_tokens=skip_special_tokens)
+        return SimpleNamespace(text=text, finish="stop" if len(ids) < limit else "length", stop=None, ids=ids[:limit])
+
+
 class Recorder:
     """What the fakes saw."""
 
@@ -59,6 +80,8 @@ class Recorder:
         self.delay = 0.0
         self.error: Exception | None = None
         self.finish = "stop"
+        self.writer: Writer | None = None
+        """Writes the answers; ``None``: they are numbered."""
         self.loops: set[asyncio.AbstractEventLoop] = set()
         self.logprobs: list[tuple[float, float]] = []
         """Of the last tokens of a prompt: the token's own, and the highest at its place."""
@@ -107,6 +130,7 @@ def fake_vllm(seen: Recorder) -> ModuleType:
         repetition_penalty: float = 1.0
         prompt_logprobs: int | None = None
         detokenize: bool = True
+        skip_special_tokens: bool = True
         output_kind: Any = None
 
     class AsyncLLMEngine:
@@ -122,6 +146,12 @@ def fake_vllm(seen: Recorder) -> ModuleType:
             await seen.work()
             output = SimpleNamespace(text=f"answer to {request_id}", finish_reason=seen.finish, token_ids=[1, 2, 3])
             tokens = prompt["prompt_token_ids"]
+            if seen.writer is not None:
+                stops, skip = sampling_params.stop or [], sampling_params.skip_special_tokens
+                wrote = seen.writer.write(tokens, sampling_params.max_tokens, stops, skip)
+                output = SimpleNamespace(
+                    text=wrote.text, finish_reason=wrote.finish, token_ids=wrote.ids, stop_reason=wrote.stop
+                )
             told = None if sampling_params.prompt_logprobs is None else vllm_logprobs(tokens, seen.logprobs)
             yield SimpleNamespace(outputs=[output], prompt_token_ids=tokens, prompt_logprobs=told)
 
@@ -201,7 +231,14 @@ def fake_sglang(seen: Recorder) -> ModuleType:
                 told = list(zip(input_ids[-count:], seen.logprobs[-count:], strict=True))
                 facts["input_token_logprobs"] = [(None, 0, None)] + [(own, token, None) for token, (own, _) in told]
                 facts["input_top_logprobs"] = [None] + [[(best, 1, None)] for _, (_, best) in told]
-            return {"text": f"answer {number}", "meta_info": facts}
+            text = f"answer {number}"
+            if seen.writer is not None:
+                given = sampling_params or {}
+                stops, skip = given.get("stop") or [], given.get("skip_special_tokens", True)
+                wrote = seen.writer.write(input_ids or [], given["max_new_tokens"], stops, skip)
+                text, facts["completion_tokens"] = wrote.text, len(wrote.ids)
+                facts["finish_reason"] = {"type": wrote.finish, "matched": 2 if wrote.stop is None else wrote.stop}
+            return {"text": text, "meta_info": facts}
 
         def shutdown(self) -> None:
             seen.closed = True

@@ -91,6 +91,27 @@ def test_all_questions_in_one_batch(tmp_path: Path, server: BatchServer) -> None
     assert [path.name for path in tmp_path.iterdir()] == [JOURNAL], "what is taken in leaves no files"
 
 
+def test_what_a_stop_ended_in_its_thoughts_goes_into_a_batch_without_stops(tmp_path: Path, server: BatchServer) -> None:
+    server.reset(thinks=True)
+    generation = {"max_new_tokens": 16, "until": ["\n\n"]}
+    asked = [
+        make_request(f"t/{number}/0/0/0", f"question {number} ANSWER={number}", generation=generation)
+        for number in range(3)
+    ]
+    model = build(server, tmp_path)
+    found = ask(model, asked)
+    assert texts(found) == {f"t/{number}/0/0/0": f"<think>hm\n\nhm</think>{number}" for number in range(3)}
+    assert {response.ended_by for response in found.values()} == {"\n\n"}
+    assert [["stop" in line["body"] for line in server.lines(f"batch-{number}")] for number in range(2)] == [
+        [True] * 3,
+        [False] * 3,
+    ]
+    assert model.describe()["asked_without_stops"] == 3 and not model.describe()["stops_are_sent"]
+    again = build(server, tmp_path)
+    ask(again, asked)
+    assert [line["body"].get("stop") for line in server.lines("batch-2")] == [None] * 3
+
+
 def test_files_are_split_by_requests_and_bytes(tmp_path: Path, server: BatchServer) -> None:
     server.reset(max_requests=4)
     assert texts(ask(build(server, tmp_path / "a", batch_max_requests=4), questions(10))) == ALL

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lmms_eval.models.openai.generation import Dialect, local_stops, map_generation
+from lmms_eval.models.openai.generation import Dialect, Mapped, local_stops, map_generation, taken_by
 
 OPEN = Dialect(1024, is_reasoning=False, is_public=False)
 PUBLIC = Dialect(1024, is_reasoning=False, is_public=True)
@@ -31,6 +32,8 @@ REASONING = Dialect(1024, is_reasoning=True, is_public=True)
         ({"n": 3, "num_beams": 1, "top_p": None}, {"max_tokens": 1024, "temperature": 0}),
         ({"presence_penalty": 1}, {"max_tokens": 1024, "temperature": 0, "presence_penalty": 1}),
         ({"extra_body": {"a": 1}}, {"max_tokens": 1024, "temperature": 0, "a": 1}),
+        ({"extra_body": '{"a": 1}'}, {"max_tokens": 1024, "temperature": 0, "a": 1}),
+        ({"max_new_tokens": "max"}, {"temperature": 0}),
     ],
 )
 def test_fields(options: dict[str, Any], fields: dict[str, Any]) -> None:
@@ -55,3 +58,14 @@ def test_options_of_open_servers_and_unknown_ones() -> None:
     assert mapped.fields["top_k"] == 3 and mapped.ignored == ("image_aspect_ratio",)
     mapped = map_generation(options, 0, PUBLIC)
     assert "top_k" not in mapped.fields and mapped.ignored == ("top_k", "image_aspect_ratio")
+
+
+def test_unknown_options_go_to_servers_that_are_no_vendors_own() -> None:
+    forwarding = replace(OPEN, forwards=True)
+    options = {"thinking_token_budget": 512, "num_beams": 4, "image_aspect_ratio": "pad", "max_gen_toks": 3, "n": 1}
+    assert map_generation(options, 0, forwarding) == Mapped(
+        {"max_tokens": 3, "temperature": 0, "thinking_token_budget": 512}, ("image_aspect_ratio",)
+    )
+    assert map_generation({"thinking_token_budget": 512}, 0, OPEN).ignored == ("thinking_token_budget",)
+    assert taken_by(forwarding).objection("num_beams", 4) and taken_by(forwarding).objection("odd", 4) == ""
+    assert "sampling" in taken_by(REASONING).objection("temperature", 0.5)

@@ -128,7 +128,7 @@ def test_each_kind_of_failure(settings: dict[str, Any], kind: str, attempts: int
         ("truncated", "cut o", "length"),
         ("content_filter", "", "content_filter"),
         ("refusal", "I cannot help with that.", "content_filter"),
-        ("reasoning", "the answer is one", "stop"),
+        ("reasoning", "", "stop"),
         ("thought_too_long", "", "length"),
         ("parts", "parts", "stop"),
     ],

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import Response
+from lmms_eval.models.openai.asking import to_response
 from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.openai.model import OpenAI
-from lmms_eval.models.openai.reply import Reply, cut_at, parse_reply, read_completion
+from lmms_eval.models.openai.reply import Reply, parse_reply, read_completion
 from lmms_eval.models.openai.responses import parse_response
+from lmms_eval.models.remote.stops import Stops
 from tests.models.openai.support import ask, make_request
 from tests.painting import png
 from tests.servers.dialects import PIXEL
@@ -114,9 +116,11 @@ def test_malformed_calls(result: Any, told: str) -> None:
 
 def test_a_stop_string_cuts_pictures_behind_it_too() -> None:
     reply = Reply.of_parts([IMAGE, "one STOP two", IMAGE], "length", None)
-    cut = cut_at(reply, ["STOP"])
+    stops = Stops(("STOP",), ("STOP",))
+    cut = to_response(make_request("one"), reply, stops, 1, None)
     assert (cut.text, cut.parts, cut.finish_reason) == ("one ", (IMAGE, "one "), "stop")
-    assert cut_at(Reply.of_parts(["STOP", IMAGE], "stop", None), ["STOP"]) == Reply("", "stop", None)
+    cut = to_response(make_request("one"), Reply.of_parts(["STOP", IMAGE], "stop", None), stops, 1, None)
+    assert (cut.text, cut.parts, cut.ended_by) == ("", (), "STOP")
 
 
 PIECE = st.fixed_dictionaries(

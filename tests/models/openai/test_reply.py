@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.api.request import Usage
+from lmms_eval.models.openai.completions import parse_completion
 from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.reply import Reply, cut_at, parse_reply
+from lmms_eval.models.openai.reply import Reply, parse_reply
 
 
 def reply_bytes(message: Any, usage: Any = None, finish: Any = "stop") -> bytes:
@@ -25,26 +26,49 @@ def test_usage() -> None:
     assert parse_reply(reply_bytes({"content": "x"}, [1], None), "u") == Reply("x", None, None)
 
 
-def test_reasoning_beside_content_is_left_out() -> None:
-    message = {"content": "B", "reasoning_content": "it may be A"}
-    assert parse_reply(reply_bytes(message), "u") == Reply("B", "stop", None)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reasoning_content": "it may be A"},
+        {"reasoning": "it may be A"},
+        {"reasoning_content": None, "reasoning": "it may be A"},
+        {"thinking": "it may be A"},
+        {"reasoning": {"content": "it may be A"}},
+        {"reasoning": [{"type": "text", "text": "it may be A"}]},
+        {"reasoning": {"summary": [{"type": "summary_text", "text": "it may be A"}]}},
+        {"reasoning_details": [{"type": "reasoning.text", "text": "it may be A"}]},
+        {"thinking_blocks": [{"type": "thinking", "thinking": "it may be A", "signature": "x"}]},
+    ],
+)
+def test_reasoning_is_apart_from_the_text(fields: dict[str, Any]) -> None:
+    reasoning = "it may be A"
+    for content, finish in [("B", "stop"), (None, "stop"), ("", "length")]:
+        found = parse_reply(reply_bytes({"content": content, **fields}, finish=finish), "u")
+        assert found == Reply(content or "", finish, None, reasoning)
 
 
-@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
-def test_reasoning_alone_is_the_text_if_it_ended(name: str) -> None:
-    message = {"content": None, name: "so B"}
-    assert parse_reply(reply_bytes(message), "u") == Reply("so B", "stop", None, from_reasoning=True)
-    assert parse_reply(reply_bytes(message, finish="length"), "u") == Reply("", "length", None)
+def test_parts_of_the_content_that_are_thoughts_are_apart_from_the_text() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "it may"}, {"type": "text", "text": "be A"}]}
+    found = parse_reply(reply_bytes({"content": [thinking, {"type": "text", "text": "B"}]}), "u")
+    assert (found.text, found.reasoning) == ("B", "it may\n\nbe A")
+    deep: Any = "x"
+    for _ in range(50):
+        deep = [deep]
+    assert parse_reply(reply_bytes({"content": "B", "reasoning": deep}), "u").reasoning == ""
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [({}, None), ({"stop_reason": None}, ""), ({"stop_reason": 7}, ""), ({"stop_reason": "Q:"}, "Q:"),
+     ({"matched_stop": "Q:"}, "Q:"), ({"matched_stop": 151645}, "")],
+)  # fmt: skip
+def test_servers_say_which_stop_string_ended_an_answer(told: dict[str, Any], wanted: str | None) -> None:
+    choice = {"message": {"content": "x"}, "finish_reason": "stop", **told}
+    assert parse_reply(orjson.dumps({"choices": [choice]}), "u").ended_by == wanted
 
 
 def test_tool_calls_without_text() -> None:
     assert parse_reply(reply_bytes({"tool_calls": []}, finish="tool_calls"), "u") == Reply("", "tool_calls", None)
-
-
-def test_cut_at_the_first_stop() -> None:
-    reply = Reply("one two three", "length", None)
-    assert cut_at(reply, ["three", "two"]) == Reply("one ", "stop", None)
-    assert cut_at(reply, ["four"]) is reply
 
 
 JSON = st.recursive(
@@ -112,6 +136,34 @@ def test_an_answer_that_ended_with_an_error_is_none() -> None:
     with pytest.raises(AttemptError, match="no memory") as raised:
         parse_reply(orjson.dumps({"choices": [choice]}), "u")
     assert (raised.value.kind, raised.value.retry) == ("server_error", True)
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind"),
+    [
+        ({"finish_reason": "abort"}, "server_error"),
+        ({"finish_reason": "ABORT"}, "server_error"),
+        ({"finish_reason": None, "error": "out of blocks"}, "server_error"),
+        ({"finish_reason": "stop", "error": {"message": "half"}}, "server_error"),
+        ({"finish_reason": "stop", "error": {"code": 429, "message": "slow down"}}, "rate_limit"),
+        ({"finish_reason": "stop", "error": {"code": "400", "message": "no"}}, "bad_request"),
+    ],
+)
+def test_an_answer_that_was_broken_off_is_a_failure(choice: dict[str, Any], kind: str) -> None:
+    for content in ({"message": {"content": "half"}}, {"text": "half"}):
+        parse = parse_reply if "message" in content else parse_completion
+        with pytest.raises(AttemptError) as raised:
+            parse(orjson.dumps({"choices": [{**content, **choice}]}), "u")
+        assert raised.value.kind == kind
+
+
+@pytest.mark.parametrize("word", ["length", "LENGTH", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"])
+def test_every_word_for_the_limit_of_tokens_is_length(word: str) -> None:
+    assert parse_reply(reply_bytes({"content": "x"}, finish=word), "u").finish_reason == "length"
+    assert (
+        parse_completion(orjson.dumps({"choices": [{"text": "x", "finish_reason": word}]}), "u").finish_reason
+        == "length"
+    )
 
 
 def test_the_model_that_was_served() -> None:

@@ -39,7 +39,7 @@ def test_system_prompt_and_options() -> None:
     config = body["generationConfig"]
     assert config["stopSequences"] == list("abcde") and config["topK"] == 4 and config["seed"] == 77
     assert config["temperature"] == 0.5 and config["maxOutputTokens"] == 9
-    assert sorted(map(str, config["thinkingConfig"].values())) == ["64", "LOW"]
+    assert sorted(map(str, config["thinkingConfig"].values())) == ["64", "LOW", "True"]
     assert body["systemInstruction"]["parts"][0]["text"] == "Be brief."
     assert [turn["role"] for turn in body["contents"]] == ["user", "model", "user"]
     assert model.describe()["ignored_generation_options"] == ["min_p"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lmms_eval.api.request import Thoughts
 from lmms_eval.errors import ModelError
 from lmms_eval.models.remote.sdk import read_address
 from tests.models.openai.support import make_request
@@ -89,6 +90,10 @@ def test_endings(dialect: Dialect, case: Ending) -> None:
         response = dialect.ask_one(server)
     assert (response.text, response.finish_reason) == (case.text, case.finish_reason)
     assert response.usage is not None and (response.usage.reasoning_tokens or 0) == case.reasoning_tokens
+    if case.fault == "reasoning":
+        assert response.thoughts == Thoughts("a thought", is_finished=False)
+    else:
+        assert response.thoughts is None
 
 
 @pytest.mark.parametrize("dialect", [dialect for dialect in DIALECTS if dialect.keys], ids=lambda dialect: dialect.name)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loguru import logger
 
 from lmms_eval.api.request import Response
 from lmms_eval.errors import ModelError
@@ -192,3 +194,23 @@ def test_a_script_that_fails_ends_the_run_with_its_last_words(tmp_path: Path) ->
     script.write_text("raise SystemExit('where are my files?')")
     with pytest.raises(ModelError, match=r"(?s)broken\.py does not start.*where are my files\?"):
         OpenAI(model="stub", base_url="http://127.0.0.1:9/v1", mcp_server_path=str(script))
+
+
+@pytest.mark.parametrize("kind", ["text", "json", "bytes", "blank", "answer", "notice", "broken"])
+def test_a_server_that_writes_to_standard_output_is_told_of_once(
+    stub: StubServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    script = Path(shutil.copy(Path(__file__).with_name("loud_server.py"), tmp_path))
+    lines: list[str] = []
+    handler = logger.add(lambda message: lines.append(str(message)), level="INFO")
+    try:
+        model = build(stub, script)
+        response = answers(model, q=question([[(kind, {})]]))["q"]
+    finally:
+        logger.remove(handler)
+    assert results(response) == ["done"], told(response)
+    assert starts(script) == 1
+    said = [line for line in lines if "is no message of the protocol" in line]
+    assert len(said) <= 1 and (said or kind in ("answer", "notice", "blank"))
+    assert len(lines) <= 2 and not any("Traceback" in line for line in lines)
+    assert [record.name for record in caplog.records if record.levelno >= logging.WARNING] == []

@@ -8,16 +8,13 @@ from lmms_eval.errors import LmmsEvalError
 from tests.parity.adapters.general_bench_levels import decoded
 from tests.parity.compare import agree
 from tests.parity.general_bench_functions import functions
-from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter
+from tests.parity.vectors import PASSED, Vector, Verdict, failed, line_adapter
 
-FLOAT32 = {"video_depth_absrel", "frechet_from_embeddings", "frechet_from_stats"}
-"""Computed in single precision by the reference."""
-UNUSED = {
-    "box_f1", "jaccard_mean", "j_and_f", "tracking_task_jf", "structure_measure", "video_object_s_measure",
-    "frame_indices_middle", "frame_indices_fps", "scene_count", "prompt_from_filename", "bbox_from_mask",
-    "masks_to_bboxes", "audio_blur_match",
+FLOAT32 = {
+    "video_depth_absrel", "frechet_from_embeddings", "frechet_from_stats", "structure_measure",
+    "video_object_s_measure",
 }  # fmt: skip
-"""Functions of the reference's code behind no metric of the workbook."""
+"""Computed in single precision by the reference."""
 PARTS = {"video_depth_absrel": "absRel", "dynamic_degree_decision": "moving"}
 """Of the recorded values the one that a metric is."""
 
@@ -28,8 +25,6 @@ PARTS = {"video_depth_absrel": "absRel", "dynamic_degree_decision": "moving"}
 def check_metric(vector: Vector) -> Verdict:
     record = vector.record
     name, expected = record["fn"], record["expected"]
-    if name in UNUSED:
-        return deviates("general_bench_function_of_no_metric")
     function = functions().get(name)
     if function is None:
         return failed(f"no function for {name!r}")

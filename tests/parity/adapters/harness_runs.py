@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from tests.parity.tables import read_tables, table_differences
-from tests.parity.vectors import PASSED, Verdict, failed, path_adapter
+from tests.parity.vectors import PASSED, Verdict, deviates, failed, path_adapter
 
 COMPARED = ("results", "groups", "group_subtasks", "n-shot", "n-samples", "higher_is_better", "versions", "configs")
 CORRECTIONS = {"exit_code", "results", "samples", "table", "ignore", "why"}
 CALLABLE = re.compile(r"<(function|class|bound method|built-in) .*>")
+UNCLOSED_RULE = "unclosed_thought_is_no_answer"
 LOOSE = ("bleu", "chrf", "ter")
 TIMEOUT_S = 120
 
@@ -61,7 +63,10 @@ def run_folder(folder: Path) -> Sequence[Verdict]:
         return [failed("; ".join(misfits))]
     with tempfile.TemporaryDirectory() as work:
         outcome, inputs = _start(case, Path(work))
-        return [_judge(name, differences) for name, differences in _compare(case, outcome, inputs)]
+        return [
+            _judge(name, differences, _has_unclosed_thought(folder / name))
+            for name, differences in _compare(case, outcome, inputs)
+        ]
 
 
 def _misfits(case: Case) -> Iterator[str]:
@@ -81,9 +86,23 @@ def _misfits(case: Case) -> Iterator[str]:
             yield f"wanted.json, samples: no file {name}"
 
 
-def _judge(name: str, differences: Iterator[str]) -> Verdict:
+def _judge(name: str, differences: Iterator[str], has_unclosed_thought: bool) -> Verdict:
     found = list(differences)
-    return failed(f"{name}: " + "; ".join(found[:8])) if found else PASSED
+    if found:
+        return failed(f"{name}: " + "; ".join(found[:8]))
+    return deviates(UNCLOSED_RULE) if has_unclosed_thought else PASSED
+
+
+def _has_unclosed_thought(path: Path) -> bool:
+    return path.suffix == ".jsonl" and any(_is_unclosed(json.loads(line)) for line in path.read_text().splitlines())
+
+
+def _is_unclosed(row: Mapping[str, Any]) -> bool:
+    """The recorded answer begins with an opening tag of thoughts that is never closed."""
+    said = row.get("filtered_resps")
+    return isinstance(said, str) and any(
+        said.lstrip().startswith(opening) and closing not in said for opening, closing in THOUGHT_TAGS
+    )
 
 
 def _compare(case: Case, outcome: Outcome, inputs: str) -> Iterator[tuple[str, Iterator[str]]]:
@@ -232,6 +251,8 @@ def _compare_samples(case: Case, outcome: Outcome, path: Path) -> Iterator[str]:
 
 
 def _compare_row(expected: dict[str, Any], ours: dict[str, Any], path: str, ignored: Sequence[str]) -> Iterator[str]:
+    if _is_unclosed(expected):
+        expected = {**expected, "resps": expected["filtered_resps"], "filtered_resps": ""}
     for row in (expected, ours):
         row.setdefault("resps", row.get("filtered_resps"))
     for key, value in expected.items():

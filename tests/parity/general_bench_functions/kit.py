@@ -33,6 +33,12 @@ FUNCTIONS: Mapping[str, Callable[[Input], Any]] = {
     "color_counts": colour_counts,
     "object_class_count": lambda record: kit_math.object_count(record["object"], record["frames"]),
     "multiple_objects_count": lambda record: kit_math.objects_count(record["object"], record["frames"]),
+    "scene_count": lambda record: kit_math.scene_count(record["scene"], record["captions"]),
+    "frame_indices_middle": lambda record: kit_math.middle_frames(record["num_frames"], record["video_length"]),
+    "frame_indices_fps": lambda record: kit_math.frames_at_rate(
+        float(record["sample"].removeprefix("fps")), record["video_length"], record["input_fps"]
+    ),
+    "prompt_from_filename": lambda record: kit_math.prompt_of(record["path"]),
     "temporal_flickering": lambda record: kit_math.steadiness(record["frames"]),
     "flow_top5pct_radius": lambda record: kit_math.largest_radius(record["flow_hw2"]),
     "dynamic_degree_decision": lambda record: kit_math.is_moving(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval.tasks.general_bench.measures import depth_math, flow_math, image_quality
+from lmms_eval.tasks.general_bench.measures import depth_math, flow_math, image_quality, structure
 from lmms_eval.tasks.general_bench.readers.depth import first_channel
 from lmms_eval.tasks.general_bench.readers.flow import read_flow
 
@@ -58,6 +58,17 @@ def restoration(record: Input) -> dict[str, float]:
     return {"PSNR": math.fsum(finite) / len(finite) if finite else 0.0}
 
 
+def grey_levels(frame: Any) -> Any:
+    levels = np.array(frame, dtype=np.float64)
+    return levels / 255 if levels.max() > 1 else levels
+
+
+def structure_of_videos(record: Input) -> dict[str, float]:
+    frames = [pair for video in record["videos"] for pair in zip(video["pred"], video["gt"], strict=True)]
+    scores = [structure.authors_structure_measure(grey_levels(pred), np.array(gt) > 128) for pred, gt in frames]
+    return {"S-measure": math.fsum(scores) / len(scores)}
+
+
 FUNCTIONS: Mapping[str, Callable[[Input], Any]] = {
     "epe": endpoint_error,
     "flow_task_epe": task_error,
@@ -65,6 +76,10 @@ FUNCTIONS: Mapping[str, Callable[[Input], Any]] = {
     "read_flow_flo_base64": flow_reader(".flo"),
     "read_flow_png_base64": flow_reader(".png"),
     "video_depth_absrel": depth_error,
+    "structure_measure": lambda record: structure.authors_structure_measure(
+        np.array(record["pred"], dtype=np.float64), np.array(record["gt"]) > 0
+    ),
+    "video_object_s_measure": structure_of_videos,
     "psnr": lambda record: psnr(record["a"], record["b"]),
     "video_restoration_psnr": restoration,
 }

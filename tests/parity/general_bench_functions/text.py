@@ -15,7 +15,7 @@ from lmms_eval.tasks.general_bench.measures.bleu import fallback_tokens, sentenc
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
 from lmms_eval.tasks.general_bench.measures.judged import state_of
-from lmms_eval.tasks.general_bench.measures.matching import exact_match, reference_texts, video_contains
+from lmms_eval.tasks.general_bench.measures.matching import audio_contains, exact_match, reference_texts, video_contains
 from lmms_eval.tasks.general_bench.measures.overlap import token_f1
 from lmms_eval.tasks.general_bench.measures.registry import measures_of
 from lmms_eval.tasks.general_bench.measures.rouge import rouge
@@ -71,6 +71,7 @@ def _root_mean_square(predictions: Sequence[Any], references: Sequence[Any]) -> 
 
 
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "audio_blur_match": _average(audio_contains),
     "audio_exact_match": _average(exact_match),
     "token_f1": _average(lambda prediction, reference: token_f1(prediction, reference_texts(reference))),
     "rouge": _rouge,

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.results.run_reader.tails import JournalReplaced, JournalTails
-from lmms_eval.storage.journal import JournalReader, JournalWriter
+from lmms_eval.storage.journal import JournalWriter
+from lmms_eval.storage.lines import LineReader
 
 
 def numbers(tails: JournalTails) -> list[int]:
@@ -29,7 +30,7 @@ def test_each_look_reads_what_has_come_since(tmp_path: Path, monkeypatch: pytest
     found = list(tails.news())
     assert [(one.file, one.record["number"]) for one in found] == [(0, 3), (1, 4)]
     assert found[0].offset == offset
-    with closing(JournalReader(tails.files[0])) as reader:
+    with closing(LineReader(tails.files[0])) as reader:
         assert reader.at(offset) == {"number": 3}
     opened: list[object] = []
     monkeypatch.setattr("lmms_eval.results.run_reader.tails.open", lambda *given: opened.append(given), raising=False)

@@ -45,7 +45,10 @@ def test_every_option_is_there():
     fields = {field.name: field.default for field in dataclasses.fields(Settings)}
     rows = table("option (`--task_kwargs`")
     assert set(rows) == set(fields) - GIVEN_ELSEWHERE
-    for name in ("predictions", "prediction_form", "media_answers", "extraction", "points", "fad_network", "wer_words"):
+    for name in (
+        "predictions", "prediction_form", "media_answers", "extraction", "points", "fad_network", "wer_words",
+        "tracking", "s_measure",
+    ):  # fmt: skip
         assert rows[name][0] == f"`{fields[name]}`"
 
 

@@ -25,14 +25,15 @@ def test_where_the_data_lie() -> None:
 def test_what_measures_may_use() -> None:
     bare = Settings().context
     assert (bare.weights, bare.ratings, bare.download, bare.device) == (None, None, False, "cpu")
-    assert bare.options == {"fad_network": "vggish", "wer_words": "spoken"}
+    assert bare.options == {
+        "fad_network": "vggish", "wer_words": "spoken", "tracking": "auc", "s_measure": "published",
+    }  # fmt: skip
     given = Settings(weights="w", ratings="r.csv", download=True, score_device="cuda", reference_features="f").context
     assert (given.weights, given.ratings) == (Path("w"), Path("r.csv"))
     assert (given.download, given.device) == (True, "cuda")
     assert given.options == {**bare.options, "reference_features": Path("f")}
-    assert Settings(fad_network="clap", wer_words="written").context.options == {
-        "fad_network": "clap", "wer_words": "written",
-    }  # fmt: skip
+    chosen = {"fad_network": "clap", "wer_words": "written", "tracking": "j_and_f", "s_measure": "authors"}
+    assert Settings(**chosen).context.options == chosen
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,8 @@ def test_what_measures_may_use() -> None:
         ({"points": "show"}, "points must be render or refuse"),
         ({"fad_network": "x"}, "fad_network must be vggish or clap"),
         ({"wer_words": "x"}, "wer_words must be spoken or written"),
+        ({"tracking": "x"}, "tracking must be auc or j_and_f"),
+        ({"s_measure": "x"}, "s_measure must be published or authors"),
         ({"download": "yes"}, "download must be true or false"),
     ],
 )

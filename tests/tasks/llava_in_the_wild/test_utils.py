@@ -27,6 +27,7 @@ def test_the_judge_reads_context_question_answers_and_rule():
 @pytest.mark.parametrize(
     ("reply", "scores"),
     [
+        ("\n8 7", [8, 7]), (" \r\n\t\n9,8 \nfor 5", [9, 8]), ("\u30008 7\n", [8, 7]), ("\n\nScores:\n8 7", [-1, -1]),
         ("8 7\nWell.", [8, 7]), ("9.5, 6.5", [9.5, 6.5]), ("(8;9)", [8, 9]), ("1. 9 8", [1, 9]), ("-1 5", [-1, 5]),
         ("Scores:\n8 7", [-1, -1]), ("eight", [-1, -1]), ("", [-1, -1]), ("8", [-1, -1]),
     ],
@@ -35,6 +36,7 @@ def test_ratings(reply, scores):
     made = rows(reply)
     assert made["gpt_eval_llava_all"]["scores"] == made["gpt_eval_llava_conv"]["scores"] == scores
     assert made["gpt_eval_llava_detail"]["scores"] == [-999, -999]
+    assert {row["review"] for row in made.values()} == {reply.strip()}
 
 
 def test_without_a_reply_there_is_no_score():

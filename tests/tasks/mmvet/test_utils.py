@@ -18,11 +18,16 @@ def test_the_last_row_of_the_table_is_left_open():
     assert asked["prompt"].endswith("\nWhat? | red <AND> blue | a {b} | c |")
 
 
-@pytest.mark.parametrize(
-    ("reply", "score"), [("0.3 because", 0.3), ("1\n", 1.0), ("half", 0.0), ("", 0.0), ("0.9|", 0.0)]
-)
+@pytest.mark.parametrize(("reply", "score"), [("0.3 because", 0.3), ("1\n", 1.0), ("half", 0.0), ("0.9|", 0.0)])
 def test_ratings(reply, score):
     assert scored(reply)["gpt_eval_score"]["score"] == score
+    assert scored(reply)["gpt_eval_score"]["eval_model"] == "j"
+
+
+@pytest.mark.parametrize("reply", ["", "  ", "\n\t"])
+def test_of_blank_replies_no_model_is_named(reply):
+    row = scored(reply)["gpt_eval_score"]
+    assert (row["score"], row["eval_model"]) == (0.0, "")
 
 
 @pytest.mark.parametrize("reply", ["5", "-0.5", "nan", "inf"])

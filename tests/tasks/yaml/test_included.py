@@ -12,8 +12,10 @@ HEAD = "task: t\ndataset_path: json\n"
 SHOW = """
 import sys
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.yaml.functions import resolve_all
+from lmms_eval.tasks.yaml.functions import FunctionRef, resolve_all
 from lmms_eval.tasks.yaml.loader import YamlReader
+from lmms_eval import tasks
+PACKAGED = tasks.__path__[0]
 catalogue = Catalogue(sys.argv[2:], include_defaults=False)
 made = resolve_all(YamlReader().read(catalogue.tasks["t"].file))
 print(eval(sys.argv[1]))
@@ -67,17 +69,117 @@ def test_the_included_folder_may_be_the_tasks_folder_or_stand_above(tmp_path: Pa
     assert shown("made['f']()", root) == "3"
 
 
-def test_packaged_names_win_and_what_the_package_lacks_is_found(tmp_path: Path) -> None:
+def test_the_tree_comes_first_and_what_it_lacks_is_the_packages(tmp_path: Path) -> None:
     write(tmp_path, "megabench/utils.py", "def f():\n    return 'included'\n")
     write(tmp_path, "megabench/image_video_utils.py", "def g():\n    return 'included'\n")
     write(
         tmp_path,
         "megabench/t.yaml",
         f"{HEAD}own: !function utils.f\ng: !function lmms_eval.tasks.megabench.image_video_utils.g\n"
-        "packaged: !function lmms_eval.tasks.megabench.utils.process_results\n",
+        "other: !function lmms_eval.tasks.megabench.utils.f\n"
+        "packaged: !function lmms_eval.tasks.megabench.report.report\n",
     )
-    said = shown("made['own'](), made['g'](), made['packaged'].__code__.co_filename", tmp_path)
-    assert said.startswith("('included', 'included', '") and "lmms_eval/tasks/megabench/utils.py" in said
+    said = shown("made['own'] is made['other'], made['g'](), made['packaged'].__code__.co_filename", tmp_path)
+    assert said.startswith("(True, 'included', '") and "lmms_eval/tasks/megabench/report.py" in said
+
+
+IMPORTS = {
+    "from a module": "from lmms_eval.tasks.chartqa.utils import VALUE\ndef f():\n    return VALUE\n",
+    "from a folder": "from lmms_eval.tasks.chartqa import utils\ndef f():\n    return utils.VALUE\n",
+    "from the tasks": "from lmms_eval.tasks import chartqa\nimport lmms_eval.tasks.chartqa.utils\n"
+    "def f():\n    return chartqa.utils.VALUE\n",
+    "under a name": "import lmms_eval.tasks.chartqa.utils as utils\ndef f():\n    return utils.VALUE\n",
+    "the whole path": "import lmms_eval.tasks.chartqa.utils\ndef f():\n"
+    "    return lmms_eval.tasks.chartqa.utils.VALUE\n",
+    "all names": "from lmms_eval.tasks.chartqa.utils import *\ndef f():\n    return VALUE\n",
+    "when it is called": "def f():\n    from lmms_eval.tasks.chartqa.utils import VALUE\n    return VALUE\n",
+    "from a helper": "from lmms_eval.tasks.other.deep.helper import VALUE\ndef f():\n    return VALUE\n",
+}
+"""Code of a folder that takes ``VALUE`` of the tree's ``chartqa``, a name that the package has too."""
+
+
+@pytest.mark.parametrize("is_package", [False, True])
+@pytest.mark.parametrize("form", IMPORTS)
+def test_code_of_a_tree_gets_the_trees_module_where_the_package_has_the_name(
+    form: str, is_package: bool, tmp_path: Path
+) -> None:
+    for folder in ("chartqa", "other", "other/deep") if is_package else ():
+        write(tmp_path, f"{folder}/__init__.py", "")
+    write(tmp_path, "chartqa/utils.py", "from .more import VALUE\n" if is_package else "VALUE = 'tree'\n")
+    write(tmp_path, "chartqa/more.py", "VALUE = 'tree'\n")
+    write(tmp_path, "chartqa/chartqa.yaml", "dataset_path: json\n")
+    write(tmp_path, "other/deep/helper.py", "from lmms_eval.tasks.chartqa.utils import VALUE\n")
+    write(tmp_path, "other/utils.py", IMPORTS[form])
+    write(
+        tmp_path,
+        "other/t.yaml",
+        f"{HEAD}f: !function utils.f\n",
+    )
+    ours = "__import__('lmms_eval.tasks.chartqa.utils', fromlist=['x']).__file__.split('lmms_eval')[-1]"
+    assert shown(f"made['f'](), {ours}", tmp_path) == "('tree', '/tasks/chartqa/utils.py')"
+
+
+def test_packaged_code_keeps_its_own_modules_beside_a_tree_of_the_same_names(tmp_path: Path) -> None:
+    write(tmp_path, "chartqa/utils.py", "def f():\n    from lmms_eval.tasks.chartqa import utils\n    return utils.f\n")
+    write(tmp_path, "chartqa/t.yaml", f"{HEAD}f: !function utils.f\n")
+    ours = "FunctionRef('utils.process_results', PACKAGED + '/chartqa/chartqa.yaml').resolve()"
+    said = shown(
+        f"made['f']() is made['f'], {ours}.__module__, {ours}.__code__.co_filename == PACKAGED + '/chartqa/utils.py'",
+        tmp_path,
+    )
+    assert said == "(True, 'lmms_eval.tasks.chartqa.utils', True)"
+
+
+def test_the_packages_helpers_stay_its_own(tmp_path: Path) -> None:
+    write(tmp_path, "_task_utils/mcq_extract.py", "raise RuntimeError('not for import')\n")
+    write(tmp_path, "_task_utils/of_the_tree.py", "VALUE = 3\n")
+    write(
+        tmp_path,
+        "x/utils.py",
+        "from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer\n"
+        "from lmms_eval.tasks._task_utils.of_the_tree import VALUE\n"
+        "def f():\n    return extract_mcq_answer('B'), VALUE\n",
+    )
+    write(tmp_path, "x/t.yaml", f"{HEAD}f: !function utils.f\n")
+    assert shown("made['f']()", tmp_path) == "('B', 3)"
+
+
+def test_each_of_two_trees_finds_its_own_modules(tmp_path: Path) -> None:
+    for tree in ("a", "b"):
+        write(tmp_path, f"{tree}/x/helper.py", f"VALUE = '{tree}'\n")
+        write(tmp_path, f"{tree}/chartqa/helper.py", f"VALUE = '{tree}'\n")
+        write(
+            tmp_path,
+            f"{tree}/y{tree}/utils.py",
+            "from lmms_eval.tasks.x.helper import VALUE\nfrom lmms_eval.tasks.chartqa import helper\n"
+            "def f():\n    return VALUE + helper.VALUE\n",
+        )
+    write(tmp_path, "a/ya/t.yaml", f"{HEAD}f: !function utils.f\ng: !function lmms_eval.tasks.yb.utils.f\n")
+    assert shown("made['f'](), made['g']()", tmp_path / "a", tmp_path / "b") == "('aa', 'bb')"
+
+
+@pytest.mark.parametrize("option", ["include_path", "folder", "file"])
+def test_a_single_folder_of_a_packaged_name_finds_itself(option: str, tmp_path: Path) -> None:
+    write(tmp_path, "chartqa/utils.py", "from lmms_eval.tasks.chartqa.more import f\n")
+    write(tmp_path, "chartqa/more.py", "def f(doc):\n    return 'tree'\n")
+    write(
+        tmp_path,
+        "chartqa/t.yaml",
+        f"{HEAD}test_split: test\ndoc_to_text: !function utils.f\ndoc_to_target: 'a'\n"
+        "metric_list: [{metric: exact_match}]\n",
+    )
+    names = {"include_path": "t", "folder": str(tmp_path / "chartqa"), "file": str(tmp_path / "chartqa/t.yaml")}
+    code = (
+        "import sys\nfrom lmms_eval.api.task import TaskOptions\nfrom lmms_eval.tasks.catalogue import Catalogue\n"
+        "from lmms_eval.tasks.selection import build_from_spec, select_tasks\n"
+        "made = select_tasks([sys.argv[1]], Catalogue(sys.argv[2:]), TaskOptions()).tasks[0]\n"
+        "print(*(task.config.doc_to_text({}) for task in (made, build_from_spec(made.spec()))))"
+    )
+    given = [str(tmp_path / "chartqa")] if option == "include_path" else []
+    done = subprocess.run(
+        [sys.executable, "-c", code, names[option], *given], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "tree tree", done.stderr
 
 
 def test_the_first_of_two_included_folders_is_the_one_named_last(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from typing import Any, cast
 import pytest
 from PIL import Image
 
-from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.judging import JudgeQuestion, Verdict, repeat_name
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.task import Answer, Task, TaskOptions
 from lmms_eval.engine.interviews import Inquiry, Interview
 from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import user_turn
 from lmms_eval.tasks import Catalogue, select_tasks
-from lmms_eval.tasks.yaml.judged import questions, repeat_name, repeated, scope, verdicts_in
+from lmms_eval.tasks.yaml.judged import questions, repeated, scope, verdicts_in
 from tests.evaluation.judged_kit import NAME, rated_task
 
 

@@ -157,7 +157,8 @@ def test_requests_are_the_same_on_every_start(tmp_path: Path) -> None:
     other = first(loaded(tmp_path / "c", options=TaskOptions(seed=4)), 1)
     assert one.id == two.id == "probe/1/0/0/0"
     assert one.seed == two.seed != other.seed
-    assert one.generation == {"until": ["\n\n"], "do_sample": False}
+    assert one.generation == one.generation_after(has_template=True) == {"do_sample": False}
+    assert one.generation_after(has_template=False) == {"until": ["\n\n"], "do_sample": False}
     assert one.generation is not first(loaded(tmp_path / "d"), 1).generation
 
 

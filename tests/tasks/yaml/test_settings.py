@@ -9,6 +9,8 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.config import task_config
 from lmms_eval.tasks.yaml.settings import (
     generation_options,
+    implied_stop,
+    recorded_generation,
     recorded_specific_kwargs,
     shots,
     specific_kwargs,
@@ -62,15 +64,36 @@ def test_options_of_the_run_are_given_to_tasks_that_ask_for_them() -> None:
 
 
 def test_generation_defaults() -> None:
-    assert generation_options(config(), TaskOptions()) == {"until": ["\n\n"], "do_sample": False}
-    assert generation_options(config(fewshot_delimiter="###"), TaskOptions())["until"] == ["###"]
+    assert generation_options(config(), TaskOptions()) == {"do_sample": False}
     made = generation_options(config(generation_kwargs={"max_new_tokens": 4, "temperature": 0}), TaskOptions())
-    assert made == {"max_new_tokens": 4, "temperature": 0.0, "until": ["\n\n"]}
+    assert made == {"max_new_tokens": 4, "temperature": 0.0}
     assert isinstance(made["temperature"], float)
     choice = config(output_type="multiple_choice", doc_to_choice=["a"])
     assert generation_options(choice, TaskOptions(gen_kwargs={"a": 1})) == {}
     with pytest.raises(TaskError, match="temperature"):
         generation_options(config(generation_kwargs={"temperature": "hot"}), TaskOptions())
+
+
+@pytest.mark.parametrize("until", [None, [], "", "\n", ["a", "b"]])
+def test_the_delimiter_is_implied_where_no_one_states_a_stop(until: Any) -> None:
+    for stated, options in [
+        (config(fewshot_delimiter="##", generation_kwargs={"until": until}), TaskOptions()),
+        (config(fewshot_delimiter="##"), TaskOptions(gen_kwargs={"until": until})),
+        (
+            config(fewshot_delimiter="##", model_specific_generation_kwargs={"m": {"until": until}}),
+            TaskOptions(model_name="m"),
+        ),
+    ]:
+        made = generation_options(stated, options)
+        assert made["until"] == until
+        assert implied_stop(stated, made) == ""
+        assert recorded_generation(stated, made) == made
+    silent = config(fewshot_delimiter="##", generation_kwargs={"max_new_tokens": 3})
+    made = generation_options(silent, TaskOptions(gen_kwargs={"temperature": 1}))
+    assert implied_stop(silent, made) == "##"
+    assert recorded_generation(silent, made) == {"max_new_tokens": 3, "temperature": 1.0, "until": ["##"]}
+    choice = config(output_type="multiple_choice", doc_to_choice=["a"])
+    assert (implied_stop(choice, {}), recorded_generation(choice, {})) == ("", None)
 
 
 def test_options_of_the_model_and_of_the_command_line() -> None:
@@ -96,3 +119,34 @@ def test_target_settings() -> None:
 )
 def test_zero_shots_in_the_task_forbid_others(stated: int | None, asked: int | None, wanted: int) -> None:
     assert shots(config(num_fewshot=stated), TaskOptions(num_fewshot=asked)) == wanted
+
+
+GREEDY = {"max_new_tokens": 16, "temperature": 0, "do_sample": False, "until": ["X"]}
+
+
+@pytest.mark.parametrize(
+    ("stated", "wanted"),
+    [
+        ({"temperature": 0.7}, {**GREEDY, "temperature": 0.7, "do_sample": True}),
+        ({"temperature": 0.7, "do_sample": False}, {**GREEDY, "temperature": 0.7}),
+        ({"max_tokens": 9}, {**GREEDY, "max_new_tokens": 9}),
+        ({"stop": "END"}, {**GREEDY, "until": "END"}),
+        ({"until": []}, {**GREEDY, "until": []}),
+        ({"top_k": 4}, {**GREEDY, "top_k": 4}),
+    ],
+    ids=str,
+)
+def test_what_the_command_line_states_has_an_effect(stated: Any, wanted: Any) -> None:
+    made = generation_options(config(generation_kwargs=GREEDY), TaskOptions(gen_kwargs=stated))
+    assert made == wanted
+
+
+def test_plugins_get_the_options_as_the_reference_hands_them_over() -> None:
+    stated = {"temperature": 0.7, "max_tokens": 9}
+    made = generation_options(config(generation_kwargs=GREEDY), TaskOptions(gen_kwargs=stated, legacy=True))
+    assert made == {**GREEDY, **stated}
+
+
+def test_sampling_at_no_temperature_is_refused() -> None:
+    with pytest.raises(TaskError, match="state a temperature"):
+        generation_options(config(generation_kwargs=GREEDY), TaskOptions(gen_kwargs={"do_sample": True}))

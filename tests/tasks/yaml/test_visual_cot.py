@@ -62,8 +62,8 @@ def test_the_first_picture_is_asked_about_and_all_are_kept(tmp_path: Path) -> No
     assert turns_of(second) == [("user", ["image", "image", "grass colour?"])]
     _, shown = second.build_messages().messages[0].content[:2]
     assert digest(shown.url) == PICTURES[0].sha256  # type: ignore[union-attr]
-    assert first.generation == {"max_new_tokens": 9, "until": ["\n\n"], "visual_cot": True}
-    assert second.generation == {"max_new_tokens": 9, "until": ["\n\n"]}
+    assert first.generation == {"max_new_tokens": 9, "visual_cot": True}
+    assert second.generation == {"max_new_tokens": 9}
     assert (first.kind, second.kind) == ("generate_until", "generate_until")
     assert answer.value == "green " and answer.parts == (*PICTURES, "green ")
     assert answer.input.startswith("[GEN_PROMPT]")

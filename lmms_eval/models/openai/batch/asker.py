@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -19,6 +19,7 @@ from lmms_eval.models.openai.batch.client import BatchClient
 from lmms_eval.models.openai.batch.ledger import Draft, Ledger, Part, batch_line
 from lmms_eval.models.openai.batch.results import ENDED, Result, ResultReader, batch_failure
 from lmms_eval.models.openai.errors import AttemptError
+from lmms_eval.models.remote.stops import StopSending, ended_in_thoughts, without_stops
 
 log = logging.getLogger(__name__)
 TAKEN = 256
@@ -45,7 +46,7 @@ class Reading:
     """Functions that read answers, and their counts."""
 
     results: ResultReader
-    stops_here: Callable[[Request], list[str]]
+    stops: StopSending
     tally: Tally
 
 
@@ -82,6 +83,8 @@ class BatchAsker:
         """Files that are to be sent."""
         self._most_live = sys.maxsize
         """Batches that the service's queue takes at a time, as far as it is known."""
+        self._untold: set[str] = set()
+        """Requests that went out without their stop strings."""
         self._ended = 0
         self._pause = 0.0
 
@@ -161,11 +164,19 @@ class BatchAsker:
         for request in taken:
             self._open[request.id] = request
             if request.id not in self._place:
-                line = batch_line(request.id, self._client.address.line, request.payload)
+                line = self._told(request.id, batch_line(request.id, self._client.address.line, request.payload))
                 failed += await self._add(request.id, line)
             stream.put_away(request)
         self._reading.tally.requests += len(taken)
         return failed
+
+    def _told(self, request_id: str, line: bytes) -> bytes:
+        """Take the stop strings out of a line, once they are no longer sent."""
+        if not self._reading.stops.is_off:
+            return line
+        self._untold.add(request_id)
+        untold: bytes = without_stops(line)
+        return untold
 
     async def _add(self, request_id: str, line: bytes) -> list[Response]:
         """Write a line, into another file where this one is full; returns what failed of the full one."""
@@ -274,7 +285,7 @@ class BatchAsker:
         for request_id in self._expected(watched):
             del self._place[request_id]
         for request_id, line in part.lines(again) if again else ():
-            for response in await self._add(request_id, line):
+            for response in await self._add(request_id, self._told(request_id, line)):
                 yield response
         self._ledger.over(part)
 
@@ -323,9 +334,14 @@ class BatchAsker:
                 self._reading.tally.retries[outcome.kind] += 1
                 return None
             return self._failed(result.request_id, outcome)
-        request = self._open.pop(result.request_id)
-        self._reading.tally.answers_from_reasoning += outcome.from_reasoning
-        return to_response(request, outcome, self._reading.stops_here(request), tries, None)
+        request = self._open[result.request_id]
+        stops = self._reading.stops.of(request, is_told=result.request_id not in self._untold)
+        if ended_in_thoughts(request, outcome, stops):
+            self._reading.stops.switch_off(request, stops)
+            self._reading.tally.asked_without_stops += 1
+            return None
+        del self._open[result.request_id]
+        return to_response(request, outcome, stops, tries, None)
 
     def _failed(self, request_id: str, error: AttemptError) -> Response:
         del self._open[request_id]

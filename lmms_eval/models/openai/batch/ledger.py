@@ -15,7 +15,8 @@ from types import TracebackType
 import orjson
 
 from lmms_eval.errors import JournalError
-from lmms_eval.storage.journal import JournalWriter, read_journal
+from lmms_eval.storage.journal import JournalWriter
+from lmms_eval.storage.lines import read_lines
 
 JOURNAL = "batches.jsonl"
 
@@ -114,7 +115,7 @@ class Ledger:
         self.batch_ids: list[str] = []
         """Batches that were live at the start, or created since."""
         self._journal = JournalWriter(folder / JOURNAL)
-        for entry in read_journal(self._journal.path):
+        for entry in read_lines(self._journal.path):
             self._apply(entry.record)
         self.batch_ids += [part.batch_id for part in self._parts.values() if part.batch_id]
         for path in folder.glob("lmms_eval-*"):  # drafts, and what a batch that is over has left

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval.errors import DataError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SUCCESS_THRESHOLDS = tuple(step / 20 for step in range(21))
 """Overlaps 0, 0.05, ..., 1 of the success curve."""
+HIT = 0.5
+"""IoU from which F counts a predicted box as a hit."""
 
 
 def paired_iou(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
@@ -42,3 +46,42 @@ def tube_iou(overlaps: NDArray[Any], predicted: NDArray[Any], truth: NDArray[Any
     """
     either = int((predicted | truth).sum())
     return math.fsum(overlaps[predicted & truth]) / either if either else 0.0
+
+
+def jaccard(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
+    """J of a track: mean IoU over its frames.
+
+    Args:
+        predicted: A box for each frame, shape (frames, 4).
+        truth: Boxes of the same frames.
+
+    Raises:
+        DataError: the numbers of frames differ, or there is none.
+    """
+    if len(predicted) != len(truth) or not len(truth):
+        raise DataError(f"J needs a box for each frame on both sides, not {len(predicted)} and {len(truth)}")
+    return math.fsum(paired_iou(predicted, truth)) / len(truth)
+
+
+def box_f1(predicted: NDArray[Any], truth: NDArray[Any], threshold: float = HIT) -> float:
+    """F of a track as the authors compute it; 1 if both sides are empty.
+
+    Each predicted box is compared with the true box that it overlaps most (the first of equals), whatever the frames
+    of the two: a hit from the threshold on. A true box may be hit several times; it is missed if it never is.
+
+    Args:
+        predicted: Boxes, shape (n, 4).
+        truth: Boxes, shape (m, 4).
+        threshold: Least IoU of a hit.
+    """
+    if not len(predicted) and not len(truth):
+        return 1.0
+    found: set[int] = set()
+    hits = 0
+    for box in predicted:
+        overlaps = paired_iou(box, truth)
+        best = int(overlaps.argmax()) if len(truth) else -1
+        if best >= 0 and overlaps[best] >= threshold:
+            hits += 1
+            found.add(best)
+    return 2 * hits / (hits + len(predicted) + len(truth) - len(found)) if hits else 0.0

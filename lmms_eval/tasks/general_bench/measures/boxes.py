@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.errors import DataError
+from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import Item
-from lmms_eval.tasks.general_bench.measures.box_math import paired_iou, success_area, tube_iou
+from lmms_eval.tasks.general_bench.measures.box_math import box_f1, jaccard, paired_iou, success_area, tube_iou
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.detection import (
     COCO_SIGMAS,
@@ -85,11 +85,18 @@ def _tubes(prediction: Any, item: Item) -> tuple[Tube, Tube]:
     return found, truth
 
 
-def _success(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+def _track(prediction: Any, item: Item, context: Context) -> State:
+    """Success area of a track, or, by the option ``tracking``, the mean of J and F."""
     found, truth = _tubes(prediction, item)
     if not truth.present.any():
         raise DataError(f"{item.where}: the reference has no box in any frame")
-    return 100 * success_area(paired_iou(found.xywh, truth.xywh)[truth.present])
+    match context.options.get("tracking", "auc"):
+        case "auc":
+            return 100 * success_area(paired_iou(found.xywh, truth.xywh)[truth.present])
+        case "j_and_f":
+            return 50 * (jaccard(found.xywh, truth.xywh) + box_f1(found.xywh, truth.xywh))
+        case other:
+            raise ConfigError(f"tracking: {other!r} is neither 'auc' nor 'j_and_f'")
 
 
 def _tube_overlap(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
@@ -122,6 +129,10 @@ MEASURES: tuple[Measure, ...] = (
         "detection_ap@50/keypoints", "instances", _key_point_state, mean_average_precision,
         all_missed(_key_point_state), checked=f"{BY_COCO} key points",
     ),
-    Measure("auc", "tube", _success, mean, is_mean=True, checked="cases by hand; perfect boxes give 20/21"),
+    Measure(
+        "auc", "tube", _track, mean, is_mean=True,
+        checked="cases by hand; perfect boxes give 20/21; with the option `tracking=j_and_f` the authors' script "
+        "(recorded)",
+    ),
     Measure("m_viou", "tube", _tube_overlap, mean, is_mean=True, checked="the authors' script (recorded)"),
 )  # fmt: skip

@@ -1,13 +1,17 @@
 """Calculations of the benchmark's video generation toolkit on the output of its detectors, captioners and networks.
 
-Frames, captions, labels, boxes and flows go in; counts, shares and decisions come out.
+Frames, captions, labels, boxes and flows go in; counts, shares and decisions come out. ``middle_frames``,
+``frames_at_rate`` and ``prompt_of`` are for scripts that run those networks: the frames and prompts that it takes.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
@@ -26,6 +30,7 @@ _PEAK = 255.0
 _LARGEST_SHARE = 0.05
 _MOVING_RADIUS, _MOVING_SIDE = 6.0, 256.0
 _MOVING_PAIRS, _MOVING_FRAMES = 4, 16
+_SEED = re.compile(r"-\d+$")
 _HORIZONTAL = ("left", "right")
 _VERTICAL = ("top", "bottom")
 
@@ -157,3 +162,40 @@ def is_moving(short_side: int, frame_count: int, radii: Sequence[float]) -> bool
     threshold = _MOVING_RADIUS * short_side / _MOVING_SIDE
     needed = round(_MOVING_PAIRS * frame_count / _MOVING_FRAMES)
     return sum(radius > threshold for radius in radii) >= needed
+
+
+def scene_count(scene: str, captions: Iterable[str]) -> int:
+    """Frames whose caption holds every word of the scene's description."""
+    words = scene.split()
+    return sum(all(word in caption for word in words) for caption in captions)
+
+
+def middle_frames(count: int, length: int) -> list[int]:
+    """Indices of ``count`` frames: the middles of even parts of a video; a shorter one repeats its last frame.
+
+    Args:
+        count: frames that are wanted, at least 1.
+        length: frames of the video, at least 1.
+    """
+    parts = min(count, length)
+    bounds = [part * length // parts for part in range(parts + 1)]
+    found = [(first + end - 1) // 2 for first, end in itertools.pairwise(bounds)]
+    return found + found[-1:] * (count - parts)
+
+
+def frames_at_rate(rate: float, length: int, native_rate: float) -> list[int]:
+    """Indices of the frames in the middle of each ``1 / rate`` seconds.
+
+    Args:
+        rate: frames a second that are wanted, above 0.
+        length: frames of the video.
+        native_rate: its frames a second.
+    """
+    step = native_rate / rate
+    places = (round((part + 0.5) * step) for part in range(math.ceil(length / step)))
+    return [place for place in places if place < length]
+
+
+def prompt_of(name: str) -> str:
+    """The prompt that a video's file name holds: ``PROMPT-SEED.mp4``."""
+    return _SEED.sub("", PurePath(name).stem)

@@ -67,6 +67,21 @@ def runs_of(mask: NDArray[Any]) -> Runs:
     return Runs(height, width, starts, ends)
 
 
+def box_of(mask: Runs) -> list[int]:
+    """The box ``[x, y, width, height]`` from a mask's first to its last column and row; four zeros for an empty mask.
+
+    Width and height are differences, one pixel short, as the authors take the boxes of their model's masks.
+    """
+    if not len(mask.starts):
+        return [0, 0, 0, 0]
+    first, last = mask.starts // mask.height, (mask.ends - 1) // mask.height
+    whole = bool((last > first).any())  # a run that goes on in the next column touches both edges
+    top = 0 if whole else int((mask.starts % mask.height).min())
+    bottom = mask.height - 1 if whole else int(((mask.ends - 1) % mask.height).max())
+    left, right = int(first.min()), int(last.max())
+    return [left, top, right - left, bottom - top]
+
+
 def runs_of_part(part: NDArray[Any], top: int, left: int, size: tuple[int, int]) -> Runs:
     """Runs of a mask of height and width ``size``, all of whose pixels lie in a part of it.
 

@@ -34,6 +34,11 @@ def exact_match(prediction: Any, reference: Any) -> float:
     return float(any(answer == text.strip() for text in reference_texts(reference)))
 
 
+def audio_contains(prediction: str, reference: Any) -> float:
+    """1 if the reference, as it stands, occurs in the stripped and lower-cased prediction (audio tasks)."""
+    return float(str(reference) in prediction.strip().lower())
+
+
 def video_contains(prediction: str, references: Sequence[str]) -> float:
     """1 if a stripped reference occurs in the stripped prediction (video tasks).
 

@@ -1,4 +1,7 @@
-"""Structure measure of a saliency map (Fan et al., "Structure-measure: A New Way to Evaluate Foreground Maps")."""
+"""Structure measure of a saliency map (Fan et al., "Structure-measure: A New Way to Evaluate Foreground Maps").
+
+In two variants: as published, and the simplified one of the benchmark's authors (General-Bench specification §5.2).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ if TYPE_CHECKING:
 
 _TINY = 2.220446049250313e-16
 _OBJECT_WEIGHT = 0.5
+_AUTHORS_TINY = 1e-8
+_LEVEL_CONSTANT, _SPREAD_CONSTANT = 1e-4, 9e-4
+"""Of the authors' structural similarity."""
 
 
 def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
@@ -60,3 +66,48 @@ def _similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
     if above != 0:
         return above / (below + _TINY)
     return 1.0 if below == 0 else 0.0
+
+
+def authors_structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
+    """The authors' simplified S-measure, from 0 to 1; NaN where a quarter has no pixel.
+
+    Object: spreads of the population. Region: quarters around the rounded centroid, compared by the structural
+    similarity with constants. A centroid in the first row or column leaves a quarter without a pixel.
+
+    Args:
+        prediction: Saliency from 0 to 1, shape (height, width).
+        truth: The object, bool, same shape.
+    """
+    share = float(truth.mean())
+    if share == 0:
+        return 1 - float(prediction.mean())
+    if share == 1:
+        return float(prediction.mean())
+    inside = share * _authors_object(prediction[truth]) + (1 - share) * _authors_object(1 - prediction[~truth])
+    row, column = (round(float(places.mean())) for places in truth.nonzero())
+    if not row or not column:
+        return math.nan
+    quarters = [
+        (down, across)
+        for down in (slice(None, row), slice(row, None))
+        for across in (slice(None, column), slice(column, None))
+    ]
+    region = math.fsum(
+        truth[quarter].size / truth.size * _authors_similarity(prediction[quarter], truth[quarter])
+        for quarter in quarters
+    )
+    return max(0.0, _OBJECT_WEIGHT * inside + (1 - _OBJECT_WEIGHT) * region)
+
+
+def _authors_object(values: NDArray[Any]) -> float:
+    level, spread = float(values.mean()), float(values.std())
+    return 2 * level / (level * level + 1 + spread + _AUTHORS_TINY)
+
+
+def _authors_similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
+    x, y = prediction, truth.astype(prediction.dtype)
+    mean_x, mean_y = float(x.mean()), float(y.mean())
+    shared = float(((x - mean_x) * (y - mean_y)).mean())
+    above = (2 * mean_x * mean_y + _LEVEL_CONSTANT) * (2 * shared + _SPREAD_CONSTANT)
+    levels = mean_x**2 + mean_y**2 + _LEVEL_CONSTANT
+    return above / (levels * (float(x.var()) + float(y.var()) + _SPREAD_CONSTANT) + _AUTHORS_TINY)

@@ -27,7 +27,7 @@ from lmms_eval.tasks.general_bench.measures.bleu import (
 from lmms_eval.tasks.general_bench.measures.choices import choice_match, first_answer_match, options_of
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu, code_fault
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.matching import exact_match, video_contains
+from lmms_eval.tasks.general_bench.measures.matching import audio_contains, exact_match, video_contains
 from lmms_eval.tasks.general_bench.measures.overlap import SEPARATOR, Counts, micro_f1, token_f1
 from lmms_eval.tasks.general_bench.measures.rouge import RougeKind, rouge
 from lmms_eval.tasks.general_bench.measures.words import anls
@@ -235,7 +235,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     _averaged(
         "accuracy/substring",
-        lambda text, wanted: float(any(one.strip().lower() in text.lower() for one in _not_blank(wanted))),
+        lambda text, wanted: max(audio_contains(text, one.strip().lower()) for one in _not_blank(wanted)),
         VECTORS + ", but for case",
     ),
     _averaged("accuracy/contains", lambda text, wanted: video_contains(text, _not_blank(wanted)), VECTORS),

@@ -25,7 +25,7 @@ from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.measures.bleu import fallback_tokens, sentence_bleu
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
 from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
-from lmms_eval.tasks.general_bench.measures.matching import exact_match
+from lmms_eval.tasks.general_bench.measures.matching import exact_match, reference_texts
 from lmms_eval.tasks.general_bench.measures.overlap import Counts, micro_f1, micro_f1_counts, token_f1
 from lmms_eval.tasks.general_bench.measures.rouge import rouge
 from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
@@ -208,7 +208,7 @@ def _answers(predictions: Any) -> dict[str, Any]:
 _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = MappingProxyType(
     {
         "ACC": lambda pairs, _: _mean([exact_match(pair.prediction, pair.reference) for pair in pairs]),
-        "F1": lambda pairs, _: _mean([token_f1(_text(pair.prediction), _texts(pair.reference)) for pair in pairs]),
+        "F1": lambda pairs, _: _mean([token_f1(_text(pair.prediction), _f1_texts(pair.reference)) for pair in pairs]),
         "ROUGE-1": lambda pairs, _: _mean([_best(partial(rouge, kind="rouge1"), pair) for pair in pairs]),
         "BLEU-1": lambda pairs, tokenize: _mean(
             [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), pair) for pair in pairs]
@@ -243,3 +243,8 @@ def _text(value: Any) -> str:
 
 def _texts(value: Any) -> list[str]:
     return [_text(one) for one in value] if isinstance(value, list) else [_text(value)]
+
+
+def _f1_texts(reference: Any) -> list[str]:
+    """The texts of a reference of F1; a number alone is none, as for exact match."""
+    return _texts(reference) if isinstance(reference, list) else reference_texts(reference)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval.tasks.general_bench.measures.mask_math import box_of
+from lmms_eval.tasks.general_bench.readers.masks import mask
 from lmms_eval.tasks.general_bench.readers.sides import Side, brief, finite
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ def boxes(value: object, side: Side) -> Boxes:
 
 
 def tube(value: object, side: Side) -> Tube:
-    """A box (``[x, y, w, h]``) or ``null`` for each frame; a box of four zeros is none.
+    """A box (``[x, y, w, h]``), a mask whose box is taken, or ``null`` for each frame; a box of four zeros is none.
 
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction.
@@ -96,12 +98,14 @@ def tube(value: object, side: Side) -> Tube:
     import numpy as np
 
     if not isinstance(value, list):
-        raise side.refuse(f"is no list with a box or null for each frame: {brief(value)}")
+        raise side.refuse(f"is no list with a box, a mask or null for each frame: {brief(value)}")
     if len(value) > MAX_FRAMES:
         raise side.refuse(f"has {len(value)} frames; at most {MAX_FRAMES} are read")
     xywh = np.zeros((len(value), 4), dtype=np.float64)
     for frame, box in enumerate(value):
-        if box is not None:
+        if isinstance(box, Mapping):
+            xywh[frame] = box_of(mask(box, side))
+        elif box is not None:
             xywh[frame] = four(box, f"box of frame {frame}", side)
     return Tube(xywh, np.asarray(xywh.any(axis=1)))
 

@@ -94,7 +94,7 @@ def _floats(text: str, count: int) -> tuple[float, ...] | None:
     if len(parts) != count:
         return None
     try:
-        return tuple(float(part) for part in parts)
+        return tuple(float(part.strip()) for part in parts)
     except ValueError:
         return None
 

@@ -39,6 +39,8 @@ class ArithmeticRefused(ConversionError):
     """Not an arithmetic expression, or one too large to evaluate."""
 
 
+_TRUTH_VALUES: Mapping[str, bool] = MappingProxyType({"True": True, "False": False})
+"""As names: Python reads full-width letters as names of their own and looks them up as ASCII."""
 _BINARY: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = MappingProxyType(
     {
         ast.Add: operator.add,
@@ -64,6 +66,9 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = MappingPr
 def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
     """The value of numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the vocabulary.
 
+    ``and``, ``or`` and ``not`` choose among values as in Python. Of blanks before the expression only those are passed
+    over that Python passes over there.
+
     Raises ``ArithmeticRefused`` for everything else, for division by zero, overflow, complex results and integers of
     more than ``MAX_BITS`` bits.
     """
@@ -71,7 +76,7 @@ def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
         raise ArithmeticRefused(f"{len(expression)} characters are too many for an expression")
     try:
         with quiet_parser():
-            tree = ast.parse(expression.strip(), mode="eval")
+            tree = ast.parse(expression.lstrip(" \t"), mode="eval")
         _check_depth(tree.body)
         return _Reader(vocabulary).value(tree.body)
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
@@ -97,15 +102,36 @@ class _Reader:
     def value(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
             return node.value
-        if isinstance(node, ast.Name) and node.id in self.vocabulary.names:
-            return self.vocabulary.names[node.id]
+        if isinstance(node, ast.Name):
+            return self._named(node.id)
+        if isinstance(node, ast.BoolOp):
+            return self._choice(node)
         if isinstance(node, ast.List):
             return [self.value(item) for item in node.elts]
         if isinstance(node, ast.Tuple):
             return tuple(self.value(item) for item in node.elts)
         return self._calculation(node)
 
+    def _named(self, name: str) -> Number:
+        if name in _TRUTH_VALUES:
+            return _TRUTH_VALUES[name]
+        if name in self.vocabulary.names:
+            return self.vocabulary.names[name]
+        raise ArithmeticRefused(f"the name {name!r} is unknown")
+
+    def _choice(self, node: ast.BoolOp) -> Value:
+        """The first value that decides an ``and`` or ``or``; what stands behind it is not evaluated."""
+        decisive = isinstance(node.op, ast.Or)
+        value: Value = not decisive
+        for operand in node.values:
+            value = self.value(operand)
+            if bool(value) is decisive:
+                break
+        return value
+
     def _calculation(self, node: ast.expr) -> Number:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return not self.value(node.operand)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
             operand = self._number(node.operand)
             return -operand if isinstance(node.op, ast.USub) else +operand

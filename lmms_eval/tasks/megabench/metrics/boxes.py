@@ -29,8 +29,11 @@ def nbbox_iou_tuple(response: Any, truth: Any) -> float:
 
 
 def nbbox_iou_single(response: Any, truth: Any) -> float:
-    """IoU of two boxes, the response's written as text; 0 where a side is anything but one box."""
-    true = truth if isinstance(truth, list | tuple) else read_literal(truth)
+    """IoU of two boxes, both written as text; 0 where a side is anything but one box.
+
+    Raises ``LiteralError`` for a truth that is no text of a literal, a list among them, which scores 0.
+    """
+    true = read_literal(truth)
     if not isinstance(response, str):
         raise TypeError("the response is no text")
     try:
@@ -53,8 +56,12 @@ def nbbox_iou_sequence(response: Any, truth: Any) -> float:
 
 
 def xml_nbbox_iou_single(response: Any, truth: Any) -> float:
-    """Mean over the predicted ``<box>`` tags of the best IoU with any true one; 0 without predicted boxes."""
-    return _mean(best_ious(_tagged_boxes(response), _tagged_boxes(truth)))
+    """Mean over the predicted ``<box>`` tags of the best IoU with any true one; 0 without predicted boxes.
+
+    Either side may be a list of boxes, the response also the four numbers of one; such a truth scores 0.
+    """
+    true = truth if isinstance(truth, list | tuple) else parse_boxes_xml(truth)
+    return _mean(best_ious(_tagged_boxes(response), true)) if all(_is_row(box) for box in true) else 0.0
 
 
 def _boxes(value: Any) -> Sequence[Box]:

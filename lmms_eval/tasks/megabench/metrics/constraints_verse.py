@@ -30,7 +30,7 @@ class SyllableRange:
 
 def clean_lines(text: str) -> list[str]:
     """The lines of a poem: lower case, without punctuation and without a label such as ``(A)`` at their end."""
-    return [_without_label(line).lower() for line in text.strip().translate(_REMOVED).splitlines()]
+    return [_without_label(line).lower() for line in text.strip().translate(_REMOVED).split("\n")]
 
 
 def _without_label(line: str) -> str:
@@ -40,9 +40,12 @@ def _without_label(line: str) -> str:
 
 
 def parse_syllable_ranges(value: str) -> list[SyllableRange]:
-    """One range for each ``[a,b]``, ``[a]`` or digit; a blank stands for an empty line, anything else for nothing."""
+    """One range for each ``[a,b]``, ``[a]`` or digit; a blank between them stands for an empty line.
+
+    Anything else stands for nothing, blanks at both ends included.
+    """
     ranges = []
-    for match in _RANGE.finditer(value):
+    for match in _RANGE.finditer(value.strip()):
         least = match[1] or match[3] or "0"
         ranges.append(SyllableRange(int(least), int(match[2] or least)))
     return ranges

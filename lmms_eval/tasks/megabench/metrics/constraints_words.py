@@ -138,7 +138,7 @@ def acrostic(text: str, letters: str, *, alliteration: bool) -> bool:
 
     With ``alliteration`` every word must begin with the letter of its line; raises ``IndexError`` for a doubled blank.
     """
-    lines = [line.strip() for line in text.replace(_BOLD, "").strip().lower().splitlines()]
+    lines = [line.strip() for line in text.replace(_BOLD, "").strip().lower().split("\n")]
     if len(lines) != len(letters):
         return False
     return all(

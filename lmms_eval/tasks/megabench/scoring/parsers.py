@@ -113,7 +113,7 @@ def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> s
     fenced = extract_fence(marked.strip() if mode == "plain" else marked, mode)
     text = fenced.text
     if mode == "plain" and single_line and not fenced.found:
-        lines, paragraph = text.split("\n", 2), text.split("\n\n", 1)[0].strip()
+        lines, paragraph = text.splitlines(), text.split("\n\n", 1)[0].strip()
         if len(lines) > 1 and not lines[1].strip() and _ANSWER_HEAD.match(paragraph):
             text = paragraph
     if text.startswith(("{", "[")):

@@ -75,12 +75,18 @@ def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *,
     shape = AnswerShape("", single_line=False)
     if spec.answer_field is not None:
         truth: Any = answer.get(spec.answer_field)
-        has_members = isinstance(truth, str | list | tuple | dict | set)  # of lists, too, as in the official evaluator
-        shape = AnswerShape(spec.answer_field, single_line=not has_members or "\n" not in truth)
+        shape = AnswerShape(spec.answer_field, single_line=_is_single_line(truth))
     parsed = parse_repaired(spec.parser, reply, shape) if repaired else PARSERS[spec.parser](reply, shape)
     if spec.parser == "json" and not (isinstance(parsed, dict) and parsed):
         return dict.fromkeys(answer, reply)
     return parsed
+
+
+def _is_single_line(truth: Any) -> bool:
+    """Tell a truth without a line break; of a list or dictionary, one without a line break as a member."""
+    if isinstance(truth, str):
+        return "\n" not in truth and len(truth.splitlines()) <= 1
+    return not isinstance(truth, list | tuple | dict | set) or "\n" not in truth
 
 
 def read_context(value: Any) -> Mapping[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from lmms_eval.api.request import Request, Response, sent_media
 from lmms_eval.api.task import Answer, Exchange
 from lmms_eval.tasks.yaml.requests import Ask, RequestFactory
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -31,6 +34,9 @@ class TaskExchange(Exchange):
         return Answer(
             value=value,
             usage=tuple(response.usage for response in self._responses),
+            thoughts=_of_each([response.thoughts for response in self._responses]),
+            stops=tuple(dict.fromkeys(stop for response in self._responses for stop in response.stops)),
+            ended_by=_of_each([response.ended_by for response in self._responses]),
             finish_reason=self._responses[-1].finish_reason if self._responses else None,
             model=self._responses[-1].model if self._responses else None,
             latency=sum(latencies) if latencies else None,
@@ -38,3 +44,8 @@ class TaskExchange(Exchange):
             is_loss=is_loss,
             media=sent_media(self._responses),
         )
+
+
+def _of_each(values: Sequence[T | None]) -> tuple[T | None, ...]:
+    """Return the values of all responses; nothing if none has one."""
+    return tuple(values) if any(value is not None for value in values) else ()

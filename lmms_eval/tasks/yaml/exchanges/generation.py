@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lmms_eval.api.interleaved import said
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.api.task import Answer
+from lmms_eval.filters.reasoning import THOUGHT_TAGS, split_thoughts
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder
 
@@ -34,4 +36,10 @@ class PluginRoundsExchange(SingleExchange):
 
     def answer(self) -> Answer:
         response = self._responses[0]
-        return self._answer(list(response.rounds) if response.rounds is not None else [said(response)])
+        if response.rounds is None:
+            return self._answer([said(response)])
+        tags = self.requests.task.thought_tags
+        rounds = [split_thoughts(text, THOUGHT_TAGS if tags is None else tags) for text in response.rounds]
+        made = self._answer([answer for _, answer in rounds])
+        thoughts = tuple(thoughts for thoughts, _ in rounds)
+        return replace(made, thoughts=thoughts) if any(thoughts) else made

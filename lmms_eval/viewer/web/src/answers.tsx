@@ -9,7 +9,7 @@ import { tokensTold } from "./tokens";
 import { Pre, useRendered } from "./pre";
 import { Block } from "./blocks";
 import { Metrics, MetricList } from "./scores";
-import { seconds, Text, told } from "./text";
+import { count, seconds, Text, told } from "./text";
 import type { Json, JsonObject, Medium, Sample } from "./types";
 
 export function Answers({ sample, line }: { sample: Sample; line: JsonObject }) {
@@ -33,6 +33,7 @@ export function Answers({ sample, line }: { sample: Sample; line: JsonObject }) 
           <Pre>{target}</Pre>
         </Block>
       )}
+      {!Array.isArray(line.repeats) && <Thoughts value={line.thoughts} />}
       {raw !== undefined && !Array.isArray(line.repeats) && raw !== told(line.filtered_resps) && (
         <Block title="Raw answer">
           <Pre>{raw}</Pre>
@@ -40,6 +41,21 @@ export function Answers({ sample, line }: { sample: Sample; line: JsonObject }) 
       )}
       <Repeats sample={sample} line={line} />
     </>
+  );
+}
+
+/** What the model thought before its answer, folded; of several rounds one after the other. */
+function Thoughts({ value }: { value: Json | undefined }) {
+  const rounds = ([] as Json[]).concat(value ?? []).filter((one) => typeof one === "string" && one !== "");
+  if (!rounds.length) return null;
+  const length = rounds.reduce((all: number, one) => all + told(one).length, 0);
+  return (
+    <details class="block thoughts">
+      <summary>Thoughts ({count(length)} characters)</summary>
+      {rounds.map((one) => (
+        <Pre>{told(one)}</Pre>
+      ))}
+    </details>
   );
 }
 
@@ -73,6 +89,7 @@ function Repeats({ sample, line }: { sample: Sample; line: JsonObject }) {
         {said.map((answer, at) => (
           <section class="side">
             <h3>Repeat {at + 1}</h3>
+            <Thoughts value={entry(line.thoughts, at)} />
             {Array.isArray(answer) && answer.length > 1 ? <Rounds values={answer} /> : <Pre>{told(answer)}</Pre>}
             {sample.lines.map((one) => (
               <Alone line={one} at={at} several={sample.lines.length > 1} />
@@ -112,6 +129,7 @@ function taken(line: JsonObject, at: number): string {
   const facts = [
     tokensTold(isObject(own) ? own.token_counts : undefined),
     typeof elapsed === "number" ? seconds(elapsed) : "",
+    told(entry(line.blank, at)) && `no answer: ${told(entry(line.blank, at))}`,
     told(entry(line.finish_reason, at)) && `finish: ${told(entry(line.finish_reason, at))}`,
   ];
   return facts.filter(Boolean).join(" · ");

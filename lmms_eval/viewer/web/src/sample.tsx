@@ -120,6 +120,7 @@ function Facts({ line }: { line: JsonObject }) {
   const elapsed = ([] as Json[]).concat(line.elapsed ?? []).filter((one) => typeof one === "number");
   const facts = [
     Array.isArray(line.repeats) ? `${line.repeats.length} repeats` : "",
+    line.blank ? `no answer: ${told(line.blank)}` : "",
     line.finish_reason ? `finish: ${told(line.finish_reason)}` : "",
     elapsed.length ? seconds(elapsed.reduce((all, one) => all + one, 0)) : "",
     tokensTold(countsOf(line)),

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "./types";
 const OWN = new Set([
   "doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc", "input",
   "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew", "answer_reading", "finish_reason", "elapsed",
-  "attempts", "messages", "repeats", "request_id", "arguments", "metrics", "prompt_hash", "target_hash",
+  "thoughts", "blank", "attempts", "messages", "repeats", "request_id", "arguments", "metrics", "prompt_hash", "target_hash",
 ]);
 
 /** What fields of metrics' values mean, in the order in which they are shown. */

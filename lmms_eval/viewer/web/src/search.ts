@@ -4,7 +4,7 @@ import type { Table } from "./table";
 import { told } from "./text";
 import type { Sample } from "./types";
 
-const SEARCHED = ["input", "target", "filtered_resps", "resps", "raw_resps", "judge", "error", "reason"];
+const SEARCHED = ["input", "target", "filtered_resps", "resps", "raw_resps", "thoughts", "blank", "judge", "error", "reason"];
 const TELL_MS = 100;
 
 export const textOf = (sample: Sample): string =>

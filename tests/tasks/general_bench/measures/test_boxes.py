@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmms_eval.errors import DataError
+from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from tests.tasks.general_bench.measures.region_items import ALL, CONTEXT, counts_of, item, value
 
@@ -61,6 +61,25 @@ def test_tracks():
         value(ALL["auc"], ([None, None], truth))
     with pytest.raises(DataError, match="no box in any frame"):
         value(ALL["auc"], ([None], item([None])))
+
+
+def test_tracks_by_the_authors_number():
+    truth, context = item([[0, 0, 10, 10], None, [50, 50, 10, 10]], form="tube"), CONTEXT.having(tracking="j_and_f")
+    perfect = [[0, 0, 10, 10], [0, 0, 0, 0], [50, 50, 10, 10]]
+    # J: frames 1 and 3 of 3. F: each box of no size overlaps nothing, so that it is wrong, and the true one is missed.
+    assert ALL["auc"].state(perfect, truth, context) == pytest.approx(100 * (2 / 3))
+    swapped = [[50, 50, 10, 10], None, [0, 0, 10, 10]]
+    # J: nothing. F takes boxes of any frame.
+    assert ALL["auc"].state(swapped, truth, context) == pytest.approx(50 * (2 / 3))
+    with pytest.raises(ConfigError, match="tracking: 'x' is neither"):
+        ALL["auc"].state(perfect, truth, CONTEXT.having(tracking="x"))
+
+
+def test_a_track_of_masks_is_that_of_their_boxes():
+    truth = item([[2, 1, 3, 2]], form="tube")
+    assert value(ALL["auc"], ([counts_of(MASK)], truth)) == value(ALL["auc"], ([[2, 1, 3, 2]], truth))
+    with pytest.raises(UnreadableAnswer, match="size of a mask"):
+        value(ALL["auc"], ([{"mask": 1}], truth))
 
 
 def test_tubes_count_frames_with_either_box():

@@ -12,10 +12,14 @@ from lmms_eval.tasks.general_bench.measures.kit_math import (
     ColourCounts,
     Region,
     colour_counts,
+    frames_at_rate,
     is_moving,
     largest_radius,
+    middle_frames,
     object_count,
     objects_count,
+    prompt_of,
+    scene_count,
     spatial_score,
     steadiness,
 )
@@ -110,3 +114,34 @@ def test_what_is_no_flow_is_refused(flow):
 def test_a_video_moves_from_enough_pairs_on():
     assert is_moving(512, 16, [12.1] * 4 + [12.0] * 11)
     assert not is_moving(512, 16, [12.1] * 3 + [12.0] * 12)
+
+
+@given(st.integers(1, 40), st.integers(1, 400))
+def test_middle_frames_are_in_the_video_and_in_order(count, length):
+    found = middle_frames(count, length)
+    assert len(found) == count
+    assert found == sorted(found)
+    assert set(found) <= set(range(length))
+    if count <= length:
+        assert len(set(found)) == count
+
+
+def test_middle_frames_by_hand():
+    assert middle_frames(3, 9) == [1, 4, 7]
+    assert middle_frames(4, 2) == [0, 1, 1, 1]
+
+
+def test_frames_at_a_rate():
+    assert frames_at_rate(2, 45, 24) == [6, 18, 30, 42]
+    assert frames_at_rate(8, 10, 8) == [round(place + 0.5) for place in range(10) if round(place + 0.5) < 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt"), [("a cat-3.mp4", "a cat"), ("dir/a-b-12.mp4", "a-b"), ("plain.mp4", "plain"), ("x-", "x-")]
+)
+def test_prompts_of_file_names(name, prompt):
+    assert prompt_of(name) == prompt
+
+
+def test_scenes_need_all_words():
+    assert scene_count("old bridge", ["a bridge, very old", "a bridge", "", "old bridge"]) == 2

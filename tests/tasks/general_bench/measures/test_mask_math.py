@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.measures.mask_math import (
     as_pixels,
+    box_of,
     class_counts,
     overlap,
     overlap_row,
@@ -80,3 +81,10 @@ def test_class_counts_are_those_of_a_confusion_matrix(predicted: np.ndarray, tru
         if matrix[label].sum() + matrix[:, label].sum()
     }
     assert class_counts(predicted, truth) == expected
+
+
+@given(arrays(bool, (6, 9)))
+def test_the_box_of_a_mask_reaches_from_its_first_to_its_last_pixel(mask: np.ndarray):
+    ys, xs = mask.nonzero()
+    wanted = [xs.min(), ys.min(), xs.max() - xs.min(), ys.max() - ys.min()] if len(xs) else [0, 0, 0, 0]
+    assert box_of(runs_of(mask)) == wanted

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lmms_eval.errors import DataError, LmmsEvalError
+from lmms_eval.errors import ConfigError, DataError, LmmsEvalError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
+from lmms_eval.tasks.general_bench.measures.structure import authors_structure_measure
 from tests.tasks.general_bench.measures.region_items import ALL, CONTEXT, counts_of, item, value, write_png
 
 HALF = np.zeros((4, 6), bool)
@@ -115,6 +116,20 @@ def test_saliency(tmp_path: Path):
     write_png(tmp_path / "small.png", full[:2])
     with pytest.raises(UnreadableAnswer, match="6 x 2 pixels where 6 x 4"):
         value(ALL["s_measure"], ("small.png", item("truth/1.png", tmp_path)))
+
+
+def test_saliency_by_the_authors_formula():
+    one, context = item([rle(HALF)] * 2, form="saliency"), CONTEXT.having(s_measure="authors")
+    assert ALL["s_measure"].state([rle(HALF)] * 2, one, context) == pytest.approx(100, abs=1e-4)
+    found = ALL["s_measure"].state([rle(THIRD)] * 2, one, context)
+    assert found == pytest.approx(100 * authors_structure_measure(THIRD.astype(float), HALF))
+    assert found != pytest.approx(value(ALL["s_measure"], ([rle(THIRD)] * 2, one)))
+    corner = np.zeros((4, 6), bool)
+    corner[0, 5] = True
+    with pytest.raises(DataError, match="no value where an object's centroid"):
+        ALL["s_measure"].state([rle(HALF)], item([rle(corner)], form="saliency"), context)
+    with pytest.raises(ConfigError, match="s_measure: 'x' is neither"):
+        ALL["s_measure"].state([rle(HALF)] * 2, one, CONTEXT.having(s_measure="x"))
 
 
 @settings(max_examples=40)

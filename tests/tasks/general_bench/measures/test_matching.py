@@ -4,6 +4,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.measures.matching import (
+    audio_contains,
     exact_match,
     reference_texts,
     video_contains,
@@ -51,3 +52,9 @@ def test_reference_texts_name_the_place():
     assert reference_texts(("a", 2)) == ["a", "2"]
     with pytest.raises(DataError, match="item 7"):
         reference_texts(1.5, "item 7")
+
+
+def test_audio_containment_folds_the_prediction_alone():
+    assert audio_contains(" It is RIVER ", "river") == 1
+    assert audio_contains("It is River", "River") == 0
+    assert audio_contains("label 3", 3) == 1

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lmms_eval.tasks.general_bench.measures.structure import structure_measure
+from lmms_eval.tasks.general_bench.measures.structure import authors_structure_measure, structure_measure
 
 SHAPE = (5, 6)
 
@@ -61,3 +61,27 @@ def test_a_better_map_scores_higher():
     noise = draw.random((20, 20))
     values = [structure_measure(share * truth + (1 - share) * noise, truth) for share in (0.0, 0.3, 0.6, 0.9)]
     assert values == sorted(values)
+
+
+def test_the_authors_formula_by_hand():
+    truth = np.zeros((4, 4), bool)
+    truth[1:3, 1:3] = True  # centroid (1.5, 1.5), rounded to (2, 2): four quarters of 2 x 2
+    prediction = np.where(truth, 0.8, 0.2)
+    objects = 0.25 * 1.6 / (0.64 + 1) + 0.75 * 1.6 / (0.64 + 1)
+    # in each quarter one pixel of four is set: means 0.35 and 0.25, variances 0.0675 and 0.1875, covariance 0.1125
+    quarter = (2 * 0.35 * 0.25 + 1e-4) * (2 * 0.1125 + 9e-4)
+    quarter /= (0.35**2 + 0.25**2 + 1e-4) * (0.0675 + 0.1875 + 9e-4)
+    assert authors_structure_measure(prediction, truth) == pytest.approx(0.5 * objects + 0.5 * quarter, abs=1e-6)
+
+
+@pytest.mark.parametrize("place", [(0, 3), (3, 0)])
+def test_the_authors_formula_has_no_value_at_the_first_row_and_column(place: tuple[int, int]):
+    truth = np.zeros((5, 5), bool)
+    truth[place] = True
+    assert np.isnan(authors_structure_measure(truth.astype(float), truth))
+
+
+@given(arrays(float, SHAPE, elements=st.floats(0, 1)), arrays(bool, SHAPE))
+def test_the_authors_formula_is_bounded_or_has_no_value(prediction: np.ndarray, truth: np.ndarray):
+    found = authors_structure_measure(prediction, truth)
+    assert np.isnan(found) or 0 <= found <= 1 + 1e-9

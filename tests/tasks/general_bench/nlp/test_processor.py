@@ -99,7 +99,6 @@ def test_a_record_without_a_prediction_does_not_take_one_back():
     ("type_name", "output", "answer", "value"),
     [
         ("OpenQA", {"answer": "3"}, 3, 1.0),
-        ("OpenQA", {"answer": 3}, "3", 1.0),
         ("OpenQA", {"answer": ["a", 2.5]}, 2.5, 1.0),
         ("MultipleChoiceQA", {"answer": ["A", 3]}, 3.0, 0.0),
         ("MultipleChoiceQA", {"answer": ["A", 3]}, 3, 1.0),
@@ -190,6 +189,10 @@ def test_pairs_that_are_no_numbers_are_passed_over():
         ("OpenQA", {"answer": "a"}, ["a"]),
         ("OpenQA", {"answer": ["a", None]}, "a"),
         ("MultipleChoiceQA", {"answer": 3}, "3"),
+        ("OpenQA", {"answer": 3}, "3"),
+        ("OpenQA", {"answer": 2.5}, 2.5),
+        ("OpenQA", {"answer": True}, "True"),
+        ("no such type", {"x": 0}, "0"),
         ("classification", {"label": 3}, "3"),
         ("Dialogue", {"reference": {"x": 1}}, "a"),
         ("ner", {"spans": "a"}, ["a"]),

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.tasks.megabench.conversions.literals import ConversionError
+from lmms_eval.tasks.megabench.conversions.literals import ConversionError, LiteralError
 from lmms_eval.tasks.megabench.metrics import boxes
 
 UNIT = "(0, 0, 1, 1)"
@@ -46,10 +46,11 @@ def test_one_box_may_have_more_than_four_numbers() -> None:
     assert boxes.nbbox_iou_single("(0, 0, 1, 2, 9)", "(0, 0, 1, 1, 7, 'x')") == 0.5
 
 
-@pytest.mark.parametrize("truth", [[0, 0, 1, 2], (0, 0, 1, 2), "[0, 0, 1, 2]"])
-def test_the_one_true_box_may_be_a_list(truth: Any) -> None:
-    assert boxes.nbbox_iou_single(UNIT, truth) == 0.5
-    assert boxes.nbbox_iou_single(UNIT, [(0, 0, 1, 1)]) == 0
+@pytest.mark.parametrize("truth", [[0, 0, 1, 1], (0, 0, 1, 1), [(0, 0, 1, 1)], []])
+def test_the_one_true_box_is_a_text(truth: Any) -> None:
+    with pytest.raises(LiteralError):  # which scores 0
+        boxes.nbbox_iou_single(UNIT, truth)
+    assert boxes.nbbox_iou_single(UNIT, str(truth)) == (1 if str(truth)[1:2] == "0" else 0)
 
 
 def test_pairs_of_boxes() -> None:
@@ -62,4 +63,8 @@ def test_tagged_boxes() -> None:
     truth = "<box>0, 0, 1, 1</box>"
     assert boxes.xml_nbbox_iou_single("<box>0,0,1,1</box><box>3,3,4,4</box>", truth) == 0.5
     assert boxes.xml_nbbox_iou_single([0, 0, 1, 1], truth) == 1
+    assert boxes.xml_nbbox_iou_single(truth, [[0, 0, 1, 1]]) == 1
+    assert boxes.xml_nbbox_iou_single(truth, [0, 0, 1, 1]) == 0
+    assert boxes.xml_nbbox_iou_single(truth, [[0, 0, 1, 1], "?"]) == 0
+    assert boxes.xml_nbbox_iou_single("<box>\x1c0, 0\x1d,1,\u30001</box>", truth) == 1  # what Python's strip removes
     assert boxes.xml_nbbox_iou_single("none", truth) == 0

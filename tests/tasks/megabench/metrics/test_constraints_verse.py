@@ -53,6 +53,8 @@ def test_a_line_is_iambic_if_some_combination_is(line: str) -> None:
         ("5 7", [(5, 5), (0, 0), (7, 7)]),
         ("[5, 7][3]4", [(5, 7), (3, 3), (4, 4)]),
         ("10", [(1, 1), (0, 0)]),
+        (" 1  2\n", [(1, 1), (0, 0), (0, 0), (2, 2)]),
+        (" ", []),
         ("[a]", []),
         ("[5,7", [(5, 5), (7, 7)]),
         ("[ 5, 7 ][ 3 ] [1 ,2]", [(5, 7), (3, 3), (0, 0), (1, 2)]),
@@ -67,7 +69,8 @@ def test_syllables() -> None:
     assert not syllables(["an old silent pond", "", "splash"], "5 2")
     assert not syllables(["an old silent pond"], "55")
     assert not syllables(["zzxq"], "[0,9]")
-    assert syllables([""], " ")
+    assert not syllables([""], " ")
+    assert syllables(["splash"], " 1\n") and syllables(["splash", "", "pond"], " 1 1 ")
     assert not syllables(["cat " * (MAX_SYLLABLES + 1)], f"[1,{10**12}]")
     assert syllables(["cat " * MAX_SYLLABLES], f"[{MAX_SYLLABLES},{10**12}]")
 
@@ -75,7 +78,8 @@ def test_syllables() -> None:
 def test_clean_lines() -> None:
     text = '\n"Hello"; (A) \nwell-known—fact.(b)\n\n(c) last!  \n(d)\nf(ab)\n'
     assert clean_lines(text) == ["hello", "well known fact", "", "(c) last  ", "", "f(ab)"]
-    assert clean_lines(" \n ") == []
+    assert clean_lines(" \n ") == [""]
+    assert clean_lines("One\u2028two\x0bthree\r\nfour\x85") == ["one\u2028two\x0bthree\r", "four"]
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,9 @@ def test_other_bounds_are_errors() -> None:
         ("cute cats\nare awful", "ca", True, True),
         ("cute dogs", "c", True, False),
         ("", "c", False, False),
+        ("cats\u2028are", "c", False, True),
+        ("cats\x0bx\r\nare", "ca", False, True),
+        ("cats\rare", "ca", False, False),
     ],
 )
 def test_acrostic(text: str, letters: str, alliteration: bool, wanted: bool) -> None:

@@ -77,6 +77,8 @@ def test_angles() -> None:
         ("E", "2.718"),
         ('"5"', "5"),
         ("Five", "five"),
+        ("Ｔｒｕe", "1"),
+        ("[1, 2] or [1, 2°]", "[1, 2]"),
     ],
 )
 def test_equal_numbers(response: str, truth: str) -> None:
@@ -93,6 +95,8 @@ def test_equal_numbers(response: str, truth: str) -> None:
         ("[1, 2]", "1"),
         ("Answer is 5", "5"),
         ("", "5"),
+        ("\u202f[2, 1]", "[1, 2]"),
+        ("\u202f[2, 1]", "[2, 1]"),
     ],
 )
 def test_different_or_unread_numbers(response: str, truth: str) -> None:

@@ -34,6 +34,9 @@ def answer(reply: str) -> str:
         ("Answer: {}", "{}"),
         ("Answer: 'x'", "x"),
         ("Answer: é\n\nx", "é\n\nx"),
+        ("Answer: A\u2028B\n\nbecause", "A\u2028B\n\nbecause"),  # the second line is B
+        ("Answer: A\u2028\nB\n\nbecause", "A\u2028\nB"),
+        ("Answer: A\r\n\nbecause\n\nit is", "A"),
         ("", ""),
     ],
 )

@@ -124,6 +124,10 @@ def test_the_truth_decides_whether_prose_is_cut() -> None:
     spec = task({"a": "exact_str_match"}, "answer_string")
     assert score_query("cat\n\nbecause", {"a": "cat"}, spec, {}).query == 1
     assert score_query("cat\n\nbecause", {"a": "cat\n\nbecause"}, spec, {}).query == 1
+    for truth in ("cat\x0b\nbecause", "cat\u2028because", "cat\n"):
+        assert score_query("cat\n\nbecause", {"a": truth}, spec, {}).query == 0
+    assert parse_reply("cat\n\nbecause", {"a": "cat\u2028because"}, spec) == {"a": "cat\n\nbecause"}
+    assert parse_reply("cat\n\nbecause", {"a": "cat\u2003"}, spec) == {"a": "cat"}
 
 
 def test_a_fixed_score_stands_beside_the_official_one() -> None:

@@ -1,0 +1,168 @@
+"""Differences in what two runs of ours asked: options as sent, instructions, prompts, media as the models got them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lmms_eval.api.generation import LENGTHS, STOPS
+from lmms_eval.compare.runs import RunRows
+from lmms_eval.results.run_reader.document import part_of
+
+_NAMES = {
+    **dict.fromkeys((*LENGTHS, "max_output_tokens"), LENGTHS[0]),
+    **dict.fromkeys(STOPS, STOPS[0]),
+    **{name: "frames" for name in ("max_num_frames", "max_frames_num")},
+    "video_fps": "fps",
+}
+"""One name for what back ends call otherwise."""
+_PARTS = ("options", "system_prompt", "chat_template", "chat_template_kwargs", "media", "generation_config")
+_SHARED_MEDIA = frozenset({"frames", "fps", "max_pixels", "min_pixels", "total_pixels", "max_image_size"})
+"""Limits that every kind of back end has."""
+_LONGEST = 60
+"""Characters of a value that is shown."""
+_MOST_NAMED = 4
+_MANY_ROUNDS = ("generate_until_multi_round", "generate_until_agentic", "generate_visual_cot")
+"""Tasks whose later prompts hold the model's own answers."""
+
+
+def request_notes(first: RunRows, second: RunRows) -> list[str]:
+    """Say in what the requests of two runs differ, a sentence for each difference; empty where they are the same.
+
+    Runs of other formats, and of earlier versions, tell nothing of their requests.
+    """
+    one, other = first.results or {}, second.results or {}
+    if not one or not other:
+        return []
+    names = f"{first.name} and {second.name}"
+    shared = [task for task in first.tasks if task in second.tasks]
+    notes = [
+        f"{names} were asked with other options ({_listed(tasks)}): {what}"
+        for what, tasks in _by_difference(shared, one, other).items()
+    ]
+    seen = [
+        f"{names} saw other media ({_listed(tasks)}), medians: {what}"
+        for what, tasks in _by_media(shared, one, other).items()
+    ]
+    return notes + seen + [f"{names} {sentence}" for sentence in _of_runs(one, other)]
+
+
+def _by_media(shared: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The tasks by the quantities whose medians differ; what one run does not tell is no difference."""
+    found: dict[str, list[str]] = {}
+    for task in shared:
+        sides = [part_of(document, "sent_media", task) for document in (first, second)]
+        told = []
+        for name in sides[0]:
+            medians = [part_of(side, name).get("median") for side in sides]
+            if None not in medians and medians[0] != medians[1]:
+                told.append(f"{name} {_shown(medians[0])} / {_shown(medians[1])}")
+        if told:
+            found.setdefault("; ".join(told), []).append(task)
+    return found
+
+
+def _by_difference(shared: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The tasks by what is different in their requests."""
+    same_backend = _backend(first) == _backend(second)
+    found: dict[str, list[str]] = {}
+    for task in shared:
+        if what := "; ".join(_differences(_request(first, task), _request(second, task), same_backend)):
+            found.setdefault(what, []).append(task)
+    return found
+
+
+def _differences(first: Mapping[str, Any], second: Mapping[str, Any], same_backend: bool) -> Iterator[str]:
+    if not first or not second:
+        return
+    sides = _flat(first, same_backend), _flat(second, same_backend)
+    for name in dict.fromkeys((*sides[0], *sides[1])):
+        values = [side.get(name) for side in sides]
+        if values[0] != values[1]:
+            yield f"{name} {_shown(values[0])} / {_shown(values[1])}"
+
+
+def _request(document: Mapping[str, Any], task: str) -> Mapping[str, Any]:
+    return part_of(document, "effective_requests", task)
+
+
+def _flat(request: Mapping[str, Any], same_backend: bool) -> dict[str, Any]:
+    """The fields of a request under names of their own; of other back ends those that all kinds have."""
+    found: dict[str, Any] = {}
+    for part in _PARTS:
+        value = request.get(part)
+        if isinstance(value, Mapping):
+            fields = {_NAMES.get(str(name), str(name)): item for name, item in value.items()}
+            if part == "media" and not same_backend:
+                fields = {name: item for name, item in fields.items() if name in _SHARED_MEDIA}
+            if part in ("options", "media"):
+                found |= _plain(fields) if part == "options" else fields
+            elif part != "generation_config" or same_backend:
+                found |= {f"{part}.{name}": item for name, item in fields.items()}
+        elif value is not None and (part != "chat_template" or same_backend):
+            found[part] = value
+    return found
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without the ways to say that nothing is sampled, and that one answer is wanted."""
+    left = {name: value for name, value in options.items() if name != "do_sample" and (name, value) != ("num_beams", 1)}
+    if options.get("do_sample") is False:
+        left["temperature"] = 0
+    return left
+
+
+def _of_runs(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
+    """Differences that concern the runs as a whole."""
+    instructions = [document.get("system_instruction_sha") for document in (first, second)]
+    if instructions[0] != instructions[1]:
+        texts = " / ".join(_shown(document.get("system_instruction")) for document in (first, second))
+        yield f"got other system instructions (--system_instruction): {texts}"
+    elif _prompts_differ(first, second):
+        yield "got other prompts: texts, instructions, examples, or places of media differ (prompt_fingerprint)"
+    ignored = [document.get("ignored_gen_kwargs") or [] for document in (first, second)]
+    if ignored[0] != ignored[1]:
+        yield f"were asked without other options (--allow_ignored): {_shown(ignored[0])} / {_shown(ignored[1])}"
+    lacking = [not part_of(document, "effective_requests") for document in (first, second)]
+    stated = [part_of(document, "config").get("gen_kwargs") or None for document in (first, second)]
+    if any(lacking) and stated[0] != stated[1]:
+        yield f"have other --gen_kwargs: {_shown(stated[0])} / {_shown(stated[1])}"
+
+
+def _prompts_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Tell whether the same documents were asked in one round, all of them, with other prompts."""
+    sides = [_asked(first), _asked(second)]
+    prints = [document.get("prompt_fingerprint") for document in (first, second)]
+    return None not in prints and prints[0] != prints[1] and None not in sides and sides[0] == sides[1]
+
+
+def _asked(document: Mapping[str, Any]) -> Any:
+    """What must agree for the fingerprints to be comparable; ``None`` where answers are part of prompts, or some are
+    not asked."""
+    configs, outcomes = part_of(document, "configs"), part_of(document, "outcomes")
+    if any(part_of(configs, task).get("output_type") in _MANY_ROUNDS for task in configs):
+        return None
+    counts = {}
+    for task in configs:
+        outcome = part_of(outcomes, task)
+        if outcome.get("not_asked") or outcome.get("failed"):
+            return None
+        counts[task] = [outcome.get("requested"), part_of(configs, task).get("repeats")]
+    return [_backend(document).rpartition(" ")[2], part_of(document, "config").get("offset"), counts]
+
+
+def _backend(document: Mapping[str, Any]) -> str:
+    return str(part_of(document, "config").get("model_backend", ""))
+
+
+def _listed(tasks: Sequence[str]) -> str:
+    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
+    return f"{', '.join(tasks[:_MOST_NAMED])}{more}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace").decode("utf-8")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

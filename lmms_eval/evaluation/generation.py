@@ -1,0 +1,102 @@
+"""Generation options of a run: those that the model cannot place are refused, and what is sent is recorded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from loguru import logger
+
+from lmms_eval.api.generation import MOST, TakenOptions
+from lmms_eval.api.model import Model
+from lmms_eval.api.request import Request
+from lmms_eval.config import RunConfig
+from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.errors import ModelError
+from lmms_eval.results.samples import json_text
+from lmms_eval.utils.redaction import redact
+
+MOST_NAMED = 40
+"""Options that a message lists."""
+
+
+def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
+    """Refuse options of ``--gen_kwargs`` that have no place in the model's requests.
+
+    Returns the options that ``--allow_ignored`` lets go, which the results name.
+
+    Raises:
+        ModelError: there are such options, and they may not be ignored.
+    """
+    taken, stated = model.generation_options(), config.generation_arguments
+    if config.retry_truncated:
+        _check_retry(config, taken)
+    if taken is None:
+        return ()
+    objections = {name: taken.objection(name, value) for name, value in stated.items()}
+    objections = {name: why for name, why in objections.items() if why}
+    if not objections:
+        return ()
+    told = "; ".join(f"{name} ({why})" for name, why in objections.items())
+    if config.allow_ignored:
+        logger.warning("model {!r} is asked without these options of --gen_kwargs: {}", config.model, told)
+        return tuple(sorted(objections))
+    raise ModelError(
+        f"model {config.model!r} has no place for these options of --gen_kwargs: {told}. It takes: {_listed(taken)}. "
+        "--allow_ignored asks without them, and the results name them"
+    )
+
+
+def _check_retry(config: RunConfig, taken: TakenOptions | None) -> None:
+    if taken is None:
+        logger.warning(
+            "--retry_truncated: model {!r} may not say whether the limit of tokens ended an answer: only answers of "
+            "which it does are asked for again",
+            config.model,
+        )
+    elif config.retry_truncated == MOST and taken.needs_length:
+        raise ModelError(f"--retry_truncated max: {taken.needs_length}; give a number with model {config.model!r}")
+
+
+def _listed(taken: TakenOptions) -> str:
+    names = sorted((taken.names | (taken.variables or frozenset())) - set(taken.reasons))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    others = ", and any other option" if taken.forwards else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}{others}"
+
+
+def effective_requests(model: Model, plans: Sequence[TaskPlan]) -> dict[str, Any]:
+    """Tell what goes out with the requests of each task beside their messages, by the task's first document.
+
+    A task of which no request can be built, and a model that sends nothing, have no entry. Secrets are masked.
+    """
+    found = {}
+    for plan in plans:
+        if not plan.requested or plan.task.control_of:
+            continue
+        request = _first_request(plan)
+        sent = {} if request is None else _without_empty(model.sent_with(request))
+        if sent:
+            found[plan.task.name] = effective_request(sent)
+    return found
+
+
+def effective_request(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Record what is sent with a request: the SHA-256 of its JSON with sorted keys, and itself, secrets masked."""
+    shown: dict[str, Any] = orjson.loads(json_text(redact(dict(sent))))
+    canonical = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
+    return {"sha256": hashlib.sha256(canonical).hexdigest(), **shown}
+
+
+def _first_request(plan: TaskPlan) -> Request | None:
+    try:
+        return next(iter(plan.task.exchange(plan.doc_ids[0], 0).open()), None)
+    except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: that sample has failed
+        logger.debug("{}: no request to record: {}: {}", plan.task.name, type(error).__name__, error)
+        return None
+
+
+def _without_empty(sent: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in sent.items() if value not in (None, "", {}, [])}

@@ -1,0 +1,53 @@
+"""Variables of a chat template: which it has, and which of them a request's generation options set."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from lmms_eval.api.generation import TEMPLATE_OPTIONS
+
+RESERVED = frozenset({
+    "add_generation_prompt", "audios", "bos_token", "chat_template", "continue_final_message", "conversation",
+    "documents", "eos_token", "images", "messages", "pad_token", "raise_exception", "return_dict", "strftime_now",
+    "tokenize", "tools", "unk_token", "videos",
+})  # fmt: skip
+"""Names that the back end or transformers sets."""
+_GENERATION = re.compile(r"{%-?\s*(?:end)?generation\s*-?%}")
+"""Marks of transformers around the assistant's text, a tag that Jinja does not know."""
+
+
+def template_of(holder: Any, stated: str | None = None) -> str:
+    """Return the chat template in use: the one that is stated, else that of a processor or tokenizer; empty without."""
+    found = stated or getattr(holder, "chat_template", None)
+    found = found or getattr(getattr(holder, "tokenizer", None), "chat_template", None)
+    if isinstance(found, Mapping):
+        found = found.get("default") or next(iter(found.values()), "")
+    return found if isinstance(found, str) else ""
+
+
+def template_variables(template: str) -> frozenset[str]:
+    """List the variables that a template reads and the caller may set; empty where it cannot be parsed."""
+    from jinja2 import Environment, TemplateError, meta
+
+    environment = Environment(extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"])
+    try:
+        found = meta.find_undeclared_variables(environment.parse(_GENERATION.sub("", template)))
+    except TemplateError:
+        return frozenset()
+    return frozenset(found - RESERVED - set(environment.globals))
+
+
+def template_options(generation: Mapping[str, Any], variables: Collection[str]) -> dict[str, Any]:
+    """Take the template's variables out of a request's options: by their own names, or in ``chat_template_kwargs``."""
+    stated = generation.get(TEMPLATE_OPTIONS)
+    named = {name: value for name, value in generation.items() if name in variables and value is not None}
+    inner = {name: value for name, value in stated.items() if name in variables} if isinstance(stated, Mapping) else {}
+    return {**named, **inner}
+
+
+def template_digest(template: str | None) -> str | None:
+    """SHA-256 of a template; ``None`` without one."""
+    return hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest() if template else None
