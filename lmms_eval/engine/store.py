@@ -98,11 +98,14 @@ class RunStore:
             if not is_retry(request_id):
                 self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
 
-    def answered(self, task: str) -> list[str]:
-        """First requests of a task's documents that the journals answer, by id, in the order of the documents."""
-        head = f"{task}/"
-        found = [one for one in self._responses if one.startswith(head) and one.endswith("/0/0")]
-        return sorted(found, key=lambda one: [int(number) for number in one.rsplit("/", 4)[1:3]])
+    def answered(self) -> dict[str, list[str]]:
+        """First requests of the documents that the journals answer, by id, by task in the order of the documents."""
+        found: dict[str, list[tuple[int, int, str]]] = {}
+        for request_id in self._responses:
+            task, *numbers = request_id.rsplit("/", 4)
+            if numbers[2:] == ["0", "0"] and all(number.isdecimal() for number in numbers):
+                found.setdefault(task, []).append((int(numbers[0]), int(numbers[1]), request_id))
+        return {task: [request_id for *_, request_id in sorted(ids)] for task, ids in found.items()}
 
     def record(self, request_id: str) -> dict[str, Any]:
         """The record of a response that the journals held at the start. Raises ``KeyError`` if there is none."""
