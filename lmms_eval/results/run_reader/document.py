@@ -28,32 +28,51 @@ class EarlyStop:
 
 
 _EACH = "*"
+_COUNTS = (
+    "requested", "scored", "unscored", "failed", "not_asked", "coverage", "answers", "truncated", "blank", "filtered",
+    "repeated", "judge_unread",
+)  # fmt: skip
 _SHAPE: Mapping[str, Any] = {
     "config": {},
     "configs": {_EACH: {"metric_list": [{}]}},
-    "early_stop": {_EACH: {}},
+    "early_stop": {_EACH: {"asked": int, "of": int, "order": str, "rule": str, "interval": {}}},
     "group_subtasks": {_EACH: [str]},
     "groups": {_EACH: {}},
     "higher_is_better": {_EACH: {_EACH: bool}},
+    "intervals": {_EACH: {_EACH: {"low": float, "high": float, "reason": str}}},
     "n-samples": {_EACH: {}},
     "n-shot": {},
-    "paired": {_EACH: {}},
-    "outcomes": {_EACH: {"n": {}, "reasons": {}, "partial": {_EACH: {}}}},
+    "outcomes": {
+        _EACH: {
+            "n": {_EACH: float}, "reasons": {}, "shares": {_EACH: float}, "wrote_files": [str],
+            "partial": {_EACH: {"value": float, "n": float, "interval": {"low": float, "high": float}}},
+            **dict.fromkeys(_COUNTS, float),
+        },
+    },
+    "paired": {
+        _EACH: {_EACH: {"unit": str, **dict.fromkeys(("difference", "ci_lower", "ci_upper", "pvalue"), float)}},
+    },
     "results": {_EACH: {}},
     "run_key": str,
     "sub_scores": {_EACH: {}},
+    "timing": {},
     "usage": {},
     "versions": {},
-}
+}  # fmt: skip
 """What the parts of a results document are that readers go through: an object with parts of its own, a list of one
 kind, or a value. Of whatever else it holds nothing is assumed."""
-_WORDS = {bool: "true or false", str: "text"}
+_LEAVES = {
+    bool: (bool, "true or false"),
+    str: (str, "text"),
+    int: (int, "a whole number"),
+    float: (int | float, "a number"),
+}
 
 
 def read_document(path: Path) -> Any:
     """Read a JSON file; of an object those parts are checked that a results document has.
 
-    Where one is ``null`` it is left out.
+    An object or a list that is ``null`` is left out.
 
     Raises:
         DataError: the file cannot be read, or such a part is something else.
@@ -70,14 +89,15 @@ def _shaped(value: Any, shape: Any, file: str, place: tuple[str, ...]) -> Any:
         return {
             key: item if shapes[key] is None else _shaped(item, shapes[key], file, (*place, key))
             for key, item in value.items()
-            if item is not None or shapes[key] is None
+            if item is not None or not isinstance(shapes[key], Mapping | list)
         }
     if isinstance(shape, list):
         if not isinstance(value, list):
             raise _misshapen(value, "a list", file, place)
         return [_shaped(item, shape[0], file, (*place, str(number))) for number, item in enumerate(value)]
-    if not isinstance(value, shape):
-        raise _misshapen(value, _WORDS[shape], file, place)
+    kind, words = _LEAVES[shape]
+    if value is not None and (not isinstance(value, kind) or (isinstance(value, bool) and shape is not bool)):
+        raise _misshapen(value, words, file, place)
     return value
 
 
