@@ -9,7 +9,22 @@ from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessag
 from lmms_eval.api.response import is_invisible
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
+from lmms_eval.storage.shapes import NEEDS
 from lmms_eval.utils.redaction import redact_text
+
+_MEDIUM = {"type": str, "path": str, "sha256": str}
+_TOOL_MESSAGES = [{NEEDS: ("content",), "content": [{}]}]
+RESPONSE: Mapping[str, Any] = {
+    "id": str, "prompt": str, "key": str, "usage": [int], "media": [_MEDIUM], "tool_messages": _TOOL_MESSAGES,
+    "batch": [str], "messages": [{}],
+}  # fmt: skip
+"""Shape of the records of responses and judgements."""
+SCORE: Mapping[str, Any] = {
+    NEEDS: ("task", "doc_id", "answers"),
+    "task": str, "doc_id": int, "key": str, "failed": str, "answers": [{"tool_messages": _TOOL_MESSAGES}],
+    "scores": [{}], "judge": [{}],
+}  # fmt: skip
+"""Shape of the records of finished documents."""
 
 
 def response_record(response: Response, prompt: str) -> dict[str, Any]:
