@@ -29,8 +29,8 @@ class OpenAIVerifier(Verifier):
         model: name of the judge.
         api_type: provider, else the environment's ``API_TYPE``, else ``openai``.
         judge_type: ``binary`` or ``comparative``, where there is no ``custom_prompt``.
-        custom_prompt: template for ``str.format`` with ``question``, ``prediction``, ``ground_truth`` and the keywords of
-            the call, or a function that gets these three by position and the keywords.
+        custom_prompt: template for ``str.format`` with ``question``, ``prediction``, ``ground_truth`` and the keywords
+            of the call, or a function that gets these three by position and the keywords.
         response_format: reading of the reply to a ``custom_prompt``: ``binary`` or ``score``.
         response_parser: reading of that reply in its place: a function of the text that returns a ``VerifyResult``.
         score_range: ends of the judge's scale.
