@@ -21,6 +21,7 @@ OF_HARNESS = frozenset({"max_agentic_steps", "visual_cot", "bagel_interleaved"})
 """They steer the exchange of a task, not the model."""
 WITHOUT_EFFECT = frozenset({"use_cache"})
 """They change the speed alone."""
+_ALWAYS = OF_HARNESS | WITHOUT_EFFECT
 _ONE = ("num_beams", "n", "best_of", "num_return_sequences")
 """Options whose value 1 asks for what happens without them."""
 _LIKENESS = 0.6
@@ -46,7 +47,7 @@ class TakenOptions:
 
     def objection(self, name: str, value: Any) -> str:
         """Tell why an option has no place; empty if it has one, or asks for what happens anyway."""
-        if value is None or name in OF_HARNESS | WITHOUT_EFFECT or (name in _ONE and value == 1):
+        if value is None or name in _ALWAYS or (name in _ONE and value == 1):
             return ""
         if name in LENGTHS and value == MOST:
             return self.needs_length

@@ -159,11 +159,10 @@ class SentMedia:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SentMedia:
-        names = {"bytes": "nbytes"}
-        given: dict[str, Any] = {
-            names.get(name, name): tuple(value) if isinstance(value, list) else value for name, value in data.items()
-        }
-        return cls(**given)
+        """Undo ``to_dict``; keys that it does not write are passed over."""
+        names = {"nbytes": "bytes"}
+        given = {item.name: data[key] for item in fields(cls) if (key := names.get(item.name, item.name)) in data}
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,9 @@ def _of_document(media: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, floa
             yield name, kinds[kind]
     if frames := sum(len(medium.get("frames", ())) for medium in media):
         yield "frames", frames
-    tokens = [medium.get("tokens") for medium in media if medium["type"] != "audio"]
-    if tokens and None not in tokens:
-        yield "tokens", sum(tokens)
+    visual = [medium for medium in media if medium["type"] != "audio"]
+    if visual and all("tokens" in medium for medium in visual):
+        yield "tokens", sum(medium["tokens"] for medium in visual)
 
 
 def _of_medium(medium: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

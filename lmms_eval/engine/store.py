@@ -18,7 +18,15 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.api.task import is_retry
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
-from lmms_eval.engine.records import is_blank, is_cut, is_filtered, response_from_record, response_record
+from lmms_eval.engine.records import (
+    RESPONSE,
+    SCORE,
+    is_blank,
+    is_cut,
+    is_filtered,
+    response_from_record,
+    response_record,
+)
 from lmms_eval.engine.spending import NOTHING, spent_in
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
@@ -231,7 +239,7 @@ class RunStore:
         for path in sorted(set(self.folder.glob("responses-*.jsonl")) - own):
             self._load_responses(path)
         for path in sorted(set(self.folder.glob("scores-*.jsonl")) - own):
-            for place, record in self._journals.load(path):
+            for place, record in self._journals.load(path, shape=SCORE):
                 if record.get("key") == self.scoring_key:
                     self._adopt_score(record, place)
 
@@ -272,7 +280,7 @@ class RunStore:
         for path in sorted(self.folder.glob("responses-*.jsonl")):
             self._load_responses(path, is_earlier=True)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
-            for place, record in self._journals.load(path):
+            for place, record in self._journals.load(path, shape=SCORE):
                 if record.get("key") == self.scoring_key:
                     self._note_verdicts(record)
                 if _stands(record, self.scoring_key) and self._has_images(record):
@@ -280,7 +288,7 @@ class RunStore:
                     self._note_truncated(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
-        for place, record in self._journals.load(path):
+        for place, record in self._journals.load(path, shape=RESPONSE):
             request_id = record.get("id")
             if is_earlier:
                 self.spent += spent_in(record)

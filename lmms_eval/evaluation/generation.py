@@ -11,7 +11,6 @@ from loguru import logger
 
 from lmms_eval.api.generation import MOST, TakenOptions
 from lmms_eval.api.model import Model
-from lmms_eval.api.request import Request
 from lmms_eval.config import RunConfig
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import ModelError
@@ -76,9 +75,7 @@ def effective_requests(model: Model, plans: Sequence[TaskPlan]) -> dict[str, Any
     for plan in plans:
         if not plan.requested or plan.task.control_of:
             continue
-        request = _first_request(plan)
-        sent = {} if request is None else _without_empty(model.sent_with(request))
-        if sent:
+        if sent := _without_empty(_sent(model, plan)):
             found[plan.task.name] = effective_request(sent)
     return found
 
@@ -90,12 +87,13 @@ def effective_request(sent: Mapping[str, Any]) -> dict[str, Any]:
     return {"sha256": hashlib.sha256(canonical).hexdigest(), **shown}
 
 
-def _first_request(plan: TaskPlan) -> Request | None:
+def _sent(model: Model, plan: TaskPlan) -> Mapping[str, Any]:
     try:
-        return next(iter(plan.task.exchange(plan.doc_ids[0], 0).open()), None)
+        request = next(iter(plan.task.exchange(plan.doc_ids[0], 0).open()), None)
+        return {} if request is None else model.sent_with(request)
     except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: that sample has failed
         logger.debug("{}: no request to record: {}: {}", plan.task.name, type(error).__name__, error)
-        return None
+        return {}
 
 
 def _without_empty(sent: Mapping[str, Any]) -> dict[str, Any]:

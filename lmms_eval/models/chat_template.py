@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS
 
+log = logging.getLogger(__name__)
 RESERVED = frozenset({
     "add_generation_prompt", "audios", "bos_token", "chat_template", "continue_final_message", "conversation",
     "documents", "eos_token", "images", "messages", "pad_token", "raise_exception", "return_dict", "strftime_now",
@@ -46,6 +48,13 @@ def template_options(generation: Mapping[str, Any], variables: Collection[str]) 
     named = {name: value for name, value in generation.items() if name in variables and value is not None}
     inner = {name: value for name, value in stated.items() if name in variables} if isinstance(stated, Mapping) else {}
     return {**named, **inner}
+
+
+def warn_of_unread(template: str, stated: Collection[str], where: str) -> None:
+    """Warn of variables among a model's arguments that its chat template does not read, so that they change nothing."""
+    unread = sorted(set(stated) - template_variables(template))
+    if template and unread:
+        log.warning("%s: the chat template reads no %s: it has no effect", where, ", ".join(unread))
 
 
 def template_digest(template: str | None) -> str | None:

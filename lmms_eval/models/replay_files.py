@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.interleaved import generated_image
-from lmms_eval.api.request import Part, Request, Response
+from lmms_eval.api.request import Part, Request, Response, Thoughts
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.task_access import document_hash_of, document_of
 from lmms_eval.utils.plain_files import read_plain, read_plain_text
@@ -40,6 +40,8 @@ class _Row:
     finish_reason: Any
     """How generation ended; of several answers a list."""
     doc_hash: str
+    thoughts: Any
+    """What the model thought before; of several answers a list."""
 
 
 class SamplesBook(AnswerBook):
@@ -87,7 +89,9 @@ class SamplesBook(AnswerBook):
             return self._round(request, row)
         if request.repeat >= len(row.answers) or row.answers[request.repeat] is None:
             return _missing(request, self._path)
-        return Response(request.id, text=str(row.answers[request.repeat]), finish_reason=_ending(request, row))
+        text = str(row.answers[request.repeat])
+        thoughts = _thoughts_apart(request, row, text)
+        return Response(request.id, text=text, finish_reason=_ending(request, row), thoughts=thoughts)
 
     def _round(self, request: Request, row: _Row) -> Response:
         rounds = _rounds_of(request, row.answers)
@@ -100,6 +104,16 @@ class SamplesBook(AnswerBook):
         return Response(request.id, text=rounds[request.round], finish_reason=ending)
 
 
+def _thoughts_apart(request: Request, row: _Row, text: str) -> Thoughts | None:
+    """Return the thoughts that a server had returned apart from the answer; others stand in its text."""
+    said = row.thoughts
+    if isinstance(said, list):
+        said = said[request.repeat] if request.repeat < len(said) else None
+    if not isinstance(said, str) or said in text:
+        return None
+    return Thoughts(said, is_finished=bool(text.strip()))
+
+
 def _row(row: Mapping[str, Any], value: Any) -> _Row:
     parts = row.get("parts")
     doc_hash = row.get("doc_hash")
@@ -108,6 +122,7 @@ def _row(row: Mapping[str, Any], value: Any) -> _Row:
         parts if isinstance(parts, list) else [],
         row.get("finish_reason"),
         doc_hash if isinstance(doc_hash, str) else "",
+        row.get("thoughts"),
     )
 
 

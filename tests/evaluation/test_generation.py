@@ -54,6 +54,15 @@ def test_what_is_sent_is_recorded_without_secrets(tmp_path: Path) -> None:
     assert "hidden" not in str(sent) and len(sent["sha256"]) == 64
 
 
+def test_a_request_that_cannot_be_told_does_not_end_the_run(tmp_path: Path) -> None:
+    class Raising(Strict):
+        def sent_with(self, request: Request) -> Mapping[str, Any]:
+            raise ValueError(request.id)
+
+    report = run(config(tmp_path), Raising())
+    assert report.exit_code == 0 and "effective_requests" not in report.results
+
+
 def test_the_hash_is_of_the_content_in_any_order() -> None:
     first = effective_request({"options": {"a": 1, "b": [1, 2]}, "media": {"x": 1}})
     assert first["sha256"] == effective_request({"media": {"x": 1}, "options": {"b": [1, 2], "a": 1}})["sha256"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lmms_eval.api.request import Thoughts
 from lmms_eval.errors import ModelError
 from lmms_eval.models.replay import Replay
 from tests.models.fakes import FakeTask, answers
@@ -39,6 +40,21 @@ def test_the_rawest_answer_counts(tmp_path: Path) -> None:
     ]
     path = write(tmp_path / "any.jsonl", rows)
     assert replayed(path, FakeTask(DOCS)) == ["raw \u2028 line", "less filtered", "only"]
+
+
+def test_thoughts_that_were_apart_are_replayed_apart(tmp_path: Path) -> None:
+    rows = [
+        {"doc_id": 0, "resps": "said", "thoughts": "hm"},
+        {"doc_id": 1, "filtered_resps": "", "thoughts": "hm", "finish_reason": "length"},
+        {"doc_id": 2, "resps": "<think>hm</think>said", "thoughts": "hm"},
+    ]
+    task = FakeTask(DOCS)
+    model = Replay(str(write(tmp_path / "any.jsonl", rows)))
+    model.attach_tasks([task])
+    found = [(response.text, response.thoughts) for response in answers(model, task.requests()).values()]
+    assert found == [
+        ("said", Thoughts("hm")), ("", Thoughts("hm", is_finished=False)), ("<think>hm</think>said", None),
+    ]  # fmt: skip
 
 
 def test_repeats(tmp_path: Path) -> None:

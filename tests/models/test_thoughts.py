@@ -65,6 +65,7 @@ FORMS: dict[str, tuple[str, str]] = {
     "opened": ("opens", f"{THOUGHT}</think>\n\n{{answer}}"),
     "special tokens": ("special", f"[THINK]{THOUGHT}[/THINK]{{answer}}"),
 }
+OWN_TAGS = ("plain", f"<hm>{THOUGHT}</hm>\n\n{{answer}}")
 THINKING = ("<think>", "Is it", "[THINK]")
 TEMPLATES = {"plain": (CHAT, ()), "opens": (THINKS, ()), "special": (CHAT, ("[THINK]", "[/THINK]"))}
 TASK = """
@@ -110,7 +111,7 @@ def score(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
         return said
 
-    def run(back_end: str, form: str, generation: str) -> dict[str, Any]:
+    def run(back_end: str, form: str, generation: str, *options: str) -> dict[str, Any]:
         template = FORMS[form][0]
         lines = [{"question": f"Say number {number}.", "answer": f"a{number}"} for number in range(DOCUMENTS)]
         if back_end == "internvl":
@@ -134,7 +135,7 @@ def score(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPa
             seen.writer = Writer(AutoTokenizer.from_pretrained(folder), words(form))
         command = ["--model", back_end, "--model_args", arguments, "--tasks", "forms", "--log_samples", "--allow_blank"]
         command += ["--include_path", str(tmp_path), "--output_path", str(tmp_path / "out"), "--trust_remote_code"]
-        code = main(command)
+        code = main([*command, *options])
         (results,) = (tmp_path / "out").rglob("*_results.json")
         (samples,) = (tmp_path / "out").rglob("*_samples_*.jsonl")
         document = json.loads(results.read_text())
@@ -176,4 +177,13 @@ def test_stopped_or_cut_off(score: Score, back_end: str, form: str, generation: 
     assert (got["code"], got["score"]) == (0, 0.0 if is_cut else 0.75)
     assert got["finish"] == ["length" if is_cut else "stop"] * DOCUMENTS
     assert got["blank"] == ["truncated in thought" if is_cut else None] * DOCUMENTS
+    assert got["thoughts"] == [True] * DOCUMENTS
+
+
+@pytest.mark.parametrize("back_end", ["hf_text", "vllm"])
+def test_tags_of_ones_own(score: Score, back_end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FORMS, "own tags", OWN_TAGS)
+    tags = json.dumps([["<hm>", "</hm>"]])
+    got = score(back_end, "own tags", '{max_new_tokens: 100, until: ["\\n\\n"]}', "--thinking_tags", tags)
+    assert (got["code"], got["score"]) == (0, 0.75)
     assert got["thoughts"] == [True] * DOCUMENTS

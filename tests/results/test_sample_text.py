@@ -21,6 +21,23 @@ def test_one_sample_tells_everything_in_order() -> None:
     assert places == sorted(places)
 
 
+def test_thoughts_are_folded_and_apart_from_the_answer() -> None:
+    thoughts = "begin " + "x" * 1000 + " end"
+    record = sample(1, resps=f"<think>{thoughts}</think>\n\nsaid 1", thoughts=thoughts)
+    text = sample_text(Sample("quiz", record))
+    assert "--- thoughts\nbegin xxx" in text and "xxx end\n\n--- answer\nsaid 1\n\n--- target" in text
+    assert "... (610 more characters: --json) ..." in text and "x" * 300 not in text
+    cut = {**sample(1, resps="<think>hm", filtered_resps="", thoughts="hm"), "blank": "truncated in thought"}
+    text = sample_text(Sample("quiz", cut))
+    assert "quiz, document 1: scored, filter none, blank" in text
+    assert "--- thoughts\nhm\n\n--- no answer\ntruncated in thought\n" in text and "--- answer" not in text
+    two = sample(
+        1, raw_resps=["<think>a</think>one", "two"], repeats=[{}, {}], thoughts=["a", None], blank=[None, None]
+    )
+    text = sample_text(Sample("quiz", two))
+    assert "--- repeat 1\n[thoughts: a]\none" in text and "--- repeat 2\ntwo" in text
+
+
 def test_a_failed_sample_tells_its_reason() -> None:
     assert "--- reason\ntimeout" in sample_text(Sample("quiz", FAILED))
     assert "answer" not in sample_text(Sample("quiz", FAILED))

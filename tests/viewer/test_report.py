@@ -251,6 +251,13 @@ def test_any_value_becomes_json_that_browsers_read(value) -> None:
     json.loads(json_of(value).encode("utf-8"), parse_constant=lambda name: pytest.fail(name))
 
 
+@pytest.mark.parametrize("keys", [{"thoughts"}, {"filtered_resps"}, {"resps"}])
+def test_thoughts_are_left_out_with_the_answers_that_hold_them(keys: set[str]) -> None:
+    options = ReportOptions(redact=frozenset(keys))
+    assert "thoughts" in options.redact
+    assert ({"resps", "raw_resps"} <= options.redact) == (keys == {"thoughts"})
+
+
 def test_what_was_read_goes_with_a_redacted_answer(tmp_path) -> None:
     reading = {"rule": "last match", "extracted": ["secret 42"]}
     line = {"doc_id": 0, "filtered_resps": "it is secret 42", "exact_match": 1.0, "answer_reading": reading}

@@ -33,6 +33,13 @@ def repeats(request: Request) -> str:
     return f"a{request.doc_id} b{request.repeat}"
 
 
+def thinks(request: Request) -> Response:
+    """Thoughts that are cut for the second document, and thoughts with an answer for the others."""
+    if request.doc_id == 1:
+        return Response(request.id, text="<think>endless", finish_reason="length")
+    return Response(request.id, text=f"<think>perhaps {HOSTILE}</think>a{request.doc_id}", finish_reason="stop")
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a run of each kind, by the task's name."""
@@ -108,6 +115,20 @@ def test_repeats_have_scores_and_conversations_of_their_own(report: Path, watche
     assert [side.inner_text().split("\n")[0] for side in sides] == ["Repeat 1", "Repeat 2"]
     assert "exact_match\n0\n14 tokens in, 6 out" in sides[1].inner_text().replace("\n\n", "\n")
     assert "2 repeats · 28 tokens in, 12 out" in page.inner_text("main")
+
+
+def test_thoughts_are_folded(watched: Watched, tmp_path: Path) -> None:
+    talk_tasks(tmp_path / "tasks")
+    talked(tmp_path, "alone", Speaker(thinks), repeats=1, output_path=str(tmp_path / "out"))
+    write_report([str(tmp_path / "out")], tmp_path / "r", ReportOptions(compare=False))
+    page = opened(tmp_path / "r", watched, "alone")
+    folded = page.locator("details.thoughts")
+    assert folded.count() == 1 and folded.get_attribute("open") is None
+    assert folded.locator("summary").inner_text() == f"Thoughts ({2 * (len(HOSTILE) + 8)} characters)", "of two rounds"
+    folded.locator("summary").click()
+    assert folded.inner_text().count("<img src=x onerror=alert(1)>") == 2
+    page = opened(tmp_path / "r", watched, "alone", 1)
+    assert "no answer: truncated in thought" in page.inner_text("main")
 
 
 def test_pipelines_stand_side_by_side(report: Path, watched: Watched) -> None:

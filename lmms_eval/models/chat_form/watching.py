@@ -1,4 +1,4 @@
-"""What a checkpoint's ``chat`` does not tell: the tokens that its ``generate`` gave, and where its prompt ended."""
+"""Watching the ``generate`` of a checkpoint while its ``chat`` runs: tokens and the prompt's end, which it hides."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _sizes(
         cells = [(int(high), int(wide), int(deep)) for deep, high, wide in grids.tolist()]
         each = tuple(d * h * w // merge**2 for h, w, d in cells) if isinstance(merge, int) else ()
         return (tuple((w * patch, h * patch) for h, w, _ in cells) if isinstance(patch, int) else ()), each
-    shape = getattr(pixels, "shape", ())
+    shape: Sequence[int] = getattr(pixels, "shape", ())
     # Pictures cut into tiles have one dimension more; all tiles of a batch have one size.
     if len(shape) >= 4 and shape[-3] in (1, 3):
         return ((int(shape[-1]), int(shape[-2])),) * pictures, ()

@@ -15,7 +15,7 @@ from lmms_eval.api.messages import (
     ChatVideoContent,
 )
 from lmms_eval.api.request import ResponseError
-from lmms_eval.models.chat_template import template_of, template_options, template_variables
+from lmms_eval.models.chat_template import template_of, template_options, template_variables, warn_of_unread
 from lmms_eval.models.hf.arrange import append_prompt, interleave
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.lengths import Lengths
@@ -56,8 +56,6 @@ class Prepared:
     """It shares no batch."""
     has_template: bool = False
     """It ends with the generation prompt of a chat template."""
-    is_plain: bool = False
-    """It is a text to be completed: no chat template made it."""
     error: ResponseError | None = None
 
     @property
@@ -97,11 +95,15 @@ class InputBuilder:
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
         self.system_prompt = text_or_file(options.system_prompt)
         self.chat_template = text_or_file(options.chat_template)
-        has_template = self.chat_template != NO_TEMPLATE and self._profile.chat
+        self.is_plain = self.chat_template == NO_TEMPLATE
+        """Prompts are texts to be completed: no chat template makes them."""
+        has_template = not self.is_plain and self._profile.chat
         self.template = template_of(loaded.processor, self.chat_template) if has_template else ""
         """The chat template in use; empty without one."""
         self.variables = template_variables(self.template)
         """Of the chat template."""
+        if options.enable_thinking is not None:
+            warn_of_unread(self.template, ["enable_thinking"], f"{self._profile.name}: {options.pretrained}")
 
     def prepare(self, request: Request) -> Request:
         """The request with a :class:`Prepared` payload.
@@ -126,6 +128,10 @@ class InputBuilder:
         thinking = self._options.enable_thinking
         own = {} if thinking is None else {"enable_thinking": thinking}
         return {**own, **template_options(generation, self.variables)}
+
+    def read_variables(self, generation: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of ``variables_of`` that the chat template reads."""
+        return {name: value for name, value in self.variables_of(generation).items() if name in self.variables}
 
     def render(self, chat: ChatMessages, variables: Mapping[str, Any] | None = None) -> Prepared:
         """Renders a conversation.
@@ -154,9 +160,8 @@ class InputBuilder:
             leading = {"role": "system", "content": [{"type": "text", "text": self._neutral(system)}]}
             messages = [leading, *messages[has_system:]]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
-        if self.chat_template == NO_TEMPLATE:
-            text = plain_context(messages, self._marks)
-            return replace(self.finish(text, media.images, media.audios), is_plain=True)
+        if self.is_plain:
+            return self.finish(plain_context(messages, self._marks), media.images, media.audios)
         prompted = self._options.add_generation_prompt and not prefilled
         text = self.template_text(messages, prefilled, self.variables_of({}) if variables is None else variables)
         return replace(self.finish(text, media.images, media.audios), has_template=prompted)

@@ -15,7 +15,7 @@ from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
 from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
-from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf import dry_requests
 from lmms_eval.models.hf.answering import Answerer, Generation
@@ -52,7 +52,7 @@ class HuggingFace(Model):
     profile: ClassVar[Profile] = Profile()
     input_builder: ClassVar[type[InputBuilder]] = InputBuilder
     encoder: ClassVar[type[Encoder]] = Encoder
-    ignored_arguments = IGNORED
+    ignored_arguments = IGNORED_LOCALLY
     __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -166,7 +166,7 @@ class HuggingFace(Model):
         if request.kind == "loglikelihood":
             return Job(request, prepared, None)
         try:
-            generation = request.generation_after(has_template=not prepared.is_plain)
+            generation = request.generation_after(has_template=not self._inputs.is_plain)
             settings = read_settings(generation, self._generation_names)
         except (TypeError, ValueError) as error:
             return Response.failure(request.id, "bad_request", f"generation options: {error}")
@@ -179,13 +179,14 @@ class HuggingFace(Model):
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
         """Options of ``generate``, chat template with its variables, system prompt, limits of media."""
-        settings = read_settings(request.generation, self._generation_names)
+        generation = request.generation_after(has_template=not self._inputs.is_plain)
+        settings = read_settings(generation, self._generation_names)
         form = {name: getattr(self.options, name) for name in VISUAL_OPTIONS}
         own = self.loaded.model.generation_config.to_diff_dict()
         return {
             "options": {} if request.kind == "loglikelihood" else settings.as_sent(),
             "chat_template": template_digest(self._inputs.template),
-            TEMPLATE_OPTIONS: self._inputs.variables_of(request.generation),
+            TEMPLATE_OPTIONS: self._inputs.read_variables(request.generation),
             "system_prompt": self._inputs.system_prompt,
             "media": {name: value for name, value in form.items() if value not in (None, False)},
             "generation_config": {name: own[name] for name in sorted(own) if name in self._generation_names},

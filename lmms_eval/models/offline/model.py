@@ -28,7 +28,7 @@ from lmms_eval.models.openai.errors import shorten
 from lmms_eval.models.plain_context import NO_TEMPLATE
 from lmms_eval.models.remote.arguments import MEDIA_ARGUMENTS, first_names
 from lmms_eval.models.remote.generation import Wanted, read_generation, taken_options
-from lmms_eval.models.thoughts import Pairs, Reading, TagTokens, Written
+from lmms_eval.models.thoughts import Reading, TagTokens, Written
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
 
 SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
@@ -175,7 +175,7 @@ class OfflineModel(Model):
         return {
             "options": options,
             "chat_template": template_digest(self._builder.template_text),
-            TEMPLATE_OPTIONS: self._builder.variables_of(request.generation),
+            TEMPLATE_OPTIONS: self._builder.read_variables(request.generation),
             "system_prompt": self._builder.system_prompt,
             "media": {name: value for name, value in form.items() if value not in (None, False, {})},
         }
@@ -221,8 +221,8 @@ class OfflineModel(Model):
     async def _generated(self, request: Request, job: Job) -> Response:
         """Answer a request, by itself or up to a stop string behind the thoughts.
 
-        An engine looks for stop strings in the thoughts too. So it gets none where the model may think; if it turns out
-        to have stopped a model in or right behind its thoughts, it is asked again without. Either way gives one answer.
+        An engine looks for stop strings in the thoughts too. So it gets none if the model is about to think; if it
+        stopped a model in or right behind its thoughts, it is asked again without. Either way gives one answer.
         """
         stops_here = self._may_think(job)
         asked = job.without_stops() if stops_here else job
@@ -251,19 +251,11 @@ class OfflineModel(Model):
         return job.reading.read(answer.text)
 
     def _may_think(self, job: Job) -> bool:
-        """Tell whether the model is likely to think about this prompt.
+        """Tell whether the model is about to think: the prompt opens a thought, or it did so in an earlier answer.
 
-        A plain text is completed by whatever follows it: there, only what the prompt opens is known.
+        A plain text is completed by whatever follows it, so earlier ones tell nothing.
         """
-        if job.reading.is_opened or self._builder.is_plain:
-            return job.reading.is_opened
-        return self._has_thought or self._knows_tags(job.reading.pairs)
-
-    def _knows_tags(self, pairs: Pairs) -> bool:
-        """The chat template or the vocabulary has a tag of thoughts."""
-        tags = {tag for pair in pairs for tag in pair}
-        added = getattr(self._builder.tokenizer, "added_tokens_encoder", {})
-        return bool(self._tags.of(pairs)) or any(tag in added or tag in self._builder.template_text for tag in tags)
+        return job.reading.is_opened or (self._has_thought and not self._builder.is_plain)
 
     def identity(self) -> Mapping[str, Any]:
         """Model, prompt and every argument, the run-only ones apart."""

@@ -18,7 +18,7 @@ from lmms_eval.api.messages import (
 )
 from lmms_eval.api.request import Sight
 from lmms_eval.errors import MediaError, ModelError
-from lmms_eval.models.chat_template import template_of, template_options, template_variables
+from lmms_eval.models.chat_template import template_of, template_options, template_variables, warn_of_unread
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.films import read_film, read_pictures
 from lmms_eval.models.offline.settings import EngineSettings, read_template
@@ -87,6 +87,7 @@ class PromptBuilder:
         self.tokenizer, self._renderer = _load(settings, self._template)
         self.variables = template_variables(self.template_text)
         """Of the chat template."""
+        warn_of_unread(self.template_text, settings.template_options, settings.model)
         self._takes_parts = not self.is_plain and self._renders_parts()
         self._takes_videos = self._takes_parts and self._renders_videos()
 
@@ -143,6 +144,10 @@ class PromptBuilder:
         if self._takes_parts or self.is_plain:
             return [entry for part in message.content for entry in self._part(part, prompt)]
         return "\n".join(texts)
+
+    def read_variables(self, generation: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of ``variables_of`` that the chat template reads."""
+        return {name: value for name, value in self.variables_of(generation).items() if name in self.variables}
 
     def variables_of(self, generation: Mapping[str, Any]) -> dict[str, Any]:
         """Return the variables of the chat template for a request: its own ones over those of the arguments."""

@@ -224,7 +224,8 @@ def _apart(reply: Reply) -> Thoughts:
 
 def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -> Response:
     """Cut a response behind its thoughts at stop strings that the server was not told or ignored."""
-    written = Reading.of(request, "", stops.active).read(reply.text)
+    reading = replace(Reading.of(request, "", stops.active), follows_thoughts=response.thoughts is not None)
+    written = reading.read(reply.text)
     if not written.ended_by:
         told = "" if reply.finish_reason not in ("stop", None) or not stops.are_told else reply.ended_by
         return replace(response, stops=stops.active, ended_by="" if told and told not in stops.active else told)

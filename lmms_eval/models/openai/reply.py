@@ -147,7 +147,9 @@ def read_completion(body: Any, raw: bytes, url: str) -> Reply:
         finish, read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"), model=served_model(body)
     )
     reply = _read_message(message, ended, url)
-    reply = replace(reply, reasoning=read_reasoning(message), ended_by=_ended_by(choice))
+    reasoning, ended_by = read_reasoning(message), _ended_by(choice)
+    if reasoning or ended_by is not None:
+        reply = replace(reply, reasoning=reasoning, ended_by=ended_by)
     calls = _calls(message.get("tool_calls"))
     return replace(reply, calls=calls, message=message) if calls else reply
 
@@ -217,7 +219,7 @@ _WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_cont
 def read_reasoning(message: Mapping[str, Any]) -> str:
     """Read the thoughts that a message holds apart from its answer: texts, lists or objects of them."""
     for name in REASONING:
-        if found := thought_text(message.get(name)):
+        if (value := message.get(name)) and (found := thought_text(value)):
             return found
     content = message.get("content")
     return thought_text([part for part in content if _is_thought(part)]) if isinstance(content, list) else ""

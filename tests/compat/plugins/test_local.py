@@ -90,6 +90,16 @@ def test_a_plugin_is_scored(
         assert all(counts["output_tokens"] <= 3 for sample in done.samples for counts in sample["token_counts"])
 
 
+def test_what_a_plugin_knows_of_an_unfinished_thought(folder: Callable[[str], str], plugins: Plugins) -> None:
+    """Its prompt opens the thought, so its text alone would be taken for an answer."""
+    hooks = HOOKS.replace("the answer is", "<think>\\n").replace("self.mark + ", "")
+    plugins.write(PLUGIN.format(module="chat.qwen3_vl", name="Qwen3_VL") + hooks, chat=True)
+    done = plugins.run(f"pretrained={folder('qwen3_vl')},device=cpu,mark=none", "--allow_blank")
+    assert (done.code, done.answers) == (0, [""] * DOCUMENTS)
+    told = {(sample["finish_reason"], sample["blank"], bool(sample["thoughts"])) for sample in done.samples}
+    assert told == {("length", "truncated in thought", True)}
+
+
 def request(model: Any, *content: dict[str, Any], **generation: Any) -> list[Any]:
     """Put one question as the adapter does."""
     model.task_dict = {"t": {"test": [{}]}}

@@ -45,6 +45,14 @@ def test_a_long_sound_is_heard_to_its_end(whisper):
     assert alone[0].text == got[0].text
 
 
+@pytest.mark.parametrize("limit", [4, 500])
+def test_a_long_sound_does_not_tell_whether_a_piece_of_it_was_cut_off(whisper, limit):
+    """Its tokens are those of several pieces: more than the limit of one, though no piece has reached it."""
+    (got,) = answers(whisper, [hear(0, "", [sound(1, 65)], max_new_tokens=limit)]).values()
+    assert (got.error, got.finish_reason) == (None, None)
+    assert got.usage.output_tokens > limit or limit == 500
+
+
 @pytest.mark.parametrize("count", [0, 2])
 def test_whisper_takes_one_sound(whisper, count):
     got = answers(whisper, [hear(0, "Hi", [sound(n) for n in range(count)])])[0]

@@ -272,11 +272,11 @@ def test_long_prompts(model):
 
 def test_different_generation_options_do_not_mix(model):
     requests = [ask(number, "What?", max_new_tokens=4 + number % 2) for number in range(6)]
-    requests.append(ask(6, "What?", max_new_token=3))
+    requests.append(ask(6, "What?", num_return_sequences=2))
     got = answers(model, requests)
     assert [got[number].usage.output_tokens for number in range(6)] == [4, 5, 4, 5, 4, 5]
     assert got[6].error.kind == "bad_request"
-    assert "'max_new_tokens'" in got[6].error.message
+    assert "--repeats" in got[6].error.message
 
 
 def test_max_batch_tokens_bounds_the_batch(tiny):

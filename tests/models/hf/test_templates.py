@@ -48,7 +48,7 @@ def test_the_plain_context_without_a_template(tiny_folders, family, tmp_path):
     assert model.identity() != build(folder, chat_template="{{ messages }}").identity()
 
 
-def test_variables_of_the_template_are_set_by_a_requests_options(tiny):
+def test_variables_of_the_template_are_set_by_a_requests_options(tiny, caplog):
     template = "{{ messages[-1].content[0].text }}{% if enable_thinking %} thinks{% else %} answers{% endif %}"
     model = build(tiny, chat_template=template, enable_thinking=True)
     prompts = [
@@ -61,5 +61,8 @@ def test_variables_of_the_template_are_set_by_a_requests_options(tiny):
     sent = model.sent_with(ask(0, "It", enable_thinking=False, temperature=0.5, image_aspect_ratio="pad"))
     assert sent["chat_template_kwargs"] == {"enable_thinking": False} and len(sent["chat_template"]) == 64
     assert sent["options"]["temperature"] == 0.5 and "image_aspect_ratio" not in sent["options"]
+    assert not caplog.records, "the template reads the variable"
+    build(tiny, chat_template="{{ messages[-1].content[0].text }}", enable_thinking=True)
+    assert "reads no enable_thinking: it has no effect" in caplog.text
     answers(model, [ask(0, "It", image_aspect_ratio="pad", enable_thinking=True)])
     assert model.describe()["ignored_generation_options"] == ["image_aspect_ratio"]

@@ -129,6 +129,7 @@ def fake_vllm(seen: Recorder) -> ModuleType:
         stop: list[str] | None = None
         repetition_penalty: float = 1.0
         prompt_logprobs: int | None = None
+        thinking_token_budget: int | None = None
         detokenize: bool = True
         skip_special_tokens: bool = True
         output_kind: Any = None

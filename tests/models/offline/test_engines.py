@@ -123,6 +123,26 @@ def test_generation_options(folder: str, seen: Recorder) -> None:
     assert [call["sampling"] for call in seen.calls] == [warm, {"max_new_tokens": 1024, "temperature": 0}]
 
 
+def test_parameters_of_the_engine_and_variables_of_the_template(folder: str, seen: Recorder) -> None:
+    """The engine's own parameters go to it, variables that the template reads are set there, nothing else is taken."""
+    model = build("vllm", folder)
+    options = {"thinking_token_budget": 512, "chat_template_kwargs": {"thinking": True}, "image_aspect_ratio": "pad"}
+    ask(model, [make_request("thinks", "Q?", generation=options), make_request("plain", "Q?")])
+    calls = {call["id"]: call for call in seen.calls}
+    assert calls["thinks"]["sampling"]["thinking_token_budget"] == 512
+    lengths = {name: len(call["prompt"]["prompt_token_ids"]) for name, call in calls.items()}
+    assert lengths["thinks"] - lengths["plain"] == len("[thinking]")
+    assert model.describe()["ignored_generation_options"] == ["image_aspect_ratio"]
+    taken = model.generation_options()
+    assert taken is not None
+    assert not any(taken.objection(*one) for one in (*list(options.items())[:2], ("thinking", True), ("top_k", 3)))
+    assert "knows no mood" in taken.objection("chat_template_kwargs", {"mood": 1})
+    assert taken.objection("logprob", 1) and taken.objection("n", 2) and taken.objection("extra_body", {"a": 1})
+    sent = model.sent_with(make_request("thinks", generation=options))
+    assert sent["options"]["thinking_token_budget"] == 512 and "seed" not in sent["options"]
+    assert sent["chat_template_kwargs"] == {"thinking": True} and len(sent["chat_template"]) == 64
+
+
 @pytest.mark.parametrize("name", FAKES)
 @pytest.mark.parametrize(
     ("error", "kind"),

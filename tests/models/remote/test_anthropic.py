@@ -89,3 +89,15 @@ def test_long_answers_need_no_streaming() -> None:
     with StubServer() as server:
         response = ANTHROPIC.ask_one(server, make_request("one", generation={"max_new_tokens": 64_000}))
     assert response.text == "one"
+
+
+def test_what_the_service_takes_of_generation_options() -> None:
+    request = make_request("one", generation={"max_new_tokens": 9, "extra_body": {"metadata": {"user_id": "x"}}})
+    model = ANTHROPIC.build()
+    assert payload(request)["extra_body"] == {"temperature": 0, "metadata": {"user_id": "x"}}
+    taken = model.generation_options()
+    assert taken.objection("top_k", 3) == "" and taken.objection("extra_body", {}) == ""
+    assert "seed" in taken.objection("seed", 1) and taken.objection("foo_bar", 1)
+    assert "sampling" in ANTHROPIC.build(thinking_budget=2048).generation_options().objection("temperature", 0.5)
+    sent = model.sent_with(request)
+    assert sent["options"]["max_tokens"] == 9 and "messages" not in sent["options"]

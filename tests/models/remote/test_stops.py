@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from lmms_eval.models.openai.asking import to_response
+from lmms_eval.models.openai.model import OpenAI
 from lmms_eval.models.openai.reply import Reply
 from lmms_eval.models.remote import stops as module
 from lmms_eval.models.remote.stops import NOTE, Stops, StopSending, ended_in_thoughts, without_stops
@@ -48,9 +49,9 @@ def test_what_one_process_finds_out_the_others_know(tmp_path: Path, monkeypatch:
     one, other, judge = StopSending(), StopSending(), StopSending()
     one.attach_folder(tmp_path / "model")
     other.attach_folder(tmp_path / "model")
-    assert not (one.is_off or other.is_off)
+    assert [each.is_off for each in (one, other)] == [False, False]
     one.switch_off(ASKED, TOLD)
-    assert one.is_off and other.is_off and not judge.is_off
+    assert [each.is_off for each in (one, other, judge)] == [True, True, False]
     assert not other.of(ASKED).are_told and other.of(ASKED).active == TOLD.active
     assert "one: the server ended an answer within its thoughts" in (tmp_path / "model" / NOTE).read_text()
     judge.switch_off(ASKED, TOLD)
@@ -83,6 +84,7 @@ def test_answers_that_a_stop_ended_in_their_thoughts(reply: Reply, wanted: bool)
     [
         (Reply("a\n\nb Q: c", "length", None), "a", "\n\n", "stop"),
         (Reply("<think>x\n\ny</think>\n\na Q: c", "stop", None), "<think>x\n\ny</think>\n\na ", "Q:", "stop"),
+        (Reply("\n\na Q: c", "stop", None, reasoning="x\n\ny"), "\n\na ", "Q:", "stop"),
         (Reply("a", "stop", None), "a", "", "stop"),
         (Reply("a", "length", None), "a", "", "length"),
     ],
@@ -104,3 +106,11 @@ def test_what_the_server_tells_of_a_stop_is_kept(told: str | None, finish: str, 
 def test_a_body_keeps_its_order_of_keys() -> None:
     body = {"model": "m", "messages": [], "stop": ["x"], "max_tokens": 3}
     assert list(orjson.loads(without_stops(orjson.dumps(body)))) == ["model", "messages", "max_tokens"]
+
+
+def test_requests_that_are_prepared_later_are_prepared_without_stops() -> None:
+    model = OpenAI(model="m", base_url="http://127.0.0.1:1/v1")
+    told = orjson.loads(model.prepare(ASKED).payload)
+    model.stops.switch_off(ASKED, TOLD)
+    untold = orjson.loads(model.prepare(ASKED).payload)
+    assert told == {**untold, "stop": ["\n\n", "Q:"]} and "stop" not in untold

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.api.request import Response, ResponseError, Usage
+from lmms_eval.api.request import Response, ResponseError, Thoughts, Usage
 from lmms_eval.api.task import PipelineScore
 from lmms_eval.engine.order import RandomOrder
 from lmms_eval.engine.plan import TaskPlan
@@ -76,6 +76,8 @@ def test_a_sample_has_typed_values(tmp_path: Path) -> None:
     ("more", "outcome"),
     [
         ({"resps": " ", "filtered_resps": ""}, "blank"),
+        ({"resps": "<think>hm", "filtered_resps": "", "blank": "unclosed thought"}, "blank"),
+        ({"resps": "a", "blank": [None, "blank"]}, "scored"),
         ({"finish_reason": "content_filter"}, "filtered"),
         ({"finish_reason": ["stop", "length"]}, "truncated"),
         ({"status": "unscored", "reason": "no judge"}, "unscored"),
@@ -91,7 +93,12 @@ def test_an_unfinished_run_is_read_from_its_journals(tmp_path: Path) -> None:
     writer = JournalWriter(record / "responses-0.jsonl")
     for doc_id in (1, 7):
         answer = Response(
-            f"quiz/{doc_id}/0/0/0", text="waits", usage=Usage(3, 2, None), finish_reason="stop", latency=0.25
+            f"quiz/{doc_id}/0/0/0",
+            text="waits",
+            usage=Usage(3, 2, None),
+            finish_reason="stop",
+            latency=0.25,
+            thoughts=Thoughts("hm", "<think>", "</think>"),
         )
         writer.append(response_record(answer, "prompt"))
     writer.append(response_record(Response("quiz/8/0/0/0", error=ResponseError("timeout", "late", 1)), ""))
@@ -107,13 +114,14 @@ def test_an_unfinished_run_is_read_from_its_journals(tmp_path: Path) -> None:
     assert [one.status for one in found.values()] == ["scored", "failed", "scored", "unscored"]
     assert (found["4"].prediction, found["4"].score, found["4"].fields) == ("said 4", 0.0, {"question": "question 4"})
     waits = found["7"]
+    assert (waits.answer, waits.thoughts, waits.blank) == ("waits", "hm", "")
     assert (waits.raw, waits.reason, waits.tokens.output, waits.elapsed) == (
-        "waits",
+        "<think>hm</think>waits",
         "answered, not scored yet",
         2,
         0.25,
     )
-    assert run.task("quiz").sample(7).raw == "waits"
+    assert run.task("quiz").sample(7).answer == "waits"
     assert run.table == ""
 
 

@@ -218,6 +218,15 @@ def test_data_root_holds_a_local_copy(tmp_path: Path) -> None:
         open_("org/Bench", tmp_path, name="core", data_root=str(tmp_path / "empty"))
 
 
+def test_a_copy_under_another_name_is_known_by_the_folder_of_the_configuration(tmp_path: Path) -> None:
+    write(tmp_path, "core/test-00000-of-00001.parquet", 3)
+    found = open_("org/Bench", tmp_path, name="core", data_root=str(tmp_path))
+    assert found.documents("test")[0]["v"] == 3
+    assert found.from_root == tmp_path  # so that the task checks its columns
+    with pytest.raises(DataError, match="no data files found"):
+        open_("org/Bench", tmp_path, name="open", data_root=str(tmp_path))
+
+
 @pytest.mark.parametrize("place", ["Other", "Other/data", "data", "Other/core", "deep/er/Other"])
 def test_the_folders_of_other_benchmarks_below_data_root_are_not_looked_through(tmp_path: Path, place: str) -> None:
     write(tmp_path, f"{place}/test-00000-of-00001.parquet", 1)
