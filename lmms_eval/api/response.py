@@ -161,11 +161,12 @@ class SentMedia:
     def from_dict(cls, data: Mapping[str, Any]) -> SentMedia:
         """Undo ``to_dict``; keys that it does not write are passed over."""
         names = {"nbytes": "bytes"}
-        given = {item.name: data[key] for item in fields(cls) if (key := names.get(item.name, item.name)) in data}
-        read: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+        given: dict[str, Any] = {
+            item.name: tuple(value) if isinstance(value, list) else value
+            for item in fields(cls)
+            if (value := data.get(names.get(item.name, item.name))) is not None
         }
-        return cls(**read)
+        return cls(**given)
 
 
 @dataclass(frozen=True, slots=True)
