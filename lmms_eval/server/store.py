@@ -354,7 +354,7 @@ class JobStore:
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """The jobs that a damaged list still holds."""
+    """Rest of a damaged list, as far as it can be read."""
 
     jobs: tuple[Restored, ...] = ()
     """Of rows that fit their checksums."""
