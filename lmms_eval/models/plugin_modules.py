@@ -55,7 +55,8 @@ class _SameModule(Loader):
     """Gives a module that has another name already."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._own_spec = name, None
+        self._name = name
+        self._own_spec: ModuleSpec | None = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:  # noqa: ARG002 - the interface
         module = importlib.import_module(self._name)
