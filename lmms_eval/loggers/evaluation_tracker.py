@@ -51,7 +51,10 @@ class EvaluationTracker:
         self._stamp = ""
 
     def save_results_aggregated(
-        self, results: Mapping[str, Any], samples: Mapping[str, Sequence[Mapping[str, Any]]] | None, datetime_str: str
+        self,
+        results: Mapping[str, Any],
+        samples: Mapping[str, Sequence[Mapping[str, Any]]] | None,  # noqa: ARG002 - the family's
+        datetime_str: str,
     ) -> None:
         """Write ``OUTPUT/MODEL/STAMP_results.json``; nothing without ``output_path``.
 
