@@ -12,7 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-FOR_OTHERS = {"openai"}
+FOR_OTHERS = {
+    "openai",
+    *(re.split(r"[<>=;]", line)[0].strip().lower() for line in PROJECT["optional-dependencies"]["family"]),
+}
 """Plugins and task files of the family import them."""
 THROUGH_OTHERS = {"accelerate", "antlr4-python3-runtime", "tree-sitter-java", "tree-sitter-python", "tzdata"}
 """Used by transformers and launches, sympy, codebleu, zoneinfo."""
@@ -72,6 +75,13 @@ def test_what_everybody_installs_may_be_used_under_other_terms_than_the_gpl(name
     classifiers = [one for one in metadata.get_all("Classifier", []) if one.startswith("License ::")]
     terms = classifiers or [metadata.get("License-Expression") or metadata.get("License") or ""]
     assert any("GPL" not in one and "General Public" not in one for one in terms), terms
+
+
+def test_what_only_others_import_is_in_no_extra_of_extras():
+    extras = PROJECT["optional-dependencies"]
+    assert not any(
+        "family" in line for part in ("all", "dev") for line in extras[part] if line.startswith("lmms_eval[")
+    )
 
 
 def test_all_names_the_other_extras():

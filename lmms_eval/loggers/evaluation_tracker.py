@@ -53,7 +53,7 @@ class EvaluationTracker:
     def save_results_aggregated(
         self,
         results: Mapping[str, Any],
-        samples: Mapping[str, Sequence[Mapping[str, Any]]] | None,  # noqa: ARG002 - the family's interface
+        samples: Mapping[str, Sequence[Mapping[str, Any]]] | None,  # noqa: ARG002 - the family's
         datetime_str: str,
     ) -> None:
         """Write ``OUTPUT/MODEL/STAMP_results.json``; nothing without ``output_path``.
