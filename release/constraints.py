@@ -22,8 +22,8 @@ FILE = ROOT / "constraints.txt"
 HEAD = """\
 # Versions that installs are held to, so that they repeat: `make constraints`. torch has no local part, and no package
 # of CUDA stands here: each machine takes its own build."""
-OLDEST = "3.11.5"
-"""First Python for which everything has a version: packages of the site begin there."""
+OLDEST = "3.11.0"
+"""First Python for which everything has a version: that of ``requires-python``."""
 ENGINES = ("sglang", "t2i", "vllm")
 """Extras with a torch of their own, or held by ``constraints-engines.txt``."""
 ALONE = ("trackio",)

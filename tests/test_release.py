@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -12,13 +13,14 @@ from typing import Any
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from lmms_eval.compare.policy import read_policy
 from lmms_eval.models.building import LOCAL_MODELS_NEED
 from lmms_eval.tasks.manager import TaskManager
 from release.check import Step, table, taken
-from release.constraints import merged
+from release.constraints import OLDEST, merged
 from release.contents import IN_WHEEL, WHEEL_BYTES, wheel_problems
 from tests.test_dependencies import PROJECT, ROOT
 
@@ -188,6 +190,40 @@ def test_constraints_are_joined_without_what_belongs_to_a_build_of_torch():
     ]  # fmt: skip
     with pytest.raises(ValueError, match="pins no version"):
         merged([["torch>=2"]])
+
+
+PYTHONS = ("3.11.0", "3.11.2", "3.11.4", "3.11.5", "3.11.14", "3.12.0", "3.12.12", "3.13.0", "3.13.9")
+
+
+def _pins(python: str) -> list[Requirement]:
+    """The constraints that hold for a Python on Linux."""
+    version = {"python_version": python.rpartition(".")[0], "python_full_version": python, "sys_platform": "linux"}
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    return [pin for pin in pins if pin.marker is None or pin.marker.evaluate({**version, "extra": ""})]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_constraints_install_on_every_python_that_the_package_takes(python: str):
+    assert SpecifierSet(PROJECT["requires-python"]).contains(python)
+    pins = _pins(python)
+    assert len({canonicalize_name(pin.name) for pin in pins}) == len(pins)
+    looked_at, wrong = 0, []
+    for pin in pins:
+        try:
+            metadata = importlib.metadata.metadata(pin.name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        if pin.specifier.contains(metadata["Version"].partition("+")[0]):
+            looked_at += 1
+            if not SpecifierSet(metadata["Requires-Python"] or "").contains(python):
+                wrong.append(f"{pin}: for Python {metadata['Requires-Python']}")
+    assert not wrong
+    assert looked_at > 40  # those that are installed here
+
+
+def test_constraints_are_resolved_from_the_first_python_on():
+    assert PROJECT["requires-python"] == f">={OLDEST.removesuffix('.0')}"
 
 
 def test_constraints_are_allowed_by_what_the_package_asks_for():

@@ -25,6 +25,11 @@ def marks(task: Task, documents: int) -> list[Finding]:
     found = _hindered("gold", gold)
     if found:
         return found
+    return [*_raised_on_a_sample(gold), *_compared(task, gold, documents)]
+
+
+def _compared(task: Task, gold: TaskResult, documents: int) -> list[Finding]:
+    """Compare the scores of the reference answers with their best values, and with those of empty answers."""
     if not task.output_type.startswith(_GENERATING):  # of choices one is always the likeliest
         return [_verdict("gold", list(_lacking_full_marks(gold, None)), gold)]
     (empty,) = tried([task], Baseline(strategy="constant", text=""), documents)
@@ -45,8 +50,20 @@ def _hindered(step: str, result: TaskResult) -> list[Finding]:
         return [of_reason(step, reason)]
     if result.outcome.is_empty:
         return [Finding(step, "skipped", "cannot be scored here", reason, reason)]
-    broken = [metric.withheld_reason for metric in result.metrics if metric.broken]
-    return [Finding("metrics", "failed", "aggregation wrong", reason, reason) for reason in broken]
+    broken = [metric for metric in result.metrics if metric.broken and not (metric.n and _is_sample(result))]
+    reasons = [metric.withheld_reason for metric in broken]
+    return [Finding("metrics", "failed", "aggregation wrong", reason, reason) for reason in reasons]
+
+
+def _is_sample(result: TaskResult) -> bool:
+    return result.plan.requested < result.plan.original
+
+
+def _raised_on_a_sample(result: TaskResult) -> list[Finding]:
+    """Aggregations that raised over some documents: one that asks for pairs of them, say, may well take all."""
+    told = [metric.withheld_reason for metric in result.metrics if metric.broken]
+    kind = f"aggregation raises over {result.plan.requested} of {result.plan.original} documents"
+    return [Finding("metrics", "doubtful", "aggregation raises on a sample", kind, reason) for reason in told]
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ def aggregate_task(
     options = _for_control(plan.task, options)
     metrics = tuple(
         _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)
-        or _nothing(plan, definition, name, columns, stop is not None)
+        or _nothing(plan, definition, name, columns)
         for name in plan.task.pipelines
         for definition in plan.task.metrics
     )
@@ -255,18 +255,20 @@ def _looked(task: Task, metric: MetricResult, columns: _Columns, counted: Counte
     )
 
 
-def _nothing(
-    plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns, is_early: bool
-) -> MetricResult:
-    """A declared metric that no document emitted: an error, unless nothing was scored or the rest may well emit it."""
+def _nothing(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:
+    """A declared metric that no document emitted: not available, and an error where none of the declared ones is.
+
+    Tasks declare metrics of which an answer gets one or another, or that only some of their data have.
+    """
     if pipeline not in columns.scored:
         return MetricResult(definition.name, pipeline, None, 0, withheld_reason="nothing was scored")
     returned = columns.returned(pipeline)
     names = ", ".join(map(repr, returned)) or "no metric at all"
     declared = {metric.name for metric in plan.task.metrics}
-    if (is_early or plan.requested < plan.original) and returned and declared.issuperset(returned):
+    if not declared.isdisjoint(returned):
         reason = f"no document asked has it, each gave {names} alone"
-        return MetricResult(definition.name, pipeline, None, 0, withheld_reason=reason)
+        notes = (f"{definition.name!r} is declared, but no document asked has it: scoring returned {names}",)
+        return MetricResult(definition.name, pipeline, None, 0, withheld_reason=reason, notes=notes)
     reason = (
         f"task {plan.task.name!r}: metric_list declares {definition.name!r}, which no document emitted: scoring "
         f"returned {names}; give both the same name, and the same command only scores again"

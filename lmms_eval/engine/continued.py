@@ -41,9 +41,9 @@ def check_continued(tasks: Sequence[Task], model: Model, store: RunStore, is_fir
     """
     _ask_again_changed_media(tasks, model, store)
     if is_first:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline, answered = time.monotonic() + PATIENCE_S, store.answered()
         for task in tasks:
-            _check_task(task, model, store, deadline)
+            _check_task(task, model, store, answered.get(task.name, []), deadline)
 
 
 def _ask_again_changed_media(tasks: Sequence[Task], model: Model, store: RunStore) -> None:
@@ -69,8 +69,8 @@ def _has_changed_media(task: Task, model: Model, store: RunStore, request_id: st
     return now is None or _differing_media(record, now.media) is not None or len(now.media) != len(_media(record))
 
 
-def _check_task(task: Task, model: Model, store: RunStore, deadline: float) -> None:
-    for number, request_id in enumerate(_spread(store.answered(task.name))):
+def _check_task(task: Task, model: Model, store: RunStore, answered: Sequence[str], deadline: float) -> None:
+    for number, request_id in enumerate(_spread(answered)):
         if number and time.monotonic() > deadline:
             return
         now = _rendered(task, model, request_id)

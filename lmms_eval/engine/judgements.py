@@ -13,7 +13,7 @@ from pathlib import Path
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.cache_key import CacheKeys
-from lmms_eval.engine.records import response_from_record, response_record
+from lmms_eval.engine.records import RESPONSE, response_from_record, response_record
 from lmms_eval.engine.spending import NOTHING, spent_in
 from lmms_eval.storage.journal import JournalSet, JournalWriter, Place
 
@@ -42,7 +42,7 @@ class JudgementStore:
         """What earlier starts have paid for."""
         self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")  # first, as in RunStore
         for path in sorted(folder.glob(PATTERN)):
-            for place, record in self._journals.load(path):
+            for place, record in self._journals.load(path, shape=RESPONSE):
                 self.spent += spent_in(record)
                 if "messages" in record:
                     self._told.add(record.get("prompt", ""))

@@ -9,7 +9,26 @@ from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessag
 from lmms_eval.api.response import is_invisible
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
+from lmms_eval.storage.shapes import NEEDS
 from lmms_eval.utils.redaction import redact_text
+
+_MEDIUM = {
+    NEEDS: ("type",), **dict.fromkeys(("type", "path", "url", "name", "sha256"), str),
+    **dict.fromkeys(("bytes", "width", "height", "seconds"), float), "frames": [int], "times": [float],
+}  # fmt: skip
+_TOOL_MESSAGES = [{NEEDS: ("content",), "content": [{}]}]
+RESPONSE: Mapping[str, Any] = {
+    "id": str, "prompt": str, "key": str, "usage": [int], "media": [_MEDIUM], "tool_messages": _TOOL_MESSAGES,
+    "batch": [str], "messages": [{}],
+}  # fmt: skip
+"""Shape of the records of responses and judgements."""
+SCORE: Mapping[str, Any] = {
+    NEEDS: ("task", "doc_id", "answers"),
+    "task": str, "doc_id": int, "key": str, "failed": str,
+    "answers": [{"tool_messages": _TOOL_MESSAGES, "media": [_MEDIUM]}],
+    "scores": [{}], "judge": [{}],
+}  # fmt: skip
+"""Shape of the records of finished documents."""
 
 
 def response_record(response: Response, prompt: str) -> dict[str, Any]:
@@ -69,7 +88,7 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         is_loss=likelihood[2],
         error=ResponseError(error["kind"], error["message"], error["attempts"]) if error else None,
         finish_reason=record.get("finish_reason"),
-        usage=Usage(*record["usage"]) if "usage" in record else None,
+        usage=Usage(*record["usage"][:3]) if "usage" in record else None,
         latency=record.get("latency"),
         attempts=record.get("attempts", 1),
         batch=tuple(record.get("batch", ())),
@@ -194,7 +213,7 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
 def answer_from_record(record: Mapping[str, Any]) -> Answer:
     return Answer(
         value=value_with_parts(record["value"], record["parts"]) if "parts" in record else record["value"],
-        usage=tuple(Usage(*usage) if usage else None for usage in record.get("usage", ())),
+        usage=tuple(Usage(*usage[:3]) if usage else None for usage in record.get("usage", ())),
         thoughts=tuple(_thoughts_from_record(thoughts) for thoughts in record.get("thoughts", ())),
         stops=tuple(record.get("stops", ())),
         ended_by=tuple(record.get("ended_by", ())),

@@ -35,7 +35,7 @@ def spent_in(record: Mapping[str, Any]) -> Spending:
     """Read what the response of a journal's record has cost; nothing of one that came out of the response cache."""
     if record.get("cached") or "id" not in record:
         return NOTHING
-    usage = Usage(*record.get("usage", ()))
+    usage = Usage(*record.get("usage", ())[:3])
     read, written, thought = (count or 0 for count in usage.to_dict().values())
     media = [SentMedia.from_dict(medium) for medium in record.get("media", ())]
     untold = not usage.is_known and "error" not in record

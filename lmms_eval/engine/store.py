@@ -18,7 +18,15 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.api.task import is_retry
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
-from lmms_eval.engine.records import is_blank, is_cut, is_filtered, response_from_record, response_record
+from lmms_eval.engine.records import (
+    RESPONSE,
+    SCORE,
+    is_blank,
+    is_cut,
+    is_filtered,
+    response_from_record,
+    response_record,
+)
 from lmms_eval.engine.spending import NOTHING, spent_in
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
@@ -98,11 +106,14 @@ class RunStore:
             if not is_retry(request_id):
                 self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
 
-    def answered(self, task: str) -> list[str]:
-        """First requests of a task's documents that the journals answer, by id, in the order of the documents."""
-        head = f"{task}/"
-        found = [one for one in self._responses if one.startswith(head) and one.endswith("/0/0")]
-        return sorted(found, key=lambda one: [int(number) for number in one.rsplit("/", 4)[1:3]])
+    def answered(self) -> dict[str, list[str]]:
+        """First requests of the documents that the journals answer, by id, by task in the order of the documents."""
+        found: dict[str, list[tuple[int, int, str]]] = {}
+        for request_id in self._responses:
+            task, *numbers = request_id.rsplit("/", 4)
+            if numbers[2:] == ["0", "0"] and all(number.isdecimal() for number in numbers):
+                found.setdefault(task, []).append((int(numbers[0]), int(numbers[1]), request_id))
+        return {task: [request_id for *_, request_id in sorted(ids)] for task, ids in found.items()}
 
     def record(self, request_id: str) -> dict[str, Any]:
         """The record of a response that the journals held at the start. Raises ``KeyError`` if there is none."""
@@ -228,7 +239,7 @@ class RunStore:
         for path in sorted(set(self.folder.glob("responses-*.jsonl")) - own):
             self._load_responses(path)
         for path in sorted(set(self.folder.glob("scores-*.jsonl")) - own):
-            for place, record in self._journals.load(path):
+            for place, record in self._journals.load(path, shape=SCORE):
                 if record.get("key") == self.scoring_key:
                     self._adopt_score(record, place)
 
@@ -269,7 +280,7 @@ class RunStore:
         for path in sorted(self.folder.glob("responses-*.jsonl")):
             self._load_responses(path, is_earlier=True)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
-            for place, record in self._journals.load(path):
+            for place, record in self._journals.load(path, shape=SCORE):
                 if record.get("key") == self.scoring_key:
                     self._note_verdicts(record)
                 if _stands(record, self.scoring_key) and self._has_images(record):
@@ -277,7 +288,7 @@ class RunStore:
                     self._note_truncated(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
-        for place, record in self._journals.load(path):
+        for place, record in self._journals.load(path, shape=RESPONSE):
             request_id = record.get("id")
             if is_earlier:
                 self.spent += spent_in(record)

@@ -26,7 +26,7 @@ from lmms_eval.evaluation.checking import check_integrity
 from lmms_eval.evaluation.generation import refuse_unplaced
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
-from lmms_eval.evaluation.loading import load_tasks, with_files
+from lmms_eval.evaluation.loading import load_tasks, log_files, with_files
 from lmms_eval.evaluation.pricing import tariffs_of
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.judges.providers import Judge
@@ -37,6 +37,7 @@ from lmms_eval.results.baseline_files import find_baseline
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.manager import selection_of
 from lmms_eval.tasks.selection import rebuilt
+from lmms_eval.tasks.yaml.included import include
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
@@ -48,6 +49,8 @@ def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms
         legacy = isinstance(given, lmms)
         chat = not (legacy and getattr(given, "is_simple", True))
         return ModelChoice(config.model, _backend(type(given), chat), chat, legacy, object=given)
+    for folder in registry.plugin_task_folders():  # files of models import helpers of tasks
+        include(folder)
     resolved = registry.resolve(config.model, config.force_simple)
     cls = resolved.load()
     chat = resolved.kind == "chat"
@@ -342,6 +345,7 @@ def _answering(
         ModelError: it, or what draws, cannot be built; or it cannot answer what is asked.
     """
     model = _open_model(config, registry, choice, place, opened)
+    log_files([plan.task for plan in plans])
     draws = {"generate_visual_cot"} if config.t2i and not choice.legacy else set()
     _refuse_unanswered(plans, choice, model.kinds | draws)
     _refuse_check(config, choice, place, model.collective_forward)

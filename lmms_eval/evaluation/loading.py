@@ -40,11 +40,10 @@ def load_tasks(selection: Selection) -> Selection:
                 f"task {task.name!r}: preparing its data raised {type(error).__name__}: {error}; see the task's own "
                 "functions (process_docs); --verbosity DEBUG shows where"
             ) from error
-    _log_files(selection.tasks)
     return _present(selection, absent)
 
 
-def _log_files(tasks: Sequence[Task]) -> None:
+def log_files(tasks: Sequence[Task]) -> None:
     """Name the local files that are read; those of many tasks stand in the results alone."""
     read = [task for task in tasks if task.data_files]
     if len(read) > LOGGED_TASKS:

@@ -113,7 +113,7 @@ def _is_of_integers(found: Any, text: str) -> bool:
 
     if found.is_Number:
         return bool(found.is_finite) and float(found).is_integer() and not _DIVISION.search(text)
-    if isinstance(found, (sympy.floor, sympy.ceiling)):
+    if isinstance(found, sympy.floor):
         return True
     if found.is_Pow and not found.exp.is_nonnegative:
         return False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
+from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.baseline import Baseline
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Dummy(Baseline):
         decode_fps: frames a second to decode, at most ``decode_num_frames`` where both are given.
         metrics_output_path: JSON file for what was read. The results file has it under ``model`` in any case.
     """
+
+    ignored_arguments = IGNORED_LOCALLY
 
     def __init__(
         self,

@@ -158,7 +158,8 @@ class LegacyAdapter(Model):
                 items.append(self._prepared(request))
             except UsageError:
                 raise
-            except Exception as error:  # noqa: BLE001 - a task's own functions may raise anything: one failed sample
+            except Exception as error:  # a task's own functions may raise anything: one failed sample
+                log.debug("%s: not built", request.id, exc_info=error)
                 doing = f"building the plugin's arguments raised {type(error).__name__}: "
                 message = f"{'' if isinstance(error, LmmsEvalError) else doing}{error}"
                 yield Response.failure(request.id, "internal", message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import queue
 import threading
 import time
@@ -18,6 +19,7 @@ from lmms_eval.api.model import CacheHook
 from lmms_eval.api.request import ErrorKind, GeneratedImage, Request, Response, Usage
 from lmms_eval.errors import FunctionError, MediaError
 
+log = logging.getLogger(__name__)
 MULTI_ROUND = "generate_until_multi_round"
 
 
@@ -232,7 +234,8 @@ class PartialHook(CacheHook):
 
 
 def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
-    """A plugin's exception as the end of one request."""
+    """A plugin's exception as the end of one request; its traceback is logged at DEBUG."""
+    log.debug("%s: the plugin raised", item.request.id, exc_info=error)
     kind: ErrorKind = "out_of_memory" if "OutOfMemory" in type(error).__name__ else "internal"
     detail = str(error) or "no message"
     of_task = isinstance(error, FunctionError)  # a function of the task, which the plugin has called

@@ -33,7 +33,7 @@ class AnswerBook(abc.ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What a samples row holds of a document's answers."""
+    """Answers of a document, as a samples row holds them."""
 
     answers: list[Any]
     parts: list[Any]

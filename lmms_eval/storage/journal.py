@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,12 @@ class JournalSet:
         self._readers.append(LineReader(path))
         return len(self._readers) - 1
 
-    def load(self, path: Path, quietly: bool = False) -> Iterator[tuple[Place, dict[str, Any]]]:
+    def load(
+        self, path: Path, quietly: bool = False, shape: Mapping[str, Any] | None = None
+    ) -> Iterator[tuple[Place, dict[str, Any]]]:
         """Open a journal and read its records (``read_lines``)."""
         file = self.add(path)
-        for entry in read_lines(path, quietly):
+        for entry in read_lines(path, quietly, shape):
             yield Place(file, entry.offset), entry.record
 
     def at(self, place: Place) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from loguru import logger
 
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.codec import load_record
+from lmms_eval.storage.shapes import fits
 
 LOOK_EVERY_S = 0.1
 """Seconds between two looks of a writer for its file."""
@@ -53,10 +54,16 @@ class Line:
     record: dict[str, Any]
 
 
-def record_in(line: bytes) -> dict[str, Any] | None:
-    """Take the record out of a line; ``None`` if the line is damaged: its checksum, or what it holds."""
+def record_in(line: bytes, shape: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """Take the record out of a line; ``None`` if the line is damaged: its checksum, or what it holds.
+
+    Args:
+        line: with its newline.
+        shape: of the records of this journal (``storage.shapes``).
+    """
     content = unsealed(line)
-    return None if content is None else load_record(content)
+    record = None if content is None else load_record(content)
+    return record if record is not None and (shape is None or fits(record, shape)) else None
 
 
 class LineWriter:
@@ -198,10 +205,10 @@ class LineReader:
         self._file.close()
 
 
-def read_lines(path: Path, quietly: bool = False) -> Iterator[Line]:
+def read_lines(path: Path, quietly: bool = False, shape: Mapping[str, Any] | None = None) -> Iterator[Line]:
     """Read the records of all lines of a file that are not damaged; a missing file has none.
 
-    ``quietly``: what does not fit has been said at an earlier reading.
+    ``quietly``: what is damaged has been said at an earlier reading. ``shape``: of the records.
 
     Raises:
         JournalError: the file cannot be read.
@@ -212,7 +219,7 @@ def read_lines(path: Path, quietly: bool = False) -> Iterator[Line]:
         with open(path, "rb") as file:
             for line in file:
                 start, offset = offset, offset + len(line)
-                record = record_in(line)
+                record = record_in(line, shape)
                 if record is not None:
                     form.is_ours = True
                     yield Line(start, record)

@@ -57,9 +57,9 @@ def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
         if counts.get(name):
             reason = next(iter(counts.get("reasons") or ()), "")
             more = f" (most often: {reason})" if reason and name != "not_asked" else ""
-            yield _warning(name, task, f"{counts[name]} of {counts['requested']} samples {text}{more}")
+            yield _warning(name, task, f"{counts[name]} of {counts.get('requested')} samples {text}{more}")
     if counts.get("judge_unread"):
-        text = f"{counts['judge_unread']} of {counts['requested']} samples lack a readable reply of the judge"
+        text = f"{counts['judge_unread']} of {counts.get('requested')} samples lack a readable reply of the judge"
         yield _warning("answers", task, text)
     for column in part_of(counts, "truncation"):
         found = part_of(part_of(counts, "truncation"), column)
@@ -74,11 +74,11 @@ def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]
     for name in ("blank", "filtered", "truncated"):
         found = {task: outcome for task, outcome in counts.items() if outcome.get(name)}
         if len(found) > FEW_TASKS:
-            times, of = (sum(outcome[key] for outcome in found.values()) for key in (name, "answers"))
+            times, of = (sum(outcome.get(key) or 0 for outcome in found.values()) for key in (name, "answers"))
             yield _warning("answers", "", f"{times} of {of} answers of {len(found)} tasks are {name}")
             continue
         for task, outcome in found.items():
-            yield _warning("answers", task, f"{outcome[name]} of {outcome['answers']} answers are {name}")
+            yield _warning("answers", task, f"{outcome[name]} of {outcome.get('answers')} answers are {name}")
 
 
 def _fixed_warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Plain]:

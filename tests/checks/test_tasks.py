@@ -48,6 +48,9 @@ TASKS = {
     "no_aggregation": COMMON + "metric_list: [{metric: exact_match, aggregation: meann}]\n",
     "aggregation_raises": COMMON
     + "process_results: !function utils.generous\nmetric_list: [{metric: m, aggregation: !function utils.raising}]\n",
+    "aggregation_raises_over_all": COMMON
+    + "process_results: !function utils.generous\nmetric_list: [{metric: m, aggregation: !function utils.raising}]\n",
+    "no_packages": COMMON + OWN.replace("utils.FUNCTION", "needs_packages.score"),
     "wrong_column": MATCH + "doc_to_text: '{{wording}}'\ndoc_to_target: answer\n",
     "choices": COMMON + "output_type: multiple_choice\ndoc_to_choice: options\n",
 }
@@ -97,7 +100,9 @@ EXPECTED = {
     "always_right": ("doubtful", "empty", "above the floor"),
     "never_right": ("doubtful", "gold", "no full marks"),
     "no_aggregation": ("failed", "metrics", "unknown name"),
-    "aggregation_raises": ("failed", "metrics", "aggregation wrong"),
+    "aggregation_raises": ("doubtful", "metrics", "aggregation raises on a sample"),
+    "aggregation_raises_over_all": ("failed", "metrics", "aggregation wrong"),
+    "no_packages": ("failed", "functions", "package missing"),
     "wrong_column": ("failed", "data", "data unusable"),
     "no_rows": ("skipped", "data", "data not at hand"),
     "on_the_hub": ("skipped", "data", "data not at hand"),
@@ -118,9 +123,16 @@ def write_folder(folder: Path) -> Path:
     ]  # fmt: skip
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     for name, keys in TASKS.items():
-        (folder / f"{name}.yaml").write_text(HEAD.format(name=name) + keys)
+        rows_file = "few.jsonl" if name.endswith("_over_all") else "rows.jsonl"
+        (folder / f"{name}.yaml").write_text(HEAD.format(name=name).replace("rows.jsonl", rows_file) + keys)
     (folder / "utils.py").write_text(dedent(UTILS))
     (folder / "needs_package.py").write_text("import sacrebleu_of_nobody\n\ndef score(doc, results): ...\n")
+    (folder / "few.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows[:2]))
+    (folder / "needs_packages.py").write_text(
+        "import json, os.path\nimport yaml\ntry:\n    import nobody_optional\nexcept ImportError: ...\n"
+        "import nobody_first as n\nfrom azure.identity import X\nfrom reka.client import Reka\nif True:\n"
+        "    from latex2sympy2 import latex2sympy\n\ndef score(doc, results):\n    import nobody_inside\n"
+    )
     (folder / "needs_name.py").write_text("from lmms_eval.utils import warp\n\ndef score(doc, results): ...\n")
     (folder / "hanging.py").write_text("import time\n\nwhile True:\n    time.sleep(0.1)\n")
     (folder / "exits.py").write_text("import sys\nsys.exit('no key')\n")
@@ -218,3 +230,11 @@ def test_processes_share_the_folders(tmp_path: Path) -> None:
     assert {each.name: each.status for each in found.checked} == {
         "all": "ok", **dict.fromkeys((f"t{number}" for number in range(6)), "skipped")
     }  # fmt: skip
+
+
+def test_all_absent_packages_of_a_file_are_told_at_once(reports: Mapping[str, Checked]) -> None:
+    message = reports["no_packages"].decisive.message  # type: ignore[union-attr]
+    assert "absent here: nobody_first, azure.identity, reka.client, latex2sympy2;" in message
+    for part in ("pip install azure-identity nobody-first reka-api, if these", "runtime 4.7.2", "lmms_eval[math]"):
+        assert part in message
+    assert "optional" not in message and "inside" not in message and "pip install latex2sympy2," not in message

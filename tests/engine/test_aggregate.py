@@ -439,9 +439,23 @@ def test_a_metric_of_documents_that_a_limit_left_out_is_none(tmp_path: Path) -> 
     assert first.value == 0.5
     assert (second.value, second.broken) == (None, False)
     assert "no document asked has it" in second.withheld_reason
-    whole = declared(FakeTask(2), "perception", "cognition")
-    result = aggregated(tmp_path / "whole", whole, values_of(whole, "perception", [1.0, 0.0]))
-    assert [one.broken for one in result.metrics] == [False, True]
+
+
+@pytest.mark.parametrize("others", [(), ("undeclared",)])
+def test_a_metric_that_only_other_data_have_is_not_available_and_noted(tmp_path: Path, others: tuple[str, ...]) -> None:
+    task = declared(FakeTask(2), "perception", "cognition", "planning")
+    records = [
+        scored(task, number, PipelineScore("none", "x", {"perception": 1.0, **dict.fromkeys(others, 0.0)}))
+        for number in (0, 1)
+    ]
+    first, *rest = aggregated(tmp_path, task, records).metrics
+    assert (first.value, first.notes) == (1.0, ())
+    for one, name in zip(rest, ("cognition", "planning"), strict=True):
+        assert (one.metric, one.value, one.broken, one.n) == (name, None, False, 0)
+        (note,) = one.notes
+        assert (
+            f"'{name}' is declared" in note and "'perception'" in note and all(repr(other) in note for other in others)
+        )
 
 
 def test_a_metric_whose_parts_are_missing_everywhere_is_no_error(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_judge_rates_and_everything_is_recorded(tmp_path: Path, scoring: str) 
 def test_unreadable_replies_are_asked_again_then_scored_as_the_task_says(tmp_path: Path) -> None:
     rated_task(tmp_path / "tasks", DOCUMENTS, unreadable=(1, 5))
     with StubServer() as server:
-        report = run(config(tmp_path, **judged(server, judge_retries=3)), Told())
+        report = run(config(tmp_path, **judged(server, judge_retries=3, judge_error_budget=1.0)), Told())
         assert server.stats()["total"] == DOCUMENTS + 2 * 3
     assert rating(report) == pytest.approx(9 / 6)
     assert report.exit_code == 0

@@ -65,6 +65,17 @@ def test_every_back_end_ignores_the_same(cls: type[Model]) -> None:
     assert sorted(ignored_arguments(cls, [*names, "pretrained", "num_frames"])) == sorted(names)
 
 
+@pytest.mark.parametrize("name", ["dummy", "plm", "async_hf", "openai", "vllm"])
+@pytest.mark.parametrize("argument", ["allow_remote", "fail_on_missing", "max_tokens", "num_gpus", "temperature"])
+def test_arguments_of_single_wrappers_are_used_or_noted(name: str, argument: str) -> None:
+    cls = ModelRegistry().resolve(name).load()
+    noted = ignored_arguments(cls, [argument])
+    if argument == "max_tokens" and name in ("openai", "vllm"):
+        assert noted == {} and cls.arguments_kind.same["max_tokens"] == "max_new_tokens"
+    else:
+        assert noted.keys() == {argument} and len(noted[argument]) > 20
+
+
 def test_what_a_class_takes_itself_reaches_it() -> None:
     assert ignored_arguments(Own, ["modality", "image_token"]).keys() == {"image_token"}
     assert ignored_arguments(Plugin, ["conv_template"]) == {}

@@ -256,6 +256,22 @@ def test_one_bad_request_costs_one_sample() -> None:
     assert error.message == "the plugin's generate_until raised ValueError: cannot read the picture"
 
 
+def test_the_traceback_of_a_plugin_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(Plugin):
+        def answer(self, instance: Instance) -> Any:
+            return self._deep_inside(instance)
+
+        def _deep_inside(self, instance: Instance) -> Any:
+            raise ValueError("cannot read the picture")
+
+    for level, count in (("INFO", 0), ("DEBUG", 1)):
+        caplog.clear()
+        task = FakeTask(docs(1))
+        with caplog.at_level(level, logger="lmms_eval"):
+            answers(adapted(Failing(), task), task.requests())
+        assert caplog.text.count("in _deep_inside") == count
+
+
 def test_all_failing_is_reported_for_each() -> None:
     class Failing(Plugin):
         def answer(self, instance: Instance) -> Any:

@@ -45,7 +45,7 @@ def test_parquet_has_types_and_lists(tmp_path: Path) -> None:
 def test_csv_is_read_back_and_holds_no_formulas(tmp_path: Path) -> None:
     with open(exported(tmp_path, "csv", [sample(0, **HOSTILE)]), newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
-    assert (row["prediction"], row["target"]) == ('\'=HYPERLINK("http://x")', "'\t=1")
+    assert (row["prediction"], row["target"]) == ('\'=HYPERLINK("http://x")', "'\t'=1")
     assert (row["prompt"], row["acc"], row["doc.n"]) == ('a\x1b[31m\n,"b', "0.0", "-5")
     assert (row["doc.=cmd"], row["doc.minus"], row["doc.half"]) == ("'@x", "'-1+2", "?")
     assert json.loads(row["media"]) == ["/media/0.png"]

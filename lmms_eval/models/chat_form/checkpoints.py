@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.request import Request, ResponseError
 from lmms_eval.errors import ModelError
-from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_form.conversation import ConversationReader
 from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, check_form
 from lmms_eval.models.chat_form.internvl import InternVLForm
@@ -45,7 +45,7 @@ class ChatCheckpoint(ChatModel):
 
     profile: ClassVar[Profile] = Profile()
     form_class: ClassVar[type[ChatForm]]
-    ignored_arguments = IGNORED
+    ignored_arguments = IGNORED_LOCALLY
     __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
 
     def __init_subclass__(cls, **keywords: Any) -> None:

@@ -15,7 +15,7 @@ from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
 from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
-from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf import dry_requests
 from lmms_eval.models.hf.answering import Answerer, Generation
@@ -52,7 +52,7 @@ class HuggingFace(Model):
     profile: ClassVar[Profile] = Profile()
     input_builder: ClassVar[type[InputBuilder]] = InputBuilder
     encoder: ClassVar[type[Encoder]] = Encoder
-    ignored_arguments = IGNORED
+    ignored_arguments = IGNORED_LOCALLY
     __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
 
     def __init_subclass__(cls, **keywords: Any) -> None:

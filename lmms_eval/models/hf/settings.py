@@ -94,8 +94,8 @@ def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Sett
     skip_special_tokens = bool(given.pop("skip_special_tokens", True))
     max_new_tokens = given.pop("max_new_tokens", None)
     limit = answer_length({"max_new_tokens": max_new_tokens}, DEFAULT_MAX_NEW_TOKENS) or MAX_TOKENS
-    if limit < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, not {limit}")
+    if limit < 1 or max_new_tokens == 0:
+        raise ValueError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
     sampled = _is_sampled(given)
     given.pop("do_sample", None)
     seed = given.pop("seed", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,8 @@ class BodyBuilder:
         self.model = arguments.model
         self.tools: Sequence[Mapping[str, Any]] = ()
         """Offered with every request for a text."""
+        self.leaves_stops_out: Callable[[], bool] = lambda: False
+        """Stop strings are not to be sent."""
         self._is_plain = arguments.api == "completions"
         self._extra = _extra_fields(arguments)
         self._rendering = Rendering(
@@ -98,6 +100,8 @@ class BodyBuilder:
         """
         messages = self._with_system_prompt(openai_messages(request.build_messages(), self._rendering))
         fields = self._generation_fields(request)
+        if self.leaves_stops_out():
+            fields = {name: value for name, value in fields.items() if name != "stop"}
         if self.dialect.is_responses:
             return responses_body(self.model, messages, fields)
         if self._is_plain:

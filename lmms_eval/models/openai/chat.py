@@ -39,6 +39,7 @@ class ChatModel(RemoteModel):
     def __init__(self, arguments: ChatArguments, endpoint: Endpoint) -> None:
         self.builder = BodyBuilder(arguments, endpoint)
         super().__init__(arguments, endpoint.shown, self.builder.system_prompt)
+        self.builder.leaves_stops_out = lambda: self.stops.is_off
         self._toolbox = _toolbox(arguments, endpoint)
         if self._toolbox is not None:
             self.builder.tools = self._toolbox.functions

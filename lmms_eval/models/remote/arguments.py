@@ -24,6 +24,7 @@ ENVIRONMENT = {"LMMS_IMAGE_ENCODE_FORMAT": "image_format", "LMMS_IMAGE_JPEG_QUAL
 SAME = {
     **other_names("model", argument_names.MODEL),
     **other_names("max_frames_num", argument_names.FRAMES),
+    "max_tokens": "max_new_tokens",
     "num_cpus": "num_concurrent",
     "fps": "video_fps",
 }

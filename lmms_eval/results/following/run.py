@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.engine.records import SCORE
 from lmms_eval.engine.run_outline import Outline, read_outline
 from lmms_eval.errors import DataError
 from lmms_eval.results.following.pace import Pace
@@ -72,7 +73,7 @@ class FollowedRun:
         self.begun += 1
         self.state: Mapping[str, Any] = read_state(self.folder)
         self.outline: Outline = read_outline(self.folder)
-        self.tails = JournalTails(self.folder, JOURNALS)
+        self.tails = JournalTails(self.folder, JOURNALS, SCORE)
         self._by_key: dict[str, Documents] = {}
         self._last_keys: dict[int, str] = {}
         self.key = ""

@@ -12,6 +12,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import METRICS
 from lmms_eval.results.run_reader.sample import SampleKeys, finite
 from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.shapes import EACH, MisshapenError, shaped
 from lmms_eval.utils.numbers import ScoreRange
 
 
@@ -27,63 +28,55 @@ class EarlyStop:
     rule: str
 
 
-_EACH = "*"
+_COUNTS = (
+    "requested", "scored", "unscored", "failed", "not_asked", "coverage", "answers", "truncated", "blank", "filtered",
+    "repeated", "judge_unread",
+)  # fmt: skip
 _SHAPE: Mapping[str, Any] = {
     "config": {},
-    "configs": {_EACH: {"metric_list": [{}]}},
-    "early_stop": {_EACH: {}},
-    "group_subtasks": {_EACH: [str]},
-    "groups": {_EACH: {}},
-    "higher_is_better": {_EACH: {_EACH: bool}},
-    "n-samples": {_EACH: {}},
+    "configs": {EACH: {"metric_list": [{}]}},
+    "early_stop": {EACH: {"asked": int, "of": int, "order": str, "rule": str, "interval": {}}},
+    "group_subtasks": {EACH: [str]},
+    "groups": {EACH: {}},
+    "higher_is_better": {EACH: {EACH: bool}},
+    "intervals": {EACH: {EACH: {"low": float, "high": float, "reason": str}}},
+    "n-samples": {EACH: {}},
     "n-shot": {},
-    "paired": {_EACH: {}},
-    "outcomes": {_EACH: {"n": {}, "reasons": {}, "partial": {_EACH: {}}}},
-    "results": {_EACH: {}},
+    "outcomes": {
+        EACH: {
+            "n": {EACH: float}, "reasons": {}, "shares": {EACH: float}, "wrote_files": [str],
+            "partial": {EACH: {"value": float, "n": float, "interval": {"low": float, "high": float}}},
+            **dict.fromkeys(_COUNTS, float),
+        },
+    },
+    "paired": {
+        EACH: {EACH: {"unit": str, **dict.fromkeys(("difference", "ci_lower", "ci_upper", "pvalue"), float)}},
+    },
+    "results": {EACH: {}},
     "run_key": str,
-    "sub_scores": {_EACH: {}},
+    "sub_scores": {EACH: {}},
+    "timing": {},
     "usage": {},
     "versions": {},
-}
-"""What the parts of a results document are that readers go through: an object with parts of its own, a list of one
-kind, or a value. Of whatever else it holds nothing is assumed."""
-_WORDS = {bool: "true or false", str: "text"}
+}  # fmt: skip
+"""What the parts of a results document are that readers go through. Of whatever else it holds nothing is assumed."""
 
 
 def read_document(path: Path) -> Any:
     """Read a JSON file; of an object those parts are checked that a results document has.
 
-    Where one is ``null`` it is left out.
+    An object or a list that is ``null`` is left out.
 
     Raises:
         DataError: the file cannot be read, or such a part is something else.
     """
     found = read_json(path)
-    return _shaped(found, _SHAPE, str(path), ()) if isinstance(found, dict) else found
-
-
-def _shaped(value: Any, shape: Any, file: str, place: tuple[str, ...]) -> Any:
-    if isinstance(shape, Mapping):
-        if not isinstance(value, dict):
-            raise _misshapen(value, "an object", file, place)
-        shapes = {key: shape.get(key, shape.get(_EACH)) for key in value}
-        return {
-            key: item if shapes[key] is None else _shaped(item, shapes[key], file, (*place, key))
-            for key, item in value.items()
-            if item is not None or shapes[key] is None
-        }
-    if isinstance(shape, list):
-        if not isinstance(value, list):
-            raise _misshapen(value, "a list", file, place)
-        return [_shaped(item, shape[0], file, (*place, str(number))) for number, item in enumerate(value)]
-    if not isinstance(value, shape):
-        raise _misshapen(value, _WORDS[shape], file, place)
-    return value
-
-
-def _misshapen(value: Any, wanted: str, file: str, place: tuple[str, ...]) -> DataError:
-    named = ".".join(place)
-    return DataError(f"{file}: {named!a} holds {value!a:.60}, not {wanted}: the file is damaged, or no results file")
+    if not isinstance(found, dict):
+        return found
+    try:
+        return shaped(found, _SHAPE)
+    except MisshapenError as error:
+        raise DataError(f"{path}: {error}: the file is damaged, or no results file") from error
 
 
 def part_of(document: Mapping[str, Any], key: str, task: str | None = None) -> Mapping[str, Any]:

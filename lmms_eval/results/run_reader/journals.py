@@ -11,7 +11,7 @@ from typing import Any
 
 from lmms_eval.api.request import task_of
 from lmms_eval.engine.order import place_in
-from lmms_eval.engine.records import written_response
+from lmms_eval.engine.records import RESPONSE, SCORE, written_response
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.run_reader.document import part_of
 from lmms_eval.results.run_reader.json_lines import JsonLine
@@ -45,7 +45,7 @@ class Journals:
     _documents: dict[str, dict[int, _Document]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        tails = JournalTails(self.folder, JOURNALS)
+        tails = JournalTails(self.folder, JOURNALS, SCORE)
         key: Any = None
         for found in tails.news():
             key = found.record.get("key")
@@ -106,7 +106,7 @@ class Journals:
         Raises:
             DataError: a file cannot be read.
         """
-        tails = JournalTails(self.folder, RESPONSES)
+        tails = JournalTails(self.folder, RESPONSES, RESPONSE)
         places: dict[str, dict[int, list[tuple[int, int]]]] = {}
         for found in tails.news():
             named = str(found.record.get("id", ""))

@@ -82,16 +82,21 @@ class Run:
 
     @property
     def table(self) -> str:
-        """The table of results, as it was printed; empty where the run has no results yet."""
+        """The table of results, as it was printed; empty where the run has no results yet.
+
+        Raises:
+            DataError: the results file is damaged.
+        """
         if not self.document:
             return ""
         shown = {} if self.record is None else _shown(self.record, self.document)
         if isinstance(shown.get("table"), str):
             return str(shown["table"])
-        parts = [make_table(self.document)]
-        if self.document.get("groups"):
-            parts.append(make_table(self.document, "groups"))
-        return "\n".join(parts).rstrip("\n")
+        kinds = ("results", "groups") if self.document.get("groups") else ("results",)
+        try:
+            return "\n".join(make_table(self.document, kind) for kind in kinds).rstrip("\n")
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{self.source}: no table can be made of this results file: {error!r}") from error
 
     def task(self, name: str) -> RunTask:
         """Return a task. Raises ``UsageError`` if the run has none of that name."""

@@ -96,7 +96,7 @@ class Sample:
 
     @property
     def blank(self) -> str:
-        """Why an answer says nothing, of repeats a comma list; empty where each says something."""
+        """Reason why an answer says nothing, of repeats a comma list; empty where each says something."""
         found = self.record.get("blank")
         return ",".join(str(one or "") for one in found) if isinstance(found, list) else plain_text(found)
 
@@ -137,7 +137,7 @@ class Sample:
 
     @property
     def thoughts(self) -> str:
-        """What the model thought before its answers; empty where nothing is known."""
+        """Thoughts of the model before its answers; empty where nothing is known."""
         return thoughts_text(self.record.get("thoughts"))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,8 @@ class JournalTails:
 
     folder: Path
     pattern: str
+    shape: Mapping[str, Any] | None = None
+    """Of the records."""
     files: list[Path] = field(default_factory=list)
     """Those that are known, in the order of their numbers."""
     damaged: int = 0
@@ -92,7 +94,7 @@ class JournalTails:
                     return
                 start, tail.read = tail.read, tail.read + len(line)
                 tail.size = max(tail.size, tail.read)
-                record = record_in(line)
+                record = record_in(line, self.shape)
                 if record is not None:
                     yield TailRecord(number, start, record)
                 elif line != b"\n":  # which closed a torn line

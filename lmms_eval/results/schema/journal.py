@@ -32,7 +32,7 @@ class ResponseFailure(TypedDict):
 
 @with_config(DESCRIBED)
 class ThoughtsRecord(TypedDict):
-    """What a model thought before its answer."""
+    """Thoughts of a model before its answer."""
 
     text: str
     """The thoughts."""

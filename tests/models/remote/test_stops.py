@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from lmms_eval.models.openai.asking import to_response
+from lmms_eval.models.openai.model import OpenAI
 from lmms_eval.models.openai.reply import Reply
 from lmms_eval.models.remote import stops as module
 from lmms_eval.models.remote.stops import NOTE, Stops, StopSending, ended_in_thoughts, without_stops
@@ -105,3 +106,11 @@ def test_what_the_server_tells_of_a_stop_is_kept(told: str | None, finish: str, 
 def test_a_body_keeps_its_order_of_keys() -> None:
     body = {"model": "m", "messages": [], "stop": ["x"], "max_tokens": 3}
     assert list(orjson.loads(without_stops(orjson.dumps(body)))) == ["model", "messages", "max_tokens"]
+
+
+def test_requests_that_are_prepared_later_are_prepared_without_stops() -> None:
+    model = OpenAI(model="m", base_url="http://127.0.0.1:1/v1")
+    told = orjson.loads(model.prepare(ASKED).payload)
+    model.stops.switch_off(ASKED, TOLD)
+    untold = orjson.loads(model.prepare(ASKED).payload)
+    assert told == {**untold, "stop": ["\n\n", "Q:"]} and "stop" not in untold

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -66,8 +67,8 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = MappingPr
 def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
     """The value of numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the vocabulary.
 
-    ``and``, ``or`` and ``not`` choose among values as in Python. Of blanks before the expression only those are passed
-    over that Python passes over there.
+    ``and``, ``or`` and ``not`` choose among values as in Python. Of the blanks around an expression only those of ASCII
+    are passed over.
 
     Raises ``ArithmeticRefused`` for everything else, for division by zero, overflow, complex results and integers of
     more than ``MAX_BITS`` bits.
@@ -76,7 +77,7 @@ def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
         raise ArithmeticRefused(f"{len(expression)} characters are too many for an expression")
     try:
         with quiet_parser():
-            tree = ast.parse(expression.lstrip(" \t"), mode="eval")
+            tree = ast.parse(expression.strip(string.whitespace), mode="eval")
         _check_depth(tree.body)
         return _Reader(vocabulary).value(tree.body)
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
