@@ -206,7 +206,8 @@ def test_a_partial_result_under_the_requests_own_arguments_is_taken_with_all_tha
             return ["late"] * len(requests)
 
     task = FakeTask([{"question": question, "answer": ""} for question in ("same", "same")])
-    found = list(answers(adapted(Partial(), task), task.requests()).values())
+    told = answers(adapted(Partial(), task), task.requests())
+    found = [told[name] for name in sorted(told)]
     assert [response.text for response in found] == ["late", "early"]
     assert [response.finish_reason for response in found] == [None, "length"]
     assert found[1].thoughts == Thoughts("so far", is_finished=False)
