@@ -17,8 +17,9 @@ class TokenCounts:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
 
-    def to_dict(self) -> dict[str, int | None]:
-        return asdict(self)
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts that are known."""
+        return {name: count for name, count in asdict(self).items() if count is not None}
 
 
 @dataclass(slots=True)
@@ -82,13 +83,26 @@ class Instance:
         return self.arguments if isinstance(self.arguments, tuple) else (self.arguments,)
 
 
-@dataclass(frozen=True, slots=True)
-class UnwrappedOutput:
-    """``text`` is a string, or the list of rounds of a multi-round answer."""
+class UnwrappedOutput(tuple[str | list[str], TokenCounts | None]):
+    """The pair of an answer and its token counts, with the parts of an interleaved answer beside it."""
 
-    text: str | list[str]
-    token_counts: TokenCounts | None
-    parts: tuple[Any, ...] = ()
+    parts: tuple[Any, ...]
+
+    def __new__(
+        cls, text: str | list[str], token_counts: TokenCounts | None, parts: tuple[Any, ...] = ()
+    ) -> UnwrappedOutput:
+        made = super().__new__(cls, (text, token_counts))
+        made.parts = parts
+        return made
+
+    @property
+    def text(self) -> str | list[str]:
+        """A string, or the list of rounds of a multi-round answer."""
+        return self[0]
+
+    @property
+    def token_counts(self) -> TokenCounts | None:
+        return self[1]
 
 
 def unwrap_generation_output(output: Any) -> UnwrappedOutput:

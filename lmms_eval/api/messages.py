@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 IMAGE_SUFFIXES = frozenset({"jpg", "jpeg", "png", "bmp", "gif", "tiff", "tif", "webp"})
 AUDIO_SUFFIXES = frozenset({"wav", "mp3", "m4a", "aac", "flac", "ogg", "opus"})
@@ -49,6 +49,17 @@ ChatContent = Annotated[
 class ChatMessage(BaseModel):
     role: Literal["user", "system", "assistant"]
     content: list[ChatContent]
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _text_needs_no_type(cls, value: Any) -> Any:
+        """A part with ``text`` and no ``type`` is a text."""
+        if not isinstance(value, list):
+            return value
+        return [
+            {"type": "text", **part} if isinstance(part, dict) and "text" in part and "type" not in part else part
+            for part in value
+        ]
 
 
 class ChatMessages(BaseModel):

@@ -161,13 +161,17 @@ class SentMedia:
     def from_dict(cls, data: Mapping[str, Any]) -> SentMedia:
         """Undo ``to_dict``; keys that it does not write are passed over."""
         names = {"nbytes": "bytes"}
-        given = {item.name: data[key] for item in fields(cls) if (key := names.get(item.name, item.name)) in data}
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+        given: dict[str, Any] = {
+            item.name: tuple(value) if isinstance(value, list) else value
+            for item in fields(cls)
+            if (value := data.get(names.get(item.name, item.name))) is not None
+        }
+        return cls(**given)
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a model's own processor made of the pictures of a request; parts that it does not tell are empty."""
+    """The pictures of a request as a model's own processor made them; parts that it does not state are empty."""
 
     sizes: tuple[tuple[int, int], ...] = ()
     """Width and height of each picture and frame, in their order."""

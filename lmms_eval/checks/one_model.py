@@ -21,6 +21,7 @@ from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.models.resolved import ResolvedModel
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import select_tasks
+from lmms_eval.tasks.yaml.included import include
 
 _ASKED = {"text": ("Which colour has the sky? Answer with one word.", None), "picture": ("Describe it.", "p.png")}
 _TASK = """\
@@ -45,6 +46,8 @@ def check_model(spec: Mapping[str, Any], begin: Callable[[str], None]) -> list[F
     begin("import")
     registry = ModelRegistry(spec["plugins"])
     try:
+        for folder in registry.plugin_task_folders():
+            include(folder)
         resolved = registry.resolve(spec["name"], spec["force_simple"])
         cls = resolved.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the model's module runs here

@@ -138,8 +138,10 @@ def _prompts_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool
 
 
 def _asked(document: Mapping[str, Any]) -> Any:
-    """What must agree for the fingerprints to be comparable; ``None`` where answers are part of prompts, or some are
-    not asked."""
+    """Return the parts that must agree for the fingerprints to be comparable.
+
+    ``None``: answers are part of prompts, or some documents are not asked.
+    """
     configs, outcomes = part_of(document, "configs"), part_of(document, "outcomes")
     if any(part_of(configs, task).get("output_type") in _MANY_ROUNDS for task in configs):
         return None

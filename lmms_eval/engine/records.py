@@ -24,7 +24,8 @@ RESPONSE: Mapping[str, Any] = {
 """Shape of the records of responses and judgements."""
 SCORE: Mapping[str, Any] = {
     NEEDS: ("task", "doc_id", "answers"),
-    "task": str, "doc_id": int, "key": str, "failed": str, "answers": [{"tool_messages": _TOOL_MESSAGES, "media": [_MEDIUM]}],
+    "task": str, "doc_id": int, "key": str, "failed": str,
+    "answers": [{"tool_messages": _TOOL_MESSAGES, "media": [_MEDIUM]}],
     "scores": [{}], "judge": [{}],
 }  # fmt: skip
 """Shape of the records of finished documents."""

@@ -1,4 +1,4 @@
-"""What a model saw of a task's documents: pictures, frames, sizes and tokens, each as minimum, median and maximum."""
+"""Media of a task's documents as a model saw them: pictures, frames, sizes, tokens; minimum, median and maximum."""
 
 from __future__ import annotations
 

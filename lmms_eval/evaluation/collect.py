@@ -37,6 +37,7 @@ from lmms_eval.results.baseline_files import find_baseline
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.manager import selection_of
 from lmms_eval.tasks.selection import rebuilt
+from lmms_eval.tasks.yaml.included import include
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
@@ -48,6 +49,8 @@ def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms
         legacy = isinstance(given, lmms)
         chat = not (legacy and getattr(given, "is_simple", True))
         return ModelChoice(config.model, _backend(type(given), chat), chat, legacy, object=given)
+    for folder in registry.plugin_task_folders():  # files of models import helpers of tasks
+        include(folder)
     resolved = registry.resolve(config.model, config.force_simple)
     cls = resolved.load()
     chat = resolved.kind == "chat"

@@ -16,6 +16,7 @@ from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.building import BuildOptions, build_model, parse_model_args
 from lmms_eval.models.families.table import FAMILIES, FAMILY_ALIASES
+from lmms_eval.models.plugin_modules import supply_modules
 from lmms_eval.models.resolved import ResolvedModel
 from lmms_eval.models.services import NAMED_SERVICES, aliases_of
 from lmms_eval.utils.absent_names import absent_name, told
@@ -301,6 +302,7 @@ def _plugin_manifests(package: str) -> list[ModelManifest]:
     A package without ``models`` brings tasks only, or is a module of decorated classes.
     """
     before = dict(MODEL_REGISTRY)
+    supply_modules(package)
     table = _plugin_table(package)
     names = _DECORATED.setdefault(package, set())
     names |= {name for name, cls in MODEL_REGISTRY.items() if before.get(name) is not cls}

@@ -1,4 +1,4 @@
-"""What a run asked with, and what its model saw, as lines of text for ``lmms-eval show``."""
+"""Effective requests of a run and the media that its model saw, as lines of text for ``lmms-eval show``."""
 
 from __future__ import annotations
 

@@ -354,7 +354,7 @@ class JobStore:
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """What a damaged list still tells."""
+    """The jobs that a damaged list still holds."""
 
     jobs: tuple[Restored, ...] = ()
     """Of rows that fit their checksums."""

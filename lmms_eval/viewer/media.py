@@ -44,7 +44,7 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the files of a run's media lie."""
+    """Folders in which the files of a run's media lie."""
 
     folders: tuple[Path, ...]
     """Relative names are looked for in them, in turn."""

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from lmms_eval.api.messages import build_user_turn, visual_to_content
+from lmms_eval.api.messages import ChatMessages, build_user_turn, visual_to_content
 
 DECODED = {"path": "a.wav", "array": [0.0, 0.1], "sampling_rate": 16_000}
 DECODER = SimpleNamespace(get_all_samples=list)
@@ -46,3 +47,20 @@ def test_of_media_that_lie_elsewhere_the_place_goes(visual: Any, part: Any) -> N
 def test_media_stand_before_the_text() -> None:
     (turn,) = build_user_turn([DECODED], "What is said?\n")
     assert turn["content"] == [{"type": "audio", "url": DECODED}, {"type": "text", "text": "What is said?\n"}]
+
+
+def test_a_text_needs_no_type() -> None:
+    content = [{"type": "image", "url": "a.png"}, {"text": "what?"}, {"type": "text", "text": "and?"}]
+    made = ChatMessages(messages=[{"role": "user", "content": content}])
+    assert [part.type for part in made.messages[0].content] == [
+        "image",
+        "text",
+        "text",
+    ] and made.text() == "what?\nand?"
+    assert content[1] == {"text": "what?"}
+
+
+@pytest.mark.parametrize("part", [{"text": 3}, {"url": "a.png"}, {"type": None, "text": "x"}, "x", {}])
+def test_other_parts_without_a_type_are_refused(part: Any) -> None:
+    with pytest.raises(ValidationError):
+        ChatMessages(messages=[{"role": "user", "content": [part]}])

@@ -120,5 +120,5 @@ def test_a_benchmark_without_a_folder_below_data_root_is_not_scored_on_another_o
 
 def test_a_file_in_data_root_itself_counts_only_with_the_tasks_columns(tmp_path: Path) -> None:
     _chartqa(tmp_path / "test-00000-of-00001.parquet")
-    with pytest.raises(DataError, match=r"no column 'image'.*may be another benchmark's"):
+    with pytest.raises(DataError, match=r"no column 'image'.*may be another one's"):
         simple_evaluate(model="baseline", tasks=["realworldqa"], data_root=str(tmp_path))

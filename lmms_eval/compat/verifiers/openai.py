@@ -29,8 +29,8 @@ class OpenAIVerifier(Verifier):
         model: name of the judge.
         api_type: provider, else the environment's ``API_TYPE``, else ``openai``.
         judge_type: ``binary`` or ``comparative``, where there is no ``custom_prompt``.
-        custom_prompt: template for ``str.format``, or function, of ``question``, ``prediction``, ``ground_truth`` and
-            the keywords of the call.
+        custom_prompt: template for ``str.format`` with ``question``, ``prediction``, ``ground_truth`` and the keywords
+            of the call, or a function that gets these three by position and the keywords.
         response_format: reading of the reply to a ``custom_prompt``: ``binary`` or ``score``.
         response_parser: reading of that reply in its place: a function of the text that returns a ``VerifyResult``.
         score_range: ends of the judge's scale.
@@ -91,9 +91,12 @@ class OpenAIVerifier(Verifier):
             raise ValueError(f"unknown response_format {self.response_format!r}; give {' or '.join(RESPONSE_FORMATS)}")
 
     def _by_custom_prompt(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
-        fill = self.custom_prompt.format if isinstance(self.custom_prompt, str) else self.custom_prompt
-        assert fill is not None  # verify asks for one first
-        prompt = fill(question=question, prediction=prediction, ground_truth=ground_truth, **kwargs)
+        template = self.custom_prompt
+        assert template is not None  # verify asks for one first
+        if isinstance(template, str):
+            prompt = template.format(question=question, prediction=prediction, ground_truth=ground_truth, **kwargs)
+        else:
+            prompt = template(question, prediction, ground_truth, **kwargs)
         request = Request(messages=[{"role": "user", "content": prompt}], images=kwargs.get("images"))
         response = self.server.evaluate(request)
         if not response.success:

@@ -181,7 +181,7 @@ class Spread(TypedDict):
 
 @with_config(DESCRIBED)
 class SentMediaPart(TypedDict):
-    """What the model saw of a task's documents; quantities that nobody tells are absent."""
+    """Media of a task's documents as the model saw them; unknown quantities are absent."""
 
     documents: int
     """Documents with media."""
@@ -209,7 +209,7 @@ class SentMediaPart(TypedDict):
 
 @with_config(OPEN)
 class EffectiveRequest(TypedDict):
-    """What goes out with the requests of a task beside their messages, secrets masked; empty parts are absent."""
+    """Parts of a task's requests apart from their messages, secrets masked; empty parts are absent."""
 
     sha256: str
     """Of all the rest, as JSON with sorted keys."""

@@ -115,7 +115,7 @@ class _Hook:
             folder /= str(options["data_dir"])
         request = DataRequest(path, name, {"data_files": options.get("data_files")}, copies.where)
         is_beside = folder == Path(str(copies.root)).expanduser() and not request.kwargs["data_files"]
-        files = beside_folders(folder, path, copies.where) if is_beside else in_folder(folder, request)
+        files = beside_folders(folder, path, name, copies.where) if is_beside else in_folder(folder, request)
         kept = {key: options[key] for key in _KEPT if options.get(key) is not None}
         suffix = next(iter(files.values()))[0].suffix
         kind = SUFFIXES.get(suffix)

@@ -156,7 +156,8 @@ def _by_split(files: Sequence[Path], place: Path) -> FilesBySplit:
 def data_root_folders(root: Path, path: str, where: str, task: str = "") -> list[Path]:
     """List the folders that hold a copy of a hub repository for ``--data_root``, most particular first.
 
-    They lie below it under the repository's name, or it is such a folder itself; empty where there is none.
+    They lie below it under the repository's name, or it is such a folder itself, also a snapshot in the hub's cache;
+    empty where there is none.
 
     Args:
         root: the folder given.
@@ -171,7 +172,8 @@ def data_root_folders(root: Path, path: str, where: str, task: str = "") -> list
         raise DataError(f"{where}: --data_root {root}: there is no such folder")
     below = [folder for folder in _own_folders(root, path, task) if folder.is_dir()]
     names = {path.split("/")[-1], path.replace("/", "__"), task} - {""}
-    return below or ([root] if root.absolute().name in names else [])
+    is_own = root.absolute().name in names or f"datasets--{path.replace('/', '--')}" in root.absolute().parts
+    return below or ([root] if is_own else [])
 
 
 def _own_folders(root: Path, path: str, task: str) -> list[Path]:
@@ -180,17 +182,19 @@ def _own_folders(root: Path, path: str, task: str) -> list[Path]:
     return list(dict.fromkeys([*own, *([root / task] if task else [])]))
 
 
-def beside_folders(root: Path, path: str, where: str, task: str = "") -> FilesBySplit:
+def beside_folders(root: Path, path: str, name: str | None, where: str, task: str = "") -> FilesBySplit:
     """The data files that lie in ``--data_root`` itself, by split: all that may count where no folder is the task's.
 
-    Nothing below it is looked through: it holds the data of other benchmarks.
+    Nothing below it is looked through, since it holds the data of other benchmarks, but for the folder of the
+    configuration (``name``).
 
     Raises:
         MissingDataError: there are none.
     """
-    files = _below(root, recursive=False)
-    if files:
-        return _by_split(files, root)
+    for place in (root / name, root) if name else (root,):
+        files = _below(place, recursive=place != root) if place.is_dir() else []
+        if files:
+            return _by_split(files, place)
     names = sorted(item.name + ("/" if item.is_dir() else "") for item in root.iterdir())
     tried = ", ".join(str(folder) for folder in _own_folders(root, path, task))
     raise MissingDataError(

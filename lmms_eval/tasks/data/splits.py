@@ -250,17 +250,15 @@ def _in_data_root(request: DataRequest, split: str) -> DataSet:
         files = in_folder(folders[0], request)
     elif request.kwargs.get("data_files"):
         files = in_folder(root, request)
-    elif request.name and (root / request.name).is_dir():  # a copy under another name, with a folder per configuration
-        files = hub_copy(root, request.name, request.where)
     else:
-        files = beside_folders(root, path, request.where, request.task)
+        files = beside_folders(root, path, request.name, request.where, request.task)
     if split not in files and list(files) == ["train"]:
         files = {split: files["train"]}
     if not folders:
         _check_one_set(files.get(split, []), root, request)
         log.warning(
-            "%s: task %r reads %s, which lies in --data_root %s itself: nothing says that this is %s",
-            request.where, request.task, ", ".join(file.name for file in files.get(split, [])), root, path,
+            "%s: task %r reads %s; --data_root %s has no folder of that name, so nothing says that this is %s",
+            request.where, request.task, ", ".join(str(file) for file in files.get(split, [])), root, path,
         )  # fmt: skip
     made = _of_files(files, {}, str(folders[0] if folders else root), request.media)  # what the hub gave, wherever
     made.from_root = None if folders else root

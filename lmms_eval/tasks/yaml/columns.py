@@ -59,8 +59,8 @@ def _check_fit(prompts: Prompts, documents: Documents, root: Path) -> None:
             _check_function(key if spec is not None else "doc_to_visual", value_of, doc, documents, prompts.where)
         except DataError as error:
             raise DataError(
-                f"{error}. The file lies in --data_root {root} itself and may be another benchmark's: put this one's "
-                "data into a folder of its name there"
+                f"{error}. --data_root {root} has no folder of this benchmark's name, so the file may be another "
+                "one's: put this one's data into a folder of its name there"
             ) from error
 
 

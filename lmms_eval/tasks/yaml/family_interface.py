@@ -1,4 +1,4 @@
-"""What programs of the family ask a task for, beside the contract: its documents, functions and settings."""
+"""Names that programs of the family ask a task for, beyond the contract: its documents, functions and settings."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def test_a_prompt_of_the_task_reaches_the_judge(stub: StubServer) -> None:
 
 
 def test_a_function_makes_the_prompt_and_another_reads_the_reply(stub: StubServer) -> None:
-    def prompt(question: str, prediction: str, ground_truth: str, **kwargs: Any) -> str:
-        return f"ANSWER={ground_truth}"
+    def prompt(asked: str, said: str, gold: str, **kwargs: Any) -> str:  # any names: they come by position
+        return f"ANSWER={gold}"
 
     def read(text: str) -> VerifyResult:
         return VerifyResult(0.25, False, text)

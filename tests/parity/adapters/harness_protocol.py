@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pydantic
@@ -17,7 +18,7 @@ ERRORS: dict[str, type[Exception]] = {"ValidationError": pydantic.ValidationErro
 
 def unwrap(output: Any) -> tuple[Any, Any]:
     found = unwrap_generation_output(output)
-    return found.text, found.token_counts.to_dict() if found.token_counts else None
+    return found.text, asdict(found.token_counts) if found.token_counts else None
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -237,9 +237,17 @@ def test_the_folders_of_other_benchmarks_below_data_root_are_not_looked_through(
 
 def test_a_data_root_that_is_the_copy_itself_is_looked_through(tmp_path: Path) -> None:
     write(tmp_path / "Bench", "core/test-00000-of-00001.parquet", 1)
-    data = open_("org/Bench", tmp_path, name="core", data_root=str(tmp_path / "Bench"))
+    snapshot = tmp_path / "datasets--org--Bench" / "snapshots" / "abc"
+    snapshot.parent.mkdir(parents=True)
+    snapshot.symlink_to(tmp_path / "Bench")
+    for root in (tmp_path / "Bench", snapshot):
+        data = open_("org/Bench", tmp_path, name="core", data_root=str(root))
+        assert data.documents("test")[0]["v"] == 1
+        assert data.from_root is None
+    (tmp_path / "Bench").rename(tmp_path / "mine")
+    data = open_("org/Bench", tmp_path, name="core", data_root=str(tmp_path / "mine"))
     assert data.documents("test")[0]["v"] == 1
-    assert data.from_root is None
+    assert data.from_root == tmp_path / "mine"  # the folder of the configuration: its columns must fit
 
 
 def test_files_of_several_data_sets_beside_each_other_are_refused_by_the_tasks_name(
@@ -250,7 +258,7 @@ def test_files_of_several_data_sets_beside_each_other_are_refused_by_the_tasks_n
     data = open_data(request, "test")
     assert data.from_root == tmp_path
     (said,) = caplog.messages
-    assert "task 'bench' reads one.parquet, which lies in --data_root" in said
+    assert f"task 'bench' reads {tmp_path / 'one.parquet'}; --data_root" in said
     pq.write_table(pa.table({"v": [1], "w": [2]}), tmp_path / "two.parquet")
     with pytest.raises(DataError, match=r"task 'bench': .* holds several data sets .*: w\); give each a folder"):
         open_data(request, "test")
