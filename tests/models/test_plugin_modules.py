@@ -118,6 +118,7 @@ def test_a_plugin_that_cannot_be_imported_takes_nothing_from_others(package: Pat
         package,
         "from lmms_eval.errors import ModelError\nfrom lmms_eval.models.registry import ModelRegistry\n"
         "try:\n    ModelRegistry('broken').list_models()\nexcept ModelError as error:\n    print('told', error)\n"
-        "ModelRegistry().resolve('dummy').load()\nModelRegistry('plug').list_models()\nimport plug.models.simple.gemini",
+        "ModelRegistry().resolve('dummy').load()\nModelRegistry('plug').list_models()\n"
+        "import plug.models.simple.gemini",
     )
     assert "ZeroDivisionError" in done.stdout and done.returncode == 0, done.stderr
