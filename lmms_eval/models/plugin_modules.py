@@ -47,7 +47,7 @@ class _Finder:
             try:
                 if name in sys.modules or importlib.util.find_spec(name) is not None:
                     yield name
-            except (ImportError, ValueError):  # a parent is absent
+            except Exception:  # noqa: BLE001 - a plugin that cannot be imported is told where it is loaded, and has none
                 continue
 
 

@@ -109,3 +109,16 @@ def test_a_name_that_no_one_has_is_told_as_before(package: Path) -> None:
         "import plug.models.simple.other",
     )
     assert "ImportError: cannot import name 'nothing'" in done.stderr
+
+
+def test_a_plugin_that_cannot_be_imported_takes_nothing_from_others(package: Path) -> None:
+    (package / "broken/models").mkdir(parents=True)
+    (package / "broken/models/__init__.py").write_text("1 / 0\n")
+    done = ran(
+        package,
+        "from lmms_eval.errors import ModelError\nfrom lmms_eval.models.registry import ModelRegistry\n"
+        "try:\n    ModelRegistry('broken').list_models()\nexcept ModelError as error:\n    print('told', error)\n"
+        "ModelRegistry().resolve('dummy').load()\nModelRegistry('plug').list_models()\n"
+        "import plug.models.simple.gemini",
+    )
+    assert "ZeroDivisionError" in done.stdout and done.returncode == 0, done.stderr
