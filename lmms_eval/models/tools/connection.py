@@ -118,11 +118,12 @@ class _Noise(logging.Filter):
     def __init__(self, server_path: str) -> None:
         super().__init__()
         self._server_path = server_path
-        self._count = 0
+        self._count = self._thread = 0
 
     @contextlib.contextmanager
     def kept(self, *names: str) -> Iterator[None]:
-        """Stand before the loggers of these names."""
+        """Stand before the loggers of these names, for what the calling thread logs: each session has its own."""
+        self._thread = threading.get_ident()
         loggers = [logging.getLogger(name) for name in names]
         for one in loggers:
             one.addFilter(self)
@@ -135,7 +136,7 @@ class _Noise(logging.Filter):
                 log.info("the MCP server {}: {} such lines were passed over", self._server_path, self._count)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno < logging.WARNING:
+        if record.levelno < logging.WARNING or record.thread != self._thread:
             return True
         self._count += 1
         if self._count == 1:
