@@ -21,7 +21,7 @@ def tell_address(what: str, address: str, port: int, no_browser: bool) -> None:
     """
     from lmms_eval.viewer.live.serving import can_open_browser, ssh_hint
 
-    emit(f"{what}: {address}")
+    emit(f"{what}: {address}", masks=False)
     if no_browser or not can_open_browser(os.environ):
         emit(f"from another machine: {ssh_hint(os.environ, port, socket.gethostname())}, then open the address there")
     else:

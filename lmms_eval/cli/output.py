@@ -15,9 +15,13 @@ _GONE = (errno.EPIPE, errno.EIO)
 """The reader, or the terminal."""
 
 
-def emit(lines: str | Iterable[str]) -> None:
+def emit(lines: str | Iterable[str], masks: bool = True) -> None:
     """Print to standard output, known secrets masked and control characters escaped and characters that its
     encoding lacks replaced; a reader that went away (``| head``) ends the output, not the command.
+
+    Args:
+        lines: a text, or its lines.
+        masks: mask secrets. Only the address of a page that this command serves goes out with its token.
 
     Raises:
         LmmsEvalError: the output goes to a file that cannot be written.
@@ -26,7 +30,7 @@ def emit(lines: str | Iterable[str]) -> None:
 
     text = lines if isinstance(lines, str) else "\n".join(lines)
     try:
-        print(encodable(printable(mask_known(text)), sys.stdout), flush=True)
+        print(encodable(printable(mask_known(text) if masks else text), sys.stdout), flush=True)
     except OSError as error:
         _discard(sys.stdout)
         if error.errno not in _GONE:
