@@ -23,7 +23,7 @@ from tests.results.run_reader.runs import FAILED, KEY, STAMP, document, sample, 
 RECORDS = [
     {
         "task": "quiz", "doc_id": doc_id, "key": SCORING, "target": "right", "doc": {"topic": "a"},
-        "doc_hash": "0" * 64, "media": [],
+        "doc_hash": f"{doc_id:064x}", "media": [],
         "answers": [{"value": "said", "input": "asked", "usage": [[3, 2, None]], "finish_reason": "stop"}],
         "scores": [{"filter": "none", "filtered": "said", "metrics": {"acc": doc_id % 2, "graded": {"score": 0.5}}}],
     }
