@@ -342,4 +342,5 @@ def _stands(record: dict[str, Any], scoring_key: str) -> bool:
     """
     if record.get("key") != scoring_key or "failed" in record:
         return False
-    return all(score.get("status", "scored") == "scored" for score in record["scores"])
+    scores = record.get("scores")
+    return scores is not None and all(score.get("status", "scored") == "scored" for score in scores)

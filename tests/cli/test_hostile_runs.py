@@ -23,6 +23,7 @@ from tests.results.run_reader.runs import FAILED, KEY, STAMP, document, sample, 
 RECORDS = [
     {
         "task": "quiz", "doc_id": doc_id, "key": SCORING, "target": "right", "doc": {"topic": "a"},
+        "doc_hash": f"{doc_id:064x}", "media": [],
         "answers": [{"value": "said", "input": "asked", "usage": [[3, 2, None]], "finish_reason": "stop"}],
         "scores": [{"filter": "none", "filtered": "said", "metrics": {"acc": doc_id % 2, "graded": {"score": 0.5}}}],
     }
@@ -111,7 +112,7 @@ def check_all(capsys: pytest.CaptureFixture[str], run: Path, other: Path, out: P
 
 ROWS = [*map(sample, range(3)), FAILED]
 FUZZED = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 
