@@ -17,7 +17,7 @@ from lmms_eval.engine.asking import Asking, Others
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.budget import Budget, Limits
 from lmms_eval.engine.continued import check_continued
-from lmms_eval.engine.conversations import Conversations, Documents, Unit
+from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
 from lmms_eval.engine.drive import Driven
 from lmms_eval.engine.early import Counted, EarlyStop, Sampling
 from lmms_eval.engine.ends import TaskEnds
@@ -28,6 +28,7 @@ from lmms_eval.engine.look_exchange import LookExchange
 from lmms_eval.engine.looks import Looks
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.progress import Progress
+from lmms_eval.engine.records import answer_from_record, without_cut_thought
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
 from lmms_eval.engine.share import Share, counted_together
@@ -164,6 +165,8 @@ def evaluate(
     if options.check_batch:
         with _stage(seconds, "check"):
             check = _check_batch(plans, model, store, options, report)
+    with _stage(seconds, "score"):
+        _end_cut_thoughts(work)
     with _stage(seconds, "aggregate"):
         tasks = _aggregate(work, report)
         groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
@@ -370,6 +373,29 @@ def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: 
     judged = judging.report
     report.judge_asked, report.judge_give_up = judged.sent, judged.give_up
     report.judge_cache, report.judge_spent = judging.cache_counts(), asdict(judged.spent)
+
+
+def _end_cut_thoughts(work: _Work) -> None:
+    """Score documents again whose truncated answers turned out to be unfinished thoughts: they are no answers.
+
+    Judged documents are left as they are: their verdicts are about the text.
+    """
+    cut = {plan.task.name: work.store.cut_thoughts(plan.task.name) for plan in work.plans if not plan.task.is_judged}
+    if not any(cut.values()):
+        return
+    tasks = [plan.task for plan in work.plans if cut.get(plan.task.name)]
+    scorer = Scorer(tasks, work.store.add_score, work.options.score_workers, folder=work.store.folder)
+    try:
+        for task in tasks:
+            for doc_id in cut[task.name]:
+                record = work.store.score(task.name, doc_id)
+                if record is not None and "failed" not in record:
+                    answers = tuple(without_cut_thought(answer_from_record(answer)) for answer in record["answers"])
+                    scorer.submit(Job(task, doc_id, answers))
+        scorer.drain()
+    finally:
+        scorer.close()
+        work.store.sync()
 
 
 def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessage, Thoughts, Usage
@@ -227,6 +228,13 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
         messages=_messages_from_record(record),
         attempts=record.get("attempts", 1),
     )
+
+
+def without_cut_thought(answer: Answer) -> Answer:
+    """Take the text of a truncated answer without any tag for an unfinished thought that the chat template opened."""
+    if answer.finish_reason != "length" or not isinstance(answer.value, str) or any(answer.thoughts):
+        return answer
+    return replace(answer, value="", thoughts=(Thoughts(answer.value, is_finished=False),))
 
 
 def _media_record(media: Sequence[SentMedia]) -> list[dict[str, Any]]:

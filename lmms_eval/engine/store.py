@@ -24,6 +24,7 @@ from lmms_eval.engine.records import (
     is_blank,
     is_cut,
     is_filtered,
+    last_thoughts,
     response_from_record,
     response_record,
 )
@@ -59,6 +60,10 @@ class RunStore:
         """Documents of earlier starts with a question that got no readable reply of the judge, by task."""
         self._truncated: set[tuple[str, int]] = set()
         """Scored documents of earlier starts with a truncated answer, by task and number."""
+        self._opens_thoughts = False
+        """An answer closes a thought that it did not open: the chat template opens the thoughts of this model."""
+        self._untagged: dict[str, set[int]] = {}
+        """Scored documents with a truncated answer that holds no tag of thoughts, by task."""
         self.judged_again: set[tuple[str, int]] = set()
         """Task and number of each document about which the judge is asked again (``forget_unread``)."""
         self._began = began
@@ -145,6 +150,27 @@ class RunStore:
         for task, doc_id in self._truncated:
             self._scores.get(task, {}).pop(doc_id, None)
 
+    def cut_thoughts(self, task: str) -> list[int]:
+        """Return the scored documents of a task whose truncated answers are unfinished thoughts, rising.
+
+        Their answers hold no tag, but others of this model close a thought that they did not open: its chat template
+        opens all thoughts, so an answer that was cut before a closing tag never left its thought.
+        """
+        return sorted(self._untagged.get(task, ())) if self._opens_thoughts else []
+
+    def _note_thoughts(self, record: dict[str, Any]) -> None:
+        """Note a scored document; the caller holds the lock, or is the only thread."""
+        untagged = self._untagged.setdefault(record["task"], set())
+        untagged.discard(record["doc_id"])
+        if "failed" in record:
+            return
+        for answer in record["answers"]:
+            thoughts = last_thoughts(answer)
+            if thoughts is not None:
+                self._opens_thoughts = self._opens_thoughts or ("closing" in thoughts and "opening" not in thoughts)
+            elif is_cut(answer) and not is_blank(answer):
+                untagged.add(record["doc_id"])
+
     def _note_truncated(self, record: dict[str, Any]) -> None:
         key = (record["task"], record["doc_id"])
         if any(is_cut(answer) for answer in record["answers"]):
@@ -202,6 +228,7 @@ class RunStore:
             return
         with self._lock:
             self._scores.setdefault(task, {})[doc_id] = place
+            self._note_thoughts(record)
             if "failed" in record:
                 self._failures.setdefault(task, {})[doc_id] = record["failed"]
 
@@ -253,6 +280,7 @@ class RunStore:
                 self._failures.setdefault(task, {})[doc_id] = record["failed"]
         elif not is_good or known[doc_id].file != self._score_file:
             known[doc_id] = place
+            self._note_thoughts(record)
             self._failures.get(task, {}).pop(doc_id, None)
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -286,6 +314,7 @@ class RunStore:
                 if _stands(record, self.scoring_key) and self._has_images(record):
                     self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
                     self._note_truncated(record)
+                    self._note_thoughts(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
         for place, record in self._journals.load(path, shape=RESPONSE):

@@ -66,7 +66,7 @@ def test_no_stop_is_sent_that_nobody_stated(tmp_path: Path, form: str) -> None:
         assert "blank" not in row
 
 
-@pytest.mark.parametrize("form", TOLD)
+@pytest.mark.parametrize("form", THINKING)
 def test_a_thought_that_is_cut_is_no_answer(tmp_path: Path, form: str) -> None:
     write_task(tmp_path / "tasks", long=2)
     with ThinkingServer(form) as server:
@@ -87,12 +87,23 @@ def test_nothing_but_cut_thoughts_has_no_score(tmp_path: Path) -> None:
     assert (report.exit_code, score(report)) == (3, None)
 
 
-def test_a_cut_thought_that_the_template_opened_is_told(tmp_path: Path) -> None:
+def test_a_cut_thought_that_the_template_opened_stays_one_in_the_next_start(tmp_path: Path) -> None:
     write_task(tmp_path / "tasks", long=2)
     with ThinkingServer("opened") as server:
+        first = asked(tmp_path, server)
+        again = asked(tmp_path, server, resume=True)
+        assert len(server.bodies) == DOCUMENTS
+    assert score(again) == score(first) == pytest.approx(4 / 6)
+    assert not any("perhaps thoughts" in line for line in (*first.lines, *again.lines))
+    assert again.results["outcomes"][NAME]["in_thought"] == 2
+
+
+def test_truncated_answers_of_a_model_that_does_not_think_are_scored_as_they_are(tmp_path: Path) -> None:
+    write_task(tmp_path / "tasks", long=2)
+    with ThinkingServer("plain") as server:
         report = asked(tmp_path, server)
-    (line,) = [line for line in report.lines if "reasoning parser" in line]
-    assert line.startswith(f"{NAME}: 2 truncated answers have no tag of thoughts, and 4 others close a thought")
+    outcome = report.results["outcomes"][NAME]
+    assert (outcome["blank"], outcome["in_thought"]) == (0, 0)
 
 
 @pytest.mark.parametrize("tells", [False, True])
