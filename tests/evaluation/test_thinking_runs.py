@@ -15,8 +15,6 @@ from tests.servers.thinking import FORMS, THOUGHTS, ThinkingServer
 
 NAME, DOCUMENTS = "thought", 6
 THINKING = tuple(form for form in FORMS if form != "plain")
-TOLD = tuple(form for form in THINKING if form != "opened")
-"""Forms in which a thought that is cut is seen to be one."""
 
 
 def write_task(folder: Path, long: int = 0, until: Any = None) -> None:
