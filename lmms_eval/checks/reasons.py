@@ -23,6 +23,7 @@ from lmms_eval.errors import (
     MissingOptionalDependencyError,
     UnknownNameError,
 )
+from lmms_eval.tasks.yaml import included
 from lmms_eval.utils.absent_names import absent_name, not_part_of_this_version, told
 
 NO_DATA, NO_FILE, NO_NETWORK = "data not at hand", "file not at hand", "needs the network"
@@ -86,7 +87,8 @@ def absent_modules(error: ModuleNotFoundError) -> tuple[str, ...]:
     while frame is not None:
         files.append(frame.tb_frame.f_code.co_filename)
         frame = frame.tb_next
-    file = next((Path(one) for one in reversed(files) if not one.startswith("<")), None)
+    # The import system's own frames, and those of the imports of included trees, ask for nothing.
+    file = next((Path(one) for one in reversed(files) if not one.startswith("<") and one != included.__file__), None)
     try:
         body = [] if file is None else ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
