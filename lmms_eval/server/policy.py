@@ -41,9 +41,9 @@ _OFF = (None, False, "", "false", "False", "0", 0)
 _TASK_FILES = (".yaml", ".yml", ".py")
 _RUN_FILES = (".json", ".jsonl")
 _SEPARATORS = re.compile(r"""[,;:=|@#"'`()\[\]{}]""")
-_ARGUMENT_SEPARATORS = re.compile(rf"{_SEPARATORS.pattern}|\s")
+_ARGUMENT_SEPARATORS = re.compile(r"""[,;:=|@#"'`()\[\]{}\s]""")
 """Of arguments, which back ends may take apart at spaces too."""
-_ADDRESS = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s,;|"'`()<>\[\]{}]*""")
+_ADDRESS = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s,;|"'`()<>\[\]{}]*""")
 _HUB = re.compile(r"(?:[^/]*[\s:=])?hf://(?!.*://)", re.DOTALL)
 """A place on the hub, behind nothing or behind a word and a colon (``decided:``)."""
 _FREE = frozenset({

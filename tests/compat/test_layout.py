@@ -7,6 +7,13 @@ from collections.abc import Iterator
 
 from tests.test_layout import imports, modules
 
+THICK = {
+    "lmms_eval.loggers.evaluation_tracker": "writes results files, which compat must not know",
+    "lmms_eval.loggers.wandb_logger": "as before",
+    "lmms_eval.models.registry_v2": "gives the registry its second name",
+}
+"""Modules at the family's paths that hold code of their own, with the reason."""
+
 
 def _importing() -> Iterator[str]:
     """Modules outside of the package that import from it."""
@@ -28,8 +35,8 @@ def _is_thin(statement: ast.stmt) -> bool:
 def test_only_thin_modules_import_them() -> None:
     importing = set(_importing())
     assert {"lmms_eval.imports", "lmms_eval.llm_judge", "lmms_eval.models.model_utils.gen_metrics"} <= importing
-    thick = [name for name in importing if not all(map(_is_thin, modules()[name].body))]
-    assert thick == []
+    thick = {name for name in importing if not all(map(_is_thin, modules()[name].body))}
+    assert thick == set(THICK)
 
 
 def test_living_code_does_not_use_the_thin_modules() -> None:

@@ -41,6 +41,8 @@ class Settings:
     port: int = 0
     delay: float = 0.0
     """Seconds between the end of a request and its answer."""
+    last: int = 0
+    """Keep the last request bodies in place of the first ones."""
     fault: str = ""
     """A status code (``500``, ``429``, ``401``, ``404``, ``400``, ...) or a name from ``FAULTS``; empty: none."""
     share: float = 1.0
@@ -178,8 +180,7 @@ class Stub:
         text = last_user_text(body)
         counts.by_body[digest] += 1
         counts.by_text[text[:200]] += 1
-        if len(self.bodies) < 64:
-            self.bodies.append(raw)
+        self.bodies = [*self.bodies[-63:], raw] if settings.last else [*self.bodies, raw][:64]
         if settings.key and authorization not in (settings.key, f"Bearer {settings.key}"):
             return *error(401, f"Incorrect API key provided: {authorization}", "invalid_api_key"), ""
         if settings.model and body["model"] != settings.model:
@@ -353,7 +354,7 @@ class StubServer:
         return self._get("/stats")  # type: ignore[no-any-return]
 
     def bodies(self) -> list[dict[str, Any]]:
-        """The first 64 request bodies."""
+        """The first 64 request bodies, with ``last`` the last ones."""
         return [json.loads(raw) for raw in self._get("/bodies")]
 
     def heads(self) -> list[str]:

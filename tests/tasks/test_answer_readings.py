@@ -45,7 +45,8 @@ LONG = "It is hard to say but probably a heron here"
         ("mmau", MMAU, "no idea", "drawn at random", ""),
         ("egoschema", EGOSCHEMA, "B.", "letter alone", "B"),
         ("egoschema", EGOSCHEMA, "I mean B. a heron", "letter before a full stop", "B"),
-        ("egoschema", EGOSCHEMA, LONG, "text of an option", "B"),
+        ("egoschema", EGOSCHEMA, LONG, "drawn at random", ""),  # options are compared with their letters
+        ("egoschema", EGOSCHEMA, "So B. a heron it is", "letter before a full stop", "B"),
         ("egoschema", EGOSCHEMA, "no idea", "drawn at random", ""),
         ("nextqa", NEXTQA, "(B)", "letter in parentheses", "B"),
         ("nextqa", NEXTQA, "B or C maybe", "letter before a blank", "BC"),

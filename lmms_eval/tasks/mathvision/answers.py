@@ -25,8 +25,8 @@ def final_answer(response: str) -> str:
     if text.count("oxed{") > 1:
         text = f"oxed{{{text.rpartition('oxed{')[2]}"
     text = _cleaned(text)
-    for enclosed_letter in (r"\(([a-e])\)", r"\{([a-e])\}"):
-        text = re.sub(enclosed_letter, r"\1", text)
+    text = re.sub(r"\(([a-e])\)", r"\1", text)
+    text = re.sub(r"\{([a-e])\}", r"\1", text)
     found = text.rstrip(".").lstrip(":").strip()
     if found:
         note_reading(rule, found)

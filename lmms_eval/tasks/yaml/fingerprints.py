@@ -34,9 +34,11 @@ _SITE = re.compile(r"(?P<root>.*/(?:site|dist)-packages/[^/]+)(?:/.*)?")
 _STANDARD = str(Path(sysconfig.get_path("stdlib")).resolve())
 _REST = r"[^\n;#]*"
 _IMPORT = re.compile(
-    r"(?:^|[;:])[ \t]*(?:"
-    rf"from[ \t]+(?P<source>[ \t.]*[\w.]*)[ \t]*\bimport\b[ \t]*(?P<names>\([^)]*\)|{_REST})"
-    rf"|import[ \t]+(?P<modules>{_REST}))",
+    # Possessive, so that no run of blanks is tried in several ways.
+    r"(?:^|[;:])[ \t]*+(?:"
+    r"from[ \t]++(?P<source>[ \t.]*+(?:(?!import\b)\w[\w.]*+)?+)[ \t]*+import\b[ \t]*+"
+    rf"(?P<names>\([^)]{{0,20000}}\)|{_REST})"
+    rf"|import[ \t]++(?P<modules>{_REST}))",
     re.MULTILINE,
 )
 _NAME = re.compile(r"(?<![\w.])(?!as\b)[\w.]+")

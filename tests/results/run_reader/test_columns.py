@@ -84,7 +84,7 @@ def test_metrics_that_are_called_like_columns_keep_a_name_of_their_own(tmp_path:
 def test_every_name_gives_its_value(tmp_path: Path) -> None:
     one = load(write_run(tmp_path)).task("quiz").at(1)
     assert {name for name in column_names(one) if value_of(one, name) is None} == {
-        "reason", "judge", "drew", "reasoning_tokens",
+        "reason", "judge", "drew", "reasoning_tokens", "thoughts", "blank",
     }  # fmt: skip
     assert value_of(one, "tokens") == 13
     assert value_of(one, "nothing.of.the.kind") is None
