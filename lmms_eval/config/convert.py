@@ -220,7 +220,7 @@ def truncation_budget(text: str) -> tuple[float, bool]:
     except ValueError:
         share = math.nan
     if not 0 <= share <= 1:
-        raise ConfigError(f"--truncation_budget: give a share from 0 to 1, such as 0.05 or 0.05!; got {text!r}")
+        raise ConfigError(f"give a share from 0 to 1, such as 0.05 or 0.05!; got {text!r}")
     return share, text.endswith("!")
 
 
@@ -236,7 +236,7 @@ def _retry_truncated(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if isinstance(value, str) and value != "max" and not (value.isdecimal() and int(value) > 0):
-        raise ConfigError(f"--retry_truncated: give a number of tokens from 1 on, or max; got {value!r}")
+        raise ConfigError(f"give a number of tokens from 1 on, or max; got {value!r}")
     return value
 
 
