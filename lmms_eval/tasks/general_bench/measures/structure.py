@@ -9,6 +9,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 _TINY = 2.220446049250313e-16
@@ -27,20 +29,35 @@ def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
         prediction: Saliency from 0 to 1, shape (height, width).
         truth: The object, bool, same shape.
     """
+    return _weighted(prediction, truth, (_object_score, _similarity), lambda centre: math.floor(centre + 1.5))
+
+
+def _weighted(
+    prediction: NDArray[Any], truth: NDArray[Any], parts: tuple[Callable[..., float], ...], cut: Callable[[float], int]
+) -> float:
+    """Weigh object and region alike.
+
+    Args:
+        prediction: as ``structure_measure`` has it.
+        truth: likewise.
+        parts: the score of one side of the object's border, and the similarity of a quarter.
+        cut: from the mean row or column of the object to the place where the quarters meet.
+    """
+    object_score, similarity = parts
     share = float(truth.mean())
     if share == 0:
         return 1 - float(prediction.mean())
     if share == 1:
         return float(prediction.mean())
-    inside = share * _object_score(prediction[truth]) + (1 - share) * _object_score(1 - prediction[~truth])
-    row, column = (math.floor(float(places.mean()) + 1.5) for places in truth.nonzero())  # of the object's centroid
+    inside = share * object_score(prediction[truth]) + (1 - share) * object_score(1 - prediction[~truth])
+    row, column = (cut(float(places.mean())) for places in truth.nonzero())  # of the object's centroid
     quarters = [
         (down, across)
         for down in (slice(None, row), slice(row, None))
         for across in (slice(None, column), slice(column, None))
     ]
     region = math.fsum(
-        truth[quarter].size / truth.size * _similarity(prediction[quarter], truth[quarter])
+        truth[quarter].size / truth.size * similarity(prediction[quarter], truth[quarter])
         for quarter in quarters
         if truth[quarter].size
     )
@@ -78,25 +95,10 @@ def authors_structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> 
         prediction: Saliency from 0 to 1, shape (height, width).
         truth: The object, bool, same shape.
     """
-    share = float(truth.mean())
-    if share == 0:
-        return 1 - float(prediction.mean())
-    if share == 1:
-        return float(prediction.mean())
-    inside = share * _authors_object(prediction[truth]) + (1 - share) * _authors_object(1 - prediction[~truth])
-    row, column = (round(float(places.mean())) for places in truth.nonzero())
-    if not row or not column:
+    is_divided = 0 < float(truth.mean()) < 1
+    if is_divided and any(not round(float(places.mean())) for places in truth.nonzero()):
         return math.nan
-    quarters = [
-        (down, across)
-        for down in (slice(None, row), slice(row, None))
-        for across in (slice(None, column), slice(column, None))
-    ]
-    region = math.fsum(
-        truth[quarter].size / truth.size * _authors_similarity(prediction[quarter], truth[quarter])
-        for quarter in quarters
-    )
-    return max(0.0, _OBJECT_WEIGHT * inside + (1 - _OBJECT_WEIGHT) * region)
+    return _weighted(prediction, truth, (_authors_object, _authors_similarity), round)
 
 
 def _authors_object(values: NDArray[Any]) -> float:
