@@ -192,6 +192,8 @@ class Stream:
 
     def _has_next(self, count: int) -> bool:
         """The next ``count`` requests are ready: none that comes before the last of them is in preparation."""
+        if count < 1:
+            return True
         if len(self._ready) < count:
             return False
         last = self._turns[self._ready[count - 1].id]

@@ -412,3 +412,10 @@ def test_threads_come_to_help_where_preparing_takes_its_time(takes_s: float, thr
 
     assert len(drain(stream(requests(40), prepare, StreamLimits(threads=3)))) == 40
     assert len(names) == threads
+
+
+def test_none_are_taken_where_none_are_asked_for() -> None:
+    source = stream(requests(2))
+    assert source.take_full(0) == []  # whatever is ready by now
+    assert sorted(drain(source)) == [0, 1]
+    assert source.take_full(0) == []
