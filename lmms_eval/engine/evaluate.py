@@ -165,8 +165,9 @@ def evaluate(
     if options.check_batch:
         with _stage(seconds, "check"):
             check = _check_batch(plans, model, store, options, report)
-    with _stage(seconds, "score"):
-        _end_cut_thoughts(work)
+    if report.interrupted is None:
+        with _stage(seconds, "score"):
+            _end_cut_thoughts(work)
     with _stage(seconds, "aggregate"):
         tasks = _aggregate(work, report)
         groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
@@ -435,4 +436,4 @@ def _stage(seconds: dict[str, float], name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        seconds[name] = time.monotonic() - start
+        seconds[name] = seconds.get(name, 0.0) + time.monotonic() - start
