@@ -106,17 +106,3 @@ def cut_parts(parts: Sequence[Part], length: int) -> tuple[Part, ...]:
         if left < 0:
             break
     return tuple(kept)
-
-
-def parts_after(parts: Sequence[Part], length: int) -> tuple[Part, ...]:
-    """Everything behind the first ``length`` characters of the texts."""
-    kept: list[Part] = []
-    left = length
-    for part in parts:
-        if not isinstance(part, str):
-            kept.append(part)
-            continue
-        if rest := part[left:]:
-            kept.append(rest)
-        left = max(0, left - len(part))
-    return tuple(kept)

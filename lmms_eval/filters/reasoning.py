@@ -13,7 +13,6 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from lmms_eval.api.interleaved import parts_after
 from lmms_eval.api.response import Response, Thoughts
 from lmms_eval.errors import UsageError
 
@@ -113,14 +112,14 @@ def _without_leading_thoughts(response: Response, pairs: Sequence[tuple[str, str
 
     One that is not finished there stays: the picture behind it is an answer.
     """
-    lead = "".join(part for part in takewhile(lambda part: isinstance(part, str), response.parts) if part)  # type: ignore[misc]
+    leading = tuple(takewhile(lambda part: isinstance(part, str), response.parts))
+    lead = "".join(part for part in leading if isinstance(part, str))
     thoughts, answer = split_thoughts(lead, pairs)
     if thoughts is None or not thoughts.is_finished:
         return response
-    length = len(lead) - len(answer)
-    return replace(
-        response, text=(response.text or "")[length:], parts=parts_after(response.parts, length), thoughts=thoughts
-    )
+    parts = (*((answer,) if answer else ()), *response.parts[len(leading) :])
+    text = (response.text or "")[len(lead) - len(answer) :]
+    return replace(response, text=text, parts=parts, thoughts=thoughts)
 
 
 def _thought_at(text: str, at: int, pairs: Sequence[tuple[str, str]], is_opened: bool) -> tuple[int, int, int] | None:
