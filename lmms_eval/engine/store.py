@@ -60,8 +60,10 @@ class RunStore:
         """Documents of earlier starts with a question that got no readable reply of the judge, by task."""
         self._truncated: set[tuple[str, int]] = set()
         """Scored documents of earlier starts with a truncated answer, by task and number."""
-        self._opens_thoughts = False
-        """An answer closes a thought that it did not open: the chat template opens the thoughts of this model."""
+        self._closing: set[str] = set()
+        """Tasks of which an answer closes a thought that it did not open."""
+        self._plain: set[str] = set()
+        """Tasks of which a completed answer has no thought."""
         self._untagged: dict[str, set[int]] = {}
         """Scored documents with a truncated answer that holds no tag of thoughts, by task."""
         self.judged_again: set[tuple[str, int]] = set()
@@ -153,23 +155,31 @@ class RunStore:
     def cut_thoughts(self, task: str) -> list[int]:
         """Return the scored documents of a task whose truncated answers are unfinished thoughts, rising.
 
-        Their answers hold no tag, but others of this model close a thought that they did not open: its chat template
-        opens all thoughts, so an answer that was cut before a closing tag never left its thought.
+        Their answers hold no tag, but every completed answer of the task closes a thought that it did not open: the
+        chat template opens all thoughts, so an answer cut before a closing tag never left its thought. One completed
+        answer without a thought shows that the template does not, and nothing is concluded.
         """
-        return sorted(self._untagged.get(task, ())) if self._opens_thoughts else []
+        opens_all = task in self._closing and task not in self._plain
+        return sorted(self._untagged.get(task, ())) if opens_all else []
 
     def _note_thoughts(self, record: dict[str, Any]) -> None:
         """Note a scored document; the caller holds the lock, or is the only thread."""
-        untagged = self._untagged.setdefault(record["task"], set())
+        task = record["task"]
+        untagged = self._untagged.setdefault(task, set())
         untagged.discard(record["doc_id"])
         if "failed" in record:
             return
         for answer in record["answers"]:
             thoughts = last_thoughts(answer)
             if thoughts is not None:
-                self._opens_thoughts = self._opens_thoughts or ("closing" in thoughts and "opening" not in thoughts)
-            elif is_cut(answer) and not is_blank(answer):
+                if "closing" in thoughts and "opening" not in thoughts:
+                    self._closing.add(task)
+            elif is_blank(answer) or not isinstance(answer["value"], str):
+                continue
+            elif is_cut(answer):
                 untagged.add(record["doc_id"])
+            else:
+                self._plain.add(task)
 
     def _note_truncated(self, record: dict[str, Any]) -> None:
         key = (record["task"], record["doc_id"])

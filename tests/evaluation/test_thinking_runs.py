@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Response
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.models.remote.stops import NOTE
 from tests.evaluation.kit import config, run_folders
@@ -94,6 +97,21 @@ def test_a_cut_thought_that_the_template_opened_stays_one_in_the_next_start(tmp_
     assert score(again) == score(first) == pytest.approx(4 / 6)
     assert not any("perhaps thoughts" in line for line in (*first.lines, *again.lines))
     assert again.results["outcomes"][NAME]["in_thought"] == 2
+
+
+def test_one_answer_that_names_a_closing_tag_makes_no_thoughts_of_truncated_ones(tmp_path: Path) -> None:
+    write_task(tmp_path / "tasks", long=1)
+    said = {0: ("cut off a0", "length"), 1: ("write </think> a1", "stop")}
+
+    class Writes(Model):
+        def respond(self, stream: RequestStream) -> Iterator[Response]:
+            while requests := stream.take(1):
+                for request in requests:
+                    text, reason = said.get(request.doc_id, (f"a{request.doc_id}", "stop"))
+                    yield Response(request.id, text=text, finish_reason=reason)
+
+    report = run(config(tmp_path, include_path=str(tmp_path / "tasks"), model="writes", tasks=NAME), Writes())
+    assert (score(report), report.results["outcomes"][NAME]["in_thought"]) == (1.0, 0)
 
 
 def test_truncated_answers_of_a_model_that_does_not_think_are_scored_as_they_are(tmp_path: Path) -> None:
