@@ -23,10 +23,12 @@ def test_the_models_folder_and_no_secrets(tmp_path: Path) -> None:
     assert "very-secret-value" not in file.read_text() and "samples" not in file.read_text()
 
 
-def test_without_a_folder_nothing_is_written() -> None:
+def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     tracker = EvaluationTracker()
     tracker.save_results_aggregated({}, {}, "d")
     tracker.save_results_samples("t", [])
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_pushing_is_refused_and_the_order_is_told(tmp_path: Path) -> None:
