@@ -46,7 +46,7 @@ class TakenOptions:
     """Why a request must state a number of tokens, not ``max``; empty if it need not."""
 
     def objection(self, name: str, value: Any) -> str:
-        """Tell why an option has no place; empty if it has one, or asks for what happens anyway."""
+        """Return why an option has no place; empty if it has one, or asks for what happens anyway."""
         if value is None or name in _ALWAYS or (name in _ONE and value == 1):
             return ""
         if name in LENGTHS and value == MOST:

@@ -36,7 +36,7 @@ class GenerationResult:
     finish_reason: str | None = None
     """``stop``; ``length``: the limit of length cut the answer off; ``None``: not known."""
     thoughts: Thoughts | None = None
-    """Thoughts that do not stand in the text. Those in tags at its start are found without it."""
+    """Thoughts that are not part of the text. Those in tags at its start are found without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Instance:
     seed: int = 0
     """For sampling; another one for each request, and the same on every start of the run."""
     implied_stop: str = ""
-    """The few-shot delimiter, where it stands in the generation options though no one states ``until``."""
+    """The few-shot delimiter, if it is among the generation options though no one states ``until``."""
 
     def __post_init__(self) -> None:
         self.task_name = self.metadata.get("task", self.task_name)
@@ -84,7 +84,7 @@ class Instance:
 
 
 class UnwrappedOutput(tuple[str | list[str], TokenCounts | None]):
-    """The pair of an answer and its token counts, with the parts of an interleaved answer beside it."""
+    """The pair of an answer and its token counts, and the parts of an interleaved answer."""
 
     parts: tuple[Any, ...]
 

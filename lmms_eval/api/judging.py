@@ -93,7 +93,7 @@ class Verdict:
 
 
 def has_unread(verdicts: Sequence[Verdict]) -> bool:
-    """Tell whether some question got no readable reply in any of its askings."""
+    """Return whether some question got no readable reply in any of its askings."""
     read: dict[str, bool] = {}
     for verdict in verdicts:
         name, mark, number = verdict.name.rpartition("~")

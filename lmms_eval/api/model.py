@@ -114,14 +114,14 @@ class Model(abc.ABC):
         """Answer requests until the stream is closed. A generator, or an asynchronous generator."""
 
     def generation_options(self) -> TakenOptions | None:
-        """Tell which generation options this back end takes; ``None``: it gets all of them and says nothing.
+        """Return which generation options this back end takes; ``None``: it gets all of them and says nothing.
 
         A run whose ``--gen_kwargs`` hold another one ends before anything is asked.
         """
         return None
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
-        """Tell what goes out with a request beside its messages, in readable form, for the results.
+        """Return what is sent with a request apart from its messages, in readable form, for the results.
 
         Options as they are sent, system prompt, chat template, limits of media. Empty if nothing is sent.
         """

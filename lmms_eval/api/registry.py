@@ -184,7 +184,7 @@ def get_metric_aggregation(name: str) -> Callable[..., Any]:
 
 
 def is_higher_better(name: str) -> bool | None:
-    """Tell whether more of a metric is better; ``None`` where it does not say. Raises ``UnknownNameError``."""
+    """Return whether more of a metric is better; ``None`` if it does not say. Raises ``UnknownNameError``."""
     found: bool | None = _entry("metric", name, METRICS).higher_is_better
     return found
 

@@ -140,7 +140,7 @@ class SentMedia:
     """Width and height after the processor of a local model has resized it; of one that cuts pictures into tiles, a
     tile's."""
     tokens: int | None = field(default=None, compare=False)
-    """Tokens that stand for it in the model's prompt."""
+    """Tokens that represent it in the model's prompt."""
 
     @property
     def pictures(self) -> int:
@@ -176,9 +176,9 @@ class Sight:
     sizes: tuple[tuple[int, int], ...] = ()
     """Width and height of each picture and frame, in their order."""
     tokens: int | None = None
-    """Tokens that stand for all of them in the prompt."""
+    """Tokens that represent all of them in the prompt."""
     tokens_of_each: tuple[int, ...] = ()
-    """Tokens that stand for each."""
+    """Tokens that represent each."""
 
     def of(self, media: Sequence[SentMedia]) -> tuple[SentMedia, ...]:
         """Add it to the media of the request.
@@ -305,7 +305,7 @@ _FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def is_invisible(text: str) -> bool:
-    """Tell whether a text shows nothing: no character, or only blanks, controls and characters of no width."""
+    """Return whether a text shows nothing: no character, or only blanks, controls and characters of no width."""
     return all(character in _FILLERS or category(character) in _INVISIBLE for character in text)
 
 
@@ -355,7 +355,7 @@ class Response:
     stops: tuple[str, ...] = ()
     """The stop strings that could end the answer."""
     ended_by: str | None = None
-    """The one of them that did; empty: none did; ``None``: there are none, or the server does not tell."""
+    """The stop string that did; empty: none did; ``None``: there are none, or the server does not say."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

@@ -140,7 +140,7 @@ def first_asking(request_id: str) -> str:
 
 
 def is_retry(request_id: str) -> bool:
-    """Tell whether the id is that of a request which was asked again with more tokens."""
+    """Return whether the id belongs to a request that was asked again with more tokens."""
     return _RETRY in request_id.rpartition("/")[2]
 
 

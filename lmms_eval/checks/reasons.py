@@ -43,7 +43,7 @@ _CLASHING = {
         "task an environment of its own, or have it import latex2sympy2_extended (pip install 'lmms_eval[math]')"
     ),
 }
-"""Packages that cannot be installed beside this one."""
+"""Packages that cannot be installed together with this one."""
 _GONE = re.compile(r"not exist|not found|not there|no such file|cannot find", re.IGNORECASE)
 """Texts of errors that are about files."""
 _GONE_FILE = re.compile(r"FileNotFoundError|No such file or directory|(not found|not there); (tried|looked for)")

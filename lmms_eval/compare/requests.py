@@ -49,7 +49,7 @@ def request_notes(first: RunRows, second: RunRows) -> list[str]:
 
 
 def _by_media(shared: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The tasks by the quantities whose medians differ; what one run does not tell is no difference."""
+    """The tasks by the quantities whose medians differ; a quantity that one run lacks is no difference."""
     found: dict[str, list[str]] = {}
     for task in shared:
         sides = [part_of(document, "sent_media", task) for document in (first, second)]
@@ -131,7 +131,7 @@ def _of_runs(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[st
 
 
 def _prompts_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Tell whether the same documents were asked in one round, all of them, with other prompts."""
+    """Return whether the same documents were asked in one round, all of them, with other prompts."""
     sides = [_asked(first), _asked(second)]
     prints = [document.get("prompt_fingerprint") for document in (first, second)]
     return None not in prints and prints[0] != prints[1] and None not in sides and sides[0] == sides[1]

@@ -37,7 +37,7 @@ def canonicalize_gen_kwargs(gen_kwargs: Mapping[str, Any] | None) -> str:
 
 
 def is_deterministic(request_type: str, gen_kwargs: Mapping[str, Any] | None) -> bool:
-    """Tell whether the same request has the same answer: likelihoods, and generation without sampling."""
+    """Return whether the same request has the same answer: likelihoods, and generation without sampling."""
     if request_type == "loglikelihood":
         return True
     options = gen_kwargs or {}
@@ -64,7 +64,7 @@ def compute_cache_key(  # noqa: PLR0913 - the family's
     model_fingerprint_hash: str = "",
     eval_version: str = "",
 ) -> str:
-    """Compute the SHA-256 by which an answer is found again."""
+    """Compute the SHA-256 under which an answer is stored."""
     given: dict[str, Any] = {
         "v": SCHEMA, "rt": request_type, "tn": task_name, "did": doc_id, "idx": idx,
         "gk": canonicalize_gen_kwargs(gen_kwargs),

@@ -1,4 +1,4 @@
-"""Samplers of few-shot examples for programs of the family; a run's own stand in ``tasks/yaml/fewshot.py``."""
+"""Samplers of few-shot examples for programs of the family; a run's own are in ``tasks/yaml/fewshot.py``."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[s
 
 
 def decoded(value: Any) -> Any:
-    """Return what a text of a JSON object or list stands for; any other value as it is."""
+    """Return the value of a JSON object or list given as text; any other value as it is."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:

@@ -75,7 +75,7 @@ class DerivedOptions:
 
     @property
     def generation_arguments(self) -> dict[str, Any]:
-        """``gen_kwargs`` as a mapping; a text that is a JSON object or list stands for that."""
+        """``gen_kwargs`` as a mapping; a text that is a JSON object or list is decoded."""
         from lmms_eval.config.convert import argument_mapping, decoded
 
         return {name: decoded(value) for name, value in argument_mapping(self.gen_kwargs, "gen_kwargs").items()}
@@ -96,7 +96,7 @@ class DerivedOptions:
 
     @property
     def thinking_tag_pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of ``thinking_tags``, in which thoughts stand beside the known ones."""
+        """The pairs of ``thinking_tags``, that mark thoughts, in addition to the known ones."""
         from lmms_eval.config.convert import tag_pairs
 
         return tag_pairs(self.thinking_tags or "", "thinking_tags")

@@ -116,7 +116,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
 
 
 def stated_options(values: argparse.Namespace) -> dict[str, Any]:
-    """Tell the options that were given, and those that differ from their default.
+    """Return the options that were given, and those that differ from their default.
 
     What is no option of an evaluation is left out, with a warning.
     """

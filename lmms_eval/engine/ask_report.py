@@ -26,7 +26,7 @@ class AskReport:
     """Pictures and frames that went out with requests."""
     audio_seconds: float = 0.0
     untold: int = 0
-    """Answers of which the back end did not say how many tokens they took."""
+    """Answers for which the back end did not report how many tokens they took."""
     unmeasured: int = 0
     """Sounds of unknown length, and videos that went out as a whole."""
     timed: int = 0

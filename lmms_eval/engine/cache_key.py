@@ -84,7 +84,7 @@ def is_sampled(options: Mapping[str, Any]) -> bool:
 
 
 def _holds_sampling(value: Any) -> bool:
-    """Tell whether an option is a mapping that samples, as it is or as JSON text (``extra_body``, ...)."""
+    """Return whether an option is a mapping that samples, as it is or as JSON text (``extra_body``, ...)."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = orjson.loads(value)

@@ -63,7 +63,7 @@ def _ask_again_changed_media(tasks: Sequence[Task], model: Model, store: RunStor
 
 
 def _has_changed_media(task: Task, model: Model, store: RunStore, request_id: str) -> bool:
-    """Tell whether a request would go out with other media; one that cannot be rendered alone counts as changed."""
+    """Return whether a request would go out with other media; one that cannot be rendered alone counts as changed."""
     record = store.record(request_id)
     now = _rendered(task, model, request_id)
     return now is None or _differing_media(record, now.media) is not None or len(now.media) != len(_media(record))
@@ -154,7 +154,7 @@ def _media(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
 
 
 def _differing_media(record: Mapping[str, Any], now: Sequence[SentMedia]) -> SentMedia | None:
-    """Find the first medium whose content is another one than was recorded; ``None`` where that cannot be told."""
+    """Find the first medium whose content is another one than was recorded; ``None`` if that is unknown."""
     recorded = _media(record)
     if len(recorded) != len(now):
         return None
@@ -163,7 +163,7 @@ def _differing_media(record: Mapping[str, Any], now: Sequence[SentMedia]) -> Sen
 
 
 def _is_same_text(record: Mapping[str, Any], now: _Rendered, store: RunStore, task: Task) -> bool:
-    """Tell whether two prompts of different fingerprints are the same but for the places of their media files."""
+    """Return whether two prompts of different fingerprints are the same but for the places of their media files."""
     media, score = _media(record), store.score(task.name, now.request.doc_id)
     if not media or len(media) != len(now.media) or score is None or len(score["answers"]) <= now.request.repeat:
         return False

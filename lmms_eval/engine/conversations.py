@@ -249,7 +249,7 @@ class _Asked:
         self._exchange: Exchange
         self._first_input = ""
         self._cut: Sequence[Response] = ()
-        """Answers of a round of which some are asked for again with more tokens."""
+        """Answers of a round, some of which are asked for again with more tokens."""
         self._requests: Sequence[Request] = ()
         self._transcript = Transcript()
 

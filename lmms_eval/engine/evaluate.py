@@ -54,7 +54,7 @@ class EngineOptions:
     """Without them every task is scored in this process."""
     show_progress: bool = False
     forgets_blank: bool = False
-    """Ask the tasks again of which every answer in the journals is blank or filtered."""
+    """Ask tasks again if every answer in the journals is blank or filtered."""
     retry_truncated: str = ""
     """Tokens (or ``max``) with which a truncated answer is asked for again; empty: it stays as it is."""
     check_batch: int = 0

@@ -30,7 +30,7 @@ class Inquiry:
     retries: int = 0
     """Further attempts if a reply cannot be read."""
     again: Container[tuple[str, int]] = frozenset()
-    """Documents, by task and number, of which unreadable replies of earlier starts do not count as attempts."""
+    """Documents, by task and number, whose unreadable replies from earlier starts do not count as attempts."""
     recalled: Container[str] = frozenset()
     """Requests that the journal of an earlier start answered, by id."""
 

@@ -42,7 +42,7 @@ class AnswerCounts:
     truncated: int = 0
     """Ended by the limit of length; they may be blank too."""
     in_thought: int = 0
-    """Blank ones of which the model wrote thoughts and no answer behind them."""
+    """Blank ones for which the model wrote thoughts and no answer behind them."""
 
     @property
     def are_none(self) -> bool:
@@ -101,7 +101,7 @@ class TaskOutcome:
     """Reasons for which documents are not scored, most frequent first (at most 20)."""
     answers: AnswerCounts = AnswerCounts()
     judge_unread: int = 0
-    """Documents of which the judge gave no readable reply to some question; they may be scored, as the task has it."""
+    """Documents for which the judge gave no readable reply to some question; they may be scored, as the task has it."""
     over_truncation_budget: bool = False
     """More answers are truncated than the budget allows: what the model knows is not what the number says."""
     withheld: str = ""

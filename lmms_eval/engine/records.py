@@ -180,7 +180,7 @@ def is_filtered(record: Mapping[str, Any]) -> bool:
 
 
 def is_cut(record: Mapping[str, Any]) -> bool:
-    """Tell whether the limit of tokens ended the response or answer of this record."""
+    """Return whether the limit of tokens ended the response or answer of this record."""
     return record.get("finish_reason") == "length"
 
 

@@ -18,7 +18,7 @@ class SeenMedia:
     """Counts of the values over a task's documents; memory holds each different value once."""
 
     documents: int = 0
-    """Documents with media, as far as back ends tell of them."""
+    """Documents with media, as far as back ends report them."""
     values: dict[str, Counter[float]] = field(default_factory=dict)
 
     def __add__(self, other: SeenMedia) -> SeenMedia:

@@ -61,9 +61,9 @@ class RunStore:
         self._truncated: set[tuple[str, int]] = set()
         """Scored documents of earlier starts with a truncated answer, by task and number."""
         self._closing: set[str] = set()
-        """Tasks of which an answer closes a thought that it did not open."""
+        """Tasks in which an answer closes a thought that it did not open."""
         self._plain: set[str] = set()
-        """Tasks of which a completed answer has no thought."""
+        """Tasks in which a completed answer has no thought."""
         self._untagged: dict[str, set[int]] = {}
         """Scored documents with a truncated answer that holds no tag of thoughts, by task."""
         self.judged_again: set[tuple[str, int]] = set()
@@ -363,7 +363,7 @@ def _prompt_number(request_id: str, prompt: str) -> int:
 
 
 def _is_changed(medium: dict[str, Any], began: float) -> bool:
-    """Tell whether a media file is not the one that was sent; only one that is newer than the run is read for it."""
+    """Return whether a media file is not the one that was sent; only one that is newer than the run is read for it."""
     path, sha256 = medium.get("path"), medium.get("sha256")
     if not path or not sha256:
         return False
@@ -375,7 +375,7 @@ def _is_changed(medium: dict[str, Any], began: float) -> bool:
 
 
 def _stands(record: dict[str, Any], scoring_key: str) -> bool:
-    """Tell whether a score of an earlier start need not be made again.
+    """Return whether a score of an earlier start need not be made again.
 
     Documents that failed or are unscored are tried again.
     """

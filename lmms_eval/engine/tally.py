@@ -27,7 +27,7 @@ class StopTally:
     ended: int = 0
     """Answers that one of them ended."""
     untold: int = 0
-    """Answers of which the server does not tell."""
+    """Answers for which the server does not say."""
 
     def add(self, answer: Mapping[str, Any]) -> None:
         active, ended_by = answer.get("stops", ()), answer.get("ended_by", ())

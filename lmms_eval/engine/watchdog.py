@@ -88,7 +88,7 @@ class _ExitGuard:
         self._pid = 0
 
     def add(self, runs: int) -> None:
-        """Count the runs that last; the guard stands while there is one."""
+        """Count the runs that last; the guard is active while there is one."""
         with self._lock:
             was_standing, self._runs = self._runs > 0, self._runs + runs
             if self._runs and not was_standing:

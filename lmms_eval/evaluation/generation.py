@@ -67,7 +67,7 @@ def _listed(taken: TakenOptions) -> str:
 
 
 def effective_requests(model: Model, plans: Sequence[TaskPlan]) -> dict[str, Any]:
-    """Tell what goes out with the requests of each task beside their messages, by the task's first document.
+    """Return what is sent with the requests of each task apart from their messages, by the task's first document.
 
     A task of which no request can be built, and a model that sends nothing, have no entry. Secrets are masked.
     """

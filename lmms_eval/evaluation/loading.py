@@ -44,7 +44,7 @@ def load_tasks(selection: Selection) -> Selection:
 
 
 def log_files(tasks: Sequence[Task]) -> None:
-    """Name the local files that are read; those of many tasks stand in the results alone."""
+    """Name the local files that are read; those of many tasks are in the results only."""
     read = [task for task in tasks if task.data_files]
     if len(read) > LOGGED_TASKS:
         logger.info("the data of {} tasks are local files; the results name them (data_files)", len(read))

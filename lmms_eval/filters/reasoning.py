@@ -69,7 +69,7 @@ def split_thoughts(
 
 
 def _may_think(text: str, pairs: Sequence[tuple[str, str]]) -> bool:
-    """Tell fast that a text holds no tag, as nearly all do: it lacks the characters with which tags begin."""
+    """Find out fast that a text holds no tag, as nearly all do: it lacks the characters that tags begin with."""
     for mark in _marks(tuple(pairs)):  # noqa: SIM110 - a loop takes half the time, for every answer
         if mark in text:
             return True

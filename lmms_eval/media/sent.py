@@ -127,7 +127,7 @@ def note_frames(frames: Sequence[Frame], size: tuple[int, int]) -> None:
 
 
 def rate_of(times: Sequence[float]) -> float | None:
-    """Return the frames a second of frames at these times; ``None`` where a single one tells no rate."""
+    """Return the frames a second of frames at these times; ``None`` for a single frame."""
     seconds = max(times, default=0.0) - min(times, default=0.0)
     return round((len(times) - 1) / seconds, 3) if seconds > 0 else None
 

@@ -95,7 +95,7 @@ def latex_number(text: str, decimals: int) -> tuple[float, bool] | None:
 
 
 def _has_unknown_names(found: Any, text: str) -> bool:
-    """Tell what Python cannot compute with the names of ``math``: symbols, Euler's number by itself, other functions.
+    """Return what Python cannot compute with the names of ``math``: symbols, Euler's number by itself, other functions.
 
     A symbol that is multiplied by zero is gone from the expression: the text still has it.
     """
@@ -108,7 +108,7 @@ def _has_unknown_names(found: Any, text: str) -> bool:
 
 
 def _is_of_integers(found: Any, text: str) -> bool:
-    """Tell whether Python computes an expression without floating-point numbers."""
+    """Return whether Python computes an expression without floating-point numbers."""
     import sympy
 
     if found.is_Number:

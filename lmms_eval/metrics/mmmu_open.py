@@ -29,7 +29,7 @@ def candidates(answer: str) -> list[Candidate]:
 
 
 def _is_without_value(text: str) -> bool:
-    """Tell a text that reads as a number, but as an infinite one or as none."""
+    """Find a text that reads as a number, but as an infinite one or as none."""
     try:
         return not math.isfinite(float(text.strip().replace(",", "")))
     except ValueError:

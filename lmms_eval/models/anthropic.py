@@ -100,7 +100,7 @@ class Anthropic(SdkModel[Arguments]):
         )
 
     def sent_options(self, request: Request) -> dict[str, Any]:
-        """The arguments of ``messages.create`` beside model, system prompt and messages."""
+        """The arguments of ``messages.create`` apart from model, system prompt and messages."""
         arguments, wanted = self._arguments, self.wanted(request)
         budget = arguments.thinking_budget
         call: dict[str, Any] = {"max_tokens": (wanted.max_new_tokens or arguments.max_new_tokens) + (budget or 0)}

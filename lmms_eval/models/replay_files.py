@@ -19,7 +19,7 @@ from lmms_eval.utils.plain_files import read_plain, read_plain_text
 RAW_KEYS = ("raw_resps", "resps", "filtered_resps")
 """Columns of a samples row that may hold the answers, the rawest first."""
 NO_HASH = frozenset({"", hashlib.sha256(b"null").hexdigest()})
-"""Values of ``doc_hash`` that tell nothing: the family's samples have the hash of no document in every row."""
+"""Values of ``doc_hash`` that identify nothing: the family's samples have the hash of no document in every row."""
 ROUND_TASKS = ("generate_until_multi_round", "generate_until_agentic")
 
 
@@ -105,7 +105,7 @@ class SamplesBook(AnswerBook):
 
 
 def _thoughts_apart(request: Request, row: _Row, text: str) -> Thoughts | None:
-    """Return the thoughts that a server had returned apart from the answer; others stand in its text."""
+    """Return the thoughts that a server had returned apart from the answer; others are part of its text."""
     said = row.thoughts
     if isinstance(said, list):
         said = said[request.repeat] if request.repeat < len(said) else None
@@ -127,7 +127,7 @@ def _row(row: Mapping[str, Any], value: Any) -> _Row:
 
 
 def _ending(request: Request, row: _Row) -> str:
-    """Tell how the recorded answer ended; ``stop`` where the row does not say."""
+    """Return how the recorded answer ended; ``stop`` if the row does not say."""
     told = row.finish_reason
     if isinstance(told, list):
         told = told[request.repeat] if request.repeat < len(told) else None

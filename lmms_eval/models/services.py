@@ -93,7 +93,7 @@ VENDORS = (
 
 
 def is_vendor(address: str | None) -> bool:
-    """Tell whether an address is a vendor's own service."""
+    """Return whether an address is a vendor's own service."""
     host = (urlsplit(address or "").hostname or "").lower()
     return any(host == domain or host.endswith(f".{domain}") for domain in VENDORS)
 

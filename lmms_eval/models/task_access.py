@@ -76,7 +76,7 @@ def offered_options(task: Task, doc_id: int, context: str) -> tuple[str, ...]:
 
 
 def document_hash_of(task: Task, doc_id: int) -> str:
-    """``doc_hash`` of a document, as its samples row has it; empty where the task does not tell it."""
+    """``doc_hash`` of a document, as its samples row has it; empty if the task does not give it."""
     offered = getattr(task, "document_hash", None)
     return str(offered(doc_id)) if callable(offered) else ""
 

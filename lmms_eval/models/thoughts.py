@@ -81,7 +81,7 @@ class Reading:
         return Written(answer, thoughts, ended_by, reasoning)
 
     def is_thinking(self, text: str) -> bool:
-        """Tell whether a text ends inside a thought."""
+        """Return whether a text ends inside a thought."""
         thoughts, _ = split_thoughts(text, self.pairs, self.is_opened)
         return thoughts is not None and not thoughts.is_finished
 
@@ -103,7 +103,7 @@ class TagTokens:
         self.of = functools.cache(self._of)
 
     def _of(self, pairs: Pairs) -> Mapping[int, str]:
-        """Return the special tokens, by their ids, that stand in the tags."""
+        """Return the special tokens, by their ids, that tags contain."""
         tags = [tag for pair in pairs for tag in pair]
         return {number: text for number, text in self._special.items() if any(text in tag for tag in tags)}
 
@@ -133,7 +133,7 @@ class TagTokens:
         return self._tidied(reading.read(text), reading)
 
     def has_tags(self, ids: Sequence[int], pairs: Pairs) -> bool:
-        """Tell whether an answer has special tokens of tags."""
+        """Return whether an answer has special tokens of tags."""
         return not self.of(pairs).keys().isdisjoint(ids)
 
     def _tidied(self, written: Written, reading: Reading) -> Written:

@@ -16,7 +16,7 @@ _DIGITS = 12
 
 
 def asked_lines(document: Mapping[str, Any], task: str = "") -> list[str]:
-    """Tell the requests of a run's tasks, or of one: options, prompts, limits of media, and the media as they were.
+    """Describe the requests of a run's tasks, or of one: options, prompts, limits of media, and the media as they were.
 
     Empty for results of earlier versions and of the family, which do not tell.
     """

@@ -55,7 +55,7 @@ class RunFacts:
     tariffs: Tariffs | None = None
     """Prices, where the user gives a table."""
     requests: Mapping[str, Any] = field(default_factory=dict)
-    """What goes out with a request beside its messages, by task."""
+    """What goes out with a request apart from its messages, by task."""
     ignored: Sequence[str] = ()
     """Options of ``--gen_kwargs`` without a place in the model's requests (``--allow_ignored``)."""
 
@@ -103,7 +103,7 @@ def results_document(
 
 
 def _add_part(part: dict[str, Any], task: str, content: Any) -> None:
-    """Enter what a metric tells beside its number; tables that several metrics of a task give under one name join."""
+    """Enter what a metric reports with its number; tables that several metrics of a task give under one name join."""
     known = part.get(task)
     if isinstance(known, Mapping) and isinstance(content, Mapping):
         content = {**known, **content}

@@ -56,7 +56,7 @@ class ResultFiles:
 
 
 def is_stamp(text: str) -> bool:
-    """Tell whether a text is the date stamp of a run."""
+    """Return whether a text is the date stamp of a run."""
     return _STAMP.fullmatch(text) is not None
 
 

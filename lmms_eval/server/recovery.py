@@ -58,7 +58,7 @@ def _refill(store: JobStore, jobs: Path, left: Salvage) -> None:
 
 
 def _untold(job_id: str, folder: Path) -> Job:
-    """A job of which nothing is known but its id and its folder."""
+    """A job known only by its id and its folder."""
     told = "its entry in the list of jobs was damaged, and its folder does not tell the request: submit it again"
     return Job(job_id, 0, "failed", {"model": "", "tasks": []}, str(folder), now(), completed_at=now(), error=told)
 

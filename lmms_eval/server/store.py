@@ -359,7 +359,7 @@ class Salvage:
     jobs: tuple[Restored, ...] = ()
     """Of rows that fit their checksums."""
     damaged: tuple[tuple[str, str], ...] = ()
-    """Ids and folders that stand in the others; an id that is no text is left empty."""
+    """Ids and folders in the other rows; an id that is no text is left empty."""
 
 
 def salvage(path: Path) -> Salvage:

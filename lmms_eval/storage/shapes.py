@@ -46,7 +46,7 @@ def shaped(value: Any, shape: Any, place: tuple[str, ...] = ()) -> Any:
 
 
 def fits(value: Any, shape: Any) -> bool:
-    """Tell whether a value has a shape."""
+    """Return whether a value has a shape."""
     try:
         shaped(value, shape)
     except MisshapenError:

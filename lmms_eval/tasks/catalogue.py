@@ -195,7 +195,7 @@ class Catalogue:
             log.info("%s", left_out.summary())
 
     def _collision(self, entry: Entry, before: dict[str, Entry]) -> str:
-        """Tell whose name an entry takes; empty if it is nobody's."""
+        """Return whose name an entry takes; empty if it is nobody's."""
         earlier = self.tasks.get(entry.name) or self.groups.get(entry.name)
         if earlier is None or earlier.file == entry.file:
             return ""
@@ -204,7 +204,7 @@ class Catalogue:
         return f"{entry.kind} {entry.name!r} stands in {earlier.location} and in {entry.location}: the latter counts"
 
     def _notice_all(self, collisions: Sequence[str], summary: str) -> None:
-        """Notice collisions in one line; where there are several, each is told at DEBUG."""
+        """Notice collisions in one line; where there are several, each is logged at DEBUG."""
         if len(collisions) < 2:
             for line in collisions:
                 self._notice(line)

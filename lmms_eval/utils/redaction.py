@@ -51,7 +51,7 @@ _BEARER = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}")
 _ADDRESS = re.compile(r"""(?i)(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s"'<>\\^`{|}]{1,4096}""")
 _USER = re.compile(r"(?<=://)[^/?#@]*@(?=[^/?#@]*(?:[/?#]|$))")
 _QUERY_VALUE = re.compile(r"(?<=[?&#;])(?:([^=&#;,]*)=([^&#;,)]+)|[^=&#;,)]+(?![^&#;,)]))")
-"""A value with its name, or what stands alone: a query or a fragment without a name."""
+"""A value with its name, or a part that has none: a query or a fragment without a name."""
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VERSION = re.compile(r"v\d+(?:(?:alpha|beta)\d*)?")
 _WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]+")

@@ -53,7 +53,7 @@ class Places:
     was made here."""
 
     def permit(self, path: Path) -> bool:
-        """Tell whether a file may be shown; what a link leads to counts."""
+        """Return whether a file may be shown; what a link leads to counts."""
         return self.bounds is None or any(path.resolve().is_relative_to(bound.resolve()) for bound in self.bounds)
 
 

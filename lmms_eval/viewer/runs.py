@@ -125,7 +125,7 @@ def record_places(folder: Path, allowed: Sequence[Path]) -> Places:
 
 
 def _is_ours(record: Path) -> bool:
-    """Tell whether a run's record belongs to whoever asks: such a run names the files that it sent."""
+    """Return whether a run's record belongs to whoever asks: such a run names the files that it sent."""
     try:
         return record.stat().st_uid == os.getuid()
     except OSError:

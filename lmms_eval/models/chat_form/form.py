@@ -78,7 +78,7 @@ class ChatForm(abc.ABC):
         """
 
     def takes_option(self, name: str) -> bool:  # noqa: ARG002 - for forms that take all
-        """Tell whether ``chat`` takes an option of ``generate``."""
+        """Return whether ``chat`` takes an option of ``generate``."""
         return True
 
     def group(self, prompt: Any) -> Hashable | None:  # noqa: ARG002 - for forms that ask one by one

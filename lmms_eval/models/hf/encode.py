@@ -113,7 +113,7 @@ class Encoder:
 
 
 def sights_of(batch: Mapping[str, Any], pictures: Sequence[int], loaded: Loaded) -> tuple[Sight, ...]:
-    """Tell what the processor made of the pictures of each row, by the tensors that it gave.
+    """Describe what the processor made of the pictures of each row, by the tensors that it gave.
 
     Args:
         batch: of the processor.
@@ -143,7 +143,7 @@ def _picture_token(config: Any) -> int | None:
 def _sizes(
     batch: Mapping[str, Any], pictures: int, loaded: Loaded
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Width, height and tokens of each picture; empty where the tensors do not tell."""
+    """Width, height and tokens of each picture; empty if the tensors do not show them."""
     grids, pixels = batch.get("image_grid_thw"), batch.get("pixel_values")
     if grids is not None and len(grids) == pictures:
         processor = loaded.processor.image_processor

@@ -67,7 +67,7 @@ class StopOnText:
         return torch.tensor([row in self.stopped_at for row in range(rows)], device=input_ids.device)
 
     def _is_of_interest(self, input_ids: Any, row: int, tail: list[int]) -> bool:
-        """Tell whether the last tokens of a row may have ended it, or the thought that it is in."""
+        """Return whether the last tokens of a row may have ended it, or the thought that it is in."""
         if row not in self._thinking:
             return _has(self._decode(row, tail), self._readings[row].until)
         closings = self._closings[row]

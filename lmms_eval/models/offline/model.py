@@ -251,7 +251,7 @@ class OfflineModel(Model):
         return job.reading.read(answer.text)
 
     def _may_think(self, job: Job) -> bool:
-        """Tell whether the model is about to think: the prompt opens a thought, or it did so in an earlier answer.
+        """Return whether the model is about to think: the prompt opens a thought, or it did so in an earlier answer.
 
         A plain text is completed by whatever follows it, so earlier ones tell nothing.
         """

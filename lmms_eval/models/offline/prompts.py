@@ -49,7 +49,7 @@ class Prompt:
     """The last characters of its text: they may open a thought."""
 
     def sight(self, input_tokens: int | None) -> Sight | None:
-        """Tell how many tokens the pictures became in an engine that counts ``input_tokens`` for the whole prompt.
+        """Return how many tokens the pictures became in an engine that counts ``input_tokens`` for the whole prompt.
 
         ``None`` without pictures, where the engine does not count, or where sounds have tokens too.
         """

@@ -96,7 +96,7 @@ PLAIN = _Plain()
 
 
 class Asker:
-    """Asks one server. ``complete`` makes one attempt; ``stops`` decides whether it is told stop strings; ``talks``
+    """Asks one server. ``complete`` makes one attempt; ``stops`` decides whether it is sent stop strings; ``talks``
     begins what may go on after a reply, for each request anew."""
 
     def __init__(

@@ -111,7 +111,7 @@ class BodyBuilder:
         return {"model": self.model, "messages": messages, **tools, **fields}
 
     def options(self, request: Request) -> dict[str, Any]:
-        """Return the fields of a request's body beside model and messages; a seed of its own is left out."""
+        """Return the fields of a request's body apart from model and messages; a seed of its own is left out."""
         if request.kind == "loglikelihood":
             return dict(self._extra)
         fields = dict(self._generation_fields(request))

@@ -56,7 +56,7 @@ class Reply:
     reasoning: str = ""
     """Thoughts that the server returned apart from the text."""
     ended_by: str | None = None
-    """The stop string that ended it, empty if none did; ``None``: the server does not tell."""
+    """The stop string that ended it, empty if none did; ``None``: the server does not say."""
     parts: tuple[Part, ...] = ()
     model: str | None = None
     """The model that the server says it served."""

@@ -65,7 +65,7 @@ class RemoteModel(Model):
 
     @abc.abstractmethod
     def stops_here(self, request: Request) -> list[str]:
-        """The stop strings that the server cannot be told."""
+        """The stop strings that cannot be sent to the server."""
 
     @abc.abstractmethod
     def sent_options(self, request: Request) -> Mapping[str, Any]:

@@ -41,11 +41,11 @@ class Stops:
 
     active: tuple[str, ...]
     here: tuple[str, ...]
-    """Those of them that the server is not told."""
+    """Those of them that are not sent to the server."""
 
     @property
     def are_told(self) -> bool:
-        """The server is told some of them."""
+        """Some of them are sent to the server."""
         return len(self.here) < len(self.active)
 
     def told_nothing(self) -> Stops:
@@ -115,7 +115,7 @@ class StopSending:
 
 
 def ended_in_thoughts(request: Request, reply: Reply, stops: Stops) -> bool:
-    """Tell whether a stop string may have ended a reply in its thoughts, or in the white space right behind them."""
+    """Return whether a stop string may have ended a reply in its thoughts, or in the white space right behind them."""
     if not stops.are_told or reply.finish_reason != "stop" or reply.ended_by == "" or reply.parts:
         return False
     if reply.reasoning.strip():

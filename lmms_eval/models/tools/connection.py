@@ -122,7 +122,7 @@ class _Noise(logging.Filter):
 
     @contextlib.contextmanager
     def kept(self, *names: str) -> Iterator[None]:
-        """Stand before the loggers of these names, for what the calling thread logs: each session has its own."""
+        """Filter the loggers of these names, for what the calling thread logs: each session has its own."""
         self._thread = threading.get_ident()
         loggers = [logging.getLogger(name) for name in names]
         for one in loggers:

@@ -44,7 +44,7 @@ class Medium(TypedDict):
     processed: NotRequired[list[int]]
     """Width and height after a local model's processor has resized it, or of a tile of it."""
     tokens: NotRequired[int]
-    """Tokens that stand for it in the model's prompt, where the back end tells."""
+    """Tokens that represent it in the model's prompt, if the back end reports it."""
 
 
 @with_config(DESCRIBED)

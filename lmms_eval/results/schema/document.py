@@ -84,7 +84,7 @@ class StopCounts(TypedDict):
     ended: int
     """Answers that one of them ended."""
     untold: int
-    """Answers of which the server does not tell."""
+    """Answers for which the server does not say."""
 
 
 @with_config(DESCRIBED)
@@ -194,7 +194,7 @@ class SentMediaPart(TypedDict):
     sounds: NotRequired[Spread]
     """Sounds of a document that has any."""
     tokens: NotRequired[Spread]
-    """Tokens that stand for a document's pictures and videos in the prompt, where the back end tells."""
+    """Tokens that represent a document's pictures and videos in the prompt, if the back end reports it."""
     width: NotRequired[Spread]
     """Of pictures and frames as sent, in pixels."""
     height: NotRequired[Spread]
@@ -325,9 +325,9 @@ class ResultsDocument(_Hyphened):
     prompt_fingerprint: str
     """Hash over all rendered prompts, whatever their order."""
     sent_media: NotRequired[dict[str, SentMediaPart]]
-    """What the model saw of the documents, by task; absent where nothing was sent, or nobody tells."""
+    """What the model saw of the documents, by task; absent where nothing was sent, or it is not known."""
     effective_requests: NotRequired[dict[str, EffectiveRequest]]
-    """What goes out with a request beside its messages, by task; absent where nothing is sent."""
+    """What goes out with a request apart from its messages, by task; absent where nothing is sent."""
     ignored_gen_kwargs: NotRequired[list[str]]
     """Options of ``--gen_kwargs`` that the model has no place for (``--allow_ignored``)."""
     timing: Timing

@@ -59,7 +59,7 @@ class ResponseLine(TypedDict):
     stops: NotRequired[list[str]]
     """The stop strings that could end it."""
     ended_by: NotRequired[str]
-    """The one that did, empty if none did; absent where the server does not tell."""
+    """The one that did, empty if none did; absent where the server does not say."""
     parts: NotRequired[list[Any]]
     """Texts, and pictures by hash and media type."""
     rounds: NotRequired[list[Any]]

@@ -68,12 +68,12 @@ def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path
 
 
 def _is_in_cache(link: Path) -> bool:
-    """Tell whether a link leads into a snapshot of the hub's cache."""
+    """Return whether a link leads into a snapshot of the hub's cache."""
     return "snapshots" in link.readlink().parts
 
 
 def _is_all_packed(folder: Path) -> bool:
-    """Tell whether a folder holds archives, and no picture, video or sound beside them."""
+    """Return whether a folder holds archives, and no picture, video or sound."""
     return any(_archives(folder)) and not any(_MEDIA.search(file.name) for file in folder.rglob("*"))
 
 

@@ -42,7 +42,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
 
 
 def doc_to_choice(doc: Doc) -> list[str]:
-    """Return of each option what stands between its first full stop, that of its letter, and its second one.
+    """Return of each option the text between its first full stop, that of its letter, and its second one.
 
     Raises:
         ItemError: there are no options, or one has no full stop.

@@ -92,7 +92,7 @@ def _cleaned(text: str) -> str:
 
 
 def _boxed(text: str) -> str:
-    """Return what stands between the opening of a box and the last brace of the text; without a box the text."""
+    """Return the text between the opening of a box and the last brace of the text; without a box the text."""
     _, opening, rest = text.partition("oxed{")
     content, closing, _ = rest.rpartition("}")
     return content if opening and closing else text

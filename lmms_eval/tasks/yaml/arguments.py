@@ -16,7 +16,7 @@ NEAR = 0.8
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value is a number, or a text of one."""
+    """Return whether a value is a number, or a text of one."""
     try:
         return not isinstance(value, bool) and float(value) is not None  # YAML reads 1e-3 as a text
     except (TypeError, ValueError):

@@ -29,7 +29,7 @@ _TASKS = f"{_PACKAGE}/tasks/"
 _SHARED = (f"{_TASKS}_task_utils/", f"{_PACKAGE}/metrics/", f"{_PACKAGE}/filters/")
 """What benchmarks share for scoring. All else changes with the version alone, which is hashed too."""
 _MACHINERY = frozenset({"_task_utils", "controls", "data", "yaml"})
-"""Packages beside the benchmarks' folders."""
+"""Packages next to the benchmarks' folders."""
 _SITE = re.compile(r"(?P<root>.*/(?:site|dist)-packages/[^/]+)(?:/.*)?")
 _STANDARD = str(Path(sysconfig.get_path("stdlib")).resolve())
 _REST = r"[^\n;#]*"
@@ -262,7 +262,7 @@ def _module(path: str) -> _Module | None:
 
 
 def _imports(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields what import statements name, wherever they stand. One in a string counts too, which does no harm."""
+    """Yields what import statements name, wherever they are. One in a string counts too, which does no harm."""
     for match in _IMPORT.finditer(text.replace("\\\n", " ")):
         if source := "".join((match["source"] or "").split()):
             names = _ALIAS.sub("", _COMMENT.sub("", match["names"]))
@@ -311,7 +311,7 @@ def _in_folder(place: str, members: Sequence[str]) -> Iterator[str]:
 
 
 def _may_be_path(literal: str) -> bool:
-    """Tells whether a literal could be a path below a folder: no prose, nothing that starts at the root."""
+    """Return whether a literal could be a path below a folder: no prose, nothing that starts at the root."""
     pattern = _FIELD.sub("*", literal)
     if not pattern.strip("./* ") or pattern.startswith(("/", "~", " ", "-")) or "://" in pattern or "\\" in pattern:
         return False
@@ -339,7 +339,7 @@ def _files(folder: str, literal: str, folders: set[str]) -> Iterator[str]:
 
 
 def _is_folder_of_code(folder: str, name: str) -> bool:
-    """Tells whether a name is that of a folder below another one which is no environment and no cache."""
+    """Return whether a name is that of a folder below another one which is no environment and no cache."""
     place = _real(f"{folder}/{name}")
     if not os.path.isdir(place) or place.endswith("__pycache__") or _installed_root(f"{place}/_") is not None:
         return False

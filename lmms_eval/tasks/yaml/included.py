@@ -231,7 +231,7 @@ def included_folders() -> list[tuple[str, bool]]:
 
 
 def include_again(folders: Sequence[tuple[str, bool]]) -> None:
-    """Include what another process told by ``included_folders``."""
+    """Include what another process sent by ``included_folders``."""
     for folder, is_deep in folders:
         include(Path(folder), is_deep)
 
@@ -254,7 +254,7 @@ def own_name(name: str, file: Path) -> str:
 
 
 def _is_helper(part: str) -> bool:
-    """Tell whether the package has modules of this name that are no benchmark's: those stay its own."""
+    """Return whether the package has modules of this name that are no benchmark's: those stay its own."""
     place = _ROOT_PACKAGE / "tasks" / part
     is_benchmark = place.is_dir() and not part.startswith("_") and any(place.rglob("*.yaml"))
     return not is_benchmark and (place.is_dir() or place.with_suffix(".py").is_file())
@@ -287,7 +287,7 @@ def _package_name(path: Path) -> str:
 
 
 def _is_of(name: str, path: Path) -> bool:
-    """Tell whether a dotted name is that of a file or folder."""
+    """Return whether a dotted name names a file or folder."""
     parts = name.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
         return False

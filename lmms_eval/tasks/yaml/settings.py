@@ -125,7 +125,7 @@ def _with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any
 
 
 def is_above_zero(value: Any) -> bool:
-    """Tell whether a temperature asks for sampling."""
+    """Return whether a temperature asks for sampling."""
     return is_number(value) and float(value) > 0
 
 

@@ -121,7 +121,7 @@ class _Reader:
         raise ArithmeticRefused(f"the name {name!r} is unknown")
 
     def _choice(self, node: ast.BoolOp) -> Value:
-        """The first value that decides an ``and`` or ``or``; what stands behind it is not evaluated."""
+        """The first value that decides an ``and`` or ``or``; what follows it is not evaluated."""
         decisive = isinstance(node.op, ast.Or)
         value: Value = not decisive
         for operand in node.values:

@@ -40,7 +40,7 @@ def _without_label(line: str) -> str:
 
 
 def parse_syllable_ranges(value: str) -> list[SyllableRange]:
-    """One range for each ``[a,b]``, ``[a]`` or digit; a blank between them stands for an empty line.
+    """One range for each ``[a,b]``, ``[a]`` or digit; a blank between them means an empty line.
 
     Anything else stands for nothing, blanks at both ends included.
     """

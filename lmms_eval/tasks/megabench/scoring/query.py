@@ -83,7 +83,7 @@ def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *,
 
 
 def _is_single_line(truth: Any) -> bool:
-    """Tell a truth without a line break; of a list or dictionary, one without a line break as a member."""
+    """Find a truth without a line break; of a list or dictionary, one without a line break as a member."""
     if isinstance(truth, str):
         return "\n" not in truth and len(truth.splitlines()) <= 1
     return not isinstance(truth, list | tuple | dict | set) or "\n" not in truth
