@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,6 +84,18 @@ def quiz_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     task = write_task(folder / "task", quiz_rows(folder / "task"))
     gold = run_task(task, folder / "gold", "strategy=gold")
     return gold, run_task(task, folder / "letter", "strategy=constant,text=A")
+
+
+def until(page: Any, condition: str, arg: Any = None, *, timeout_s: float = 5.0) -> None:
+    """Wait until an expression, or a function of one argument, holds in a page.
+
+    Playwright's own ``wait_for_function`` evaluates text inside the page from its second look on, which the policy of
+    reports forbids: it fails whenever the first look came too early.
+    """
+    end = time.monotonic() + timeout_s
+    while not page.evaluate(condition, arg):
+        assert time.monotonic() < end, f"after {timeout_s} s still not so: {condition} ({arg})"
+        page.wait_for_timeout(20)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.results.run_reader.runs import FAILED, document, sample, write_run
-from tests.viewer.conftest import HOSTILE, Watched
+from tests.viewer.conftest import HOSTILE, Watched, until
 from tests.viewer.test_report import columns, content
 
 RULES = ("letter", "text", "none", *HOSTILE)
@@ -136,7 +136,7 @@ def test_every_number_leads_to_its_samples(report: Path, watched: Watched) -> No
         page.wait_for_selector("section:has-text('Rules that decided') table")
         page.click(f"main td a >> nth={place}")
         text = f"{count} of 61 samples"
-        page.wait_for_function("text => document.querySelector('[role=status]')?.innerText === text", arg=text)
+        until(page, "text => document.querySelector('[role=status]')?.innerText === text", text)
 
 
 def test_the_page_shows_how_far_scores_would_move(report: Path, watched: Watched) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.viewer.conftest import HOSTILE, Watched
+from tests.viewer.conftest import HOSTILE, Watched, until
 from tests.viewer.test_comparison import divided, table, three  # noqa: F401
 from tests.viewer.test_pages import LISTENS_MS, status
 
@@ -72,9 +72,7 @@ def test_the_baseline_turns_the_signs(report: Path, watched: Watched) -> None:
     page = watched.open(report, "#/:compare")
     page.wait_for_selector(".kinds")
     page.select_option("label:has-text('Baseline') select", GOLD)
-    page.wait_for_function(
-        "() => document.querySelector('[aria-label=Differences] tbody')?.innerText.includes('worse')"
-    )
+    until(page, "() => document.querySelector('[aria-label=Differences] tbody')?.innerText.includes('worse')")
     assert "−71.01" in page.inner_text("[aria-label=Differences] tbody")
     assert [cell.inner_text() for cell in page.query_selector_all(".kinds td a")] == ["20", "0", "49", "0"]
     page.click(f"[aria-label='49 documents: only {GOLD} right']")
@@ -117,7 +115,7 @@ def test_words_that_differ_are_marked(tmp_path: Path, watched: Watched) -> None:
     assert page.inner_text(".side:first-child del") == "blue"
     assert page.inner_text(".side:last-child del") == "green"  # the baseline beside the reference
     page.select_option("label:has-text('Marked words') select", "reference")
-    page.wait_for_function("() => document.querySelector('.side del').innerText === 'green'")
+    until(page, "() => document.querySelector('.side del').innerText === 'green'")
     assert "marks=reference" in page.url
 
 
@@ -129,7 +127,7 @@ def test_three_runs_have_pairs_ranks_and_odd_ones(of_three: Path, watched: Watch
     assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 6
     page.wait_for_selector(".list a.row")
     page.select_option("label:has-text('Documents') select", "right 0")
-    page.wait_for_function("() => document.querySelector('[role=status]').innerText.includes(' of 90 documents')")
+    until(page, "() => document.querySelector('[role=status]').innerText.includes(' of 90 documents')")
     page.click(".list a.row")
     page.wait_for_selector(".side pre")
     assert [side[:2] for side in said(page)] == [["a", "1"], ["b", "0"], ["c", "0"]]
@@ -154,7 +152,7 @@ def test_numbers_by_a_column(tmp_path: Path, watched: Watched) -> None:
     gains = [row[5] for row in rows]
     assert "by=kind" in page.url
     page.select_option("label:has-text('Baseline') select", "a")
-    page.wait_for_function("() => document.querySelector('[aria-label=\"By kind\"]')?.innerText.includes('−')")
+    until(page, "() => document.querySelector('[aria-label=\"By kind\"]')?.innerText.includes('−')")
     turned = [row.inner_text().split()[5] for row in page.query_selector_all("[aria-label='By kind'] tbody tr")]
     assert turned == [gain.translate(str.maketrans("+−", "−+")) for gain in gains] != gains
     page = watched.open(tmp_path / "r", address(("task", "quiz"), ("metric", "acc,none"), ("by", "kind")))

@@ -16,7 +16,7 @@ from lmms_eval.viewer.masks import has_masks, masks_of
 from lmms_eval.viewer.media import MediaStore, Places
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.viewer.conftest import Watched
+from tests.viewer.conftest import Watched, until
 
 FOLDER = "General-Bench-Openset/image/comprehension/Flood"
 WIDTH, HEIGHT = 60, 40
@@ -197,7 +197,7 @@ def test_masks_are_shown_and_hidden(tmp_path: Path, watched: Watched) -> None:
     assert main(["eval", *arguments]) == 0
     write_report([str(tmp_path / "out")], tmp_path / "r", ReportOptions())
     page = watched.open(tmp_path / "r", f"#/baseline/{name}/0")
-    page.wait_for_function("[...document.querySelectorAll('img.mask')].every(one => one.naturalWidth === 512)")
+    until(page, "[...document.querySelectorAll('img.mask')].every(one => one.naturalWidth === 512)")
     picture = page.query_selector("figure .picture > img:not(.mask)").bounding_box()
     assert [one.bounding_box() for one in page.query_selector_all("img.mask")] == [picture, picture]
     page.click("button:text-is('answer')")
@@ -206,7 +206,7 @@ def test_masks_are_shown_and_hidden(tmp_path: Path, watched: Watched) -> None:
 
     write_report([str(tmp_path / "out")], tmp_path / "single.html", ReportOptions(single_file=True))
     page = watched.open(tmp_path / "single.html", f"#/baseline/{name}/0")
-    page.wait_for_function("document.querySelectorAll('img.mask[src^=data]').length === 2")
+    until(page, "document.querySelectorAll('img.mask[src^=data]').length === 2")
 
     write_report([str(tmp_path / "out")], tmp_path / "r", ReportOptions(media="none"))
     page = watched.open(tmp_path / "r", f"#/baseline/{name}/0")

@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.viewer.conftest import HOSTILE, Watched
+from tests.viewer.conftest import HOSTILE, Watched, until
 
 LIST = "#/baseline%40letter/quiz"
 LISTENS_MS = 500
@@ -41,7 +41,7 @@ def rows(page: Any) -> list[str]:
 
 
 def status(page: Any, text: str) -> None:
-    page.wait_for_function("text => document.querySelector('[role=status]')?.innerText === text", arg=text)
+    until(page, "text => document.querySelector('[role=status]')?.innerText === text", text)
 
 
 def test_first_page_holds_runs_with_intervals_and_a_matrix(report: Path, watched: Watched) -> None:
@@ -231,7 +231,7 @@ def test_who_comes_back_from_a_sample_finds_the_list_as_it_was(report: Path, wat
     page = watched.open(report, LIST + view)
     page.wait_for_selector(".list a")
     page.eval_on_selector(".list", "box => { box.scrollTop = box.scrollHeight / 2 + 7; }")
-    page.wait_for_function("document.querySelector('.list .window').style.transform !== 'translateY(0px)'")
+    until(page, "document.querySelector('.list .window').style.transform !== 'translateY(0px)'")
     page.wait_for_timeout(LISTENS_MS)
     stood = page.eval_on_selector(".list", "box => box.scrollTop")
     assert stood > 100

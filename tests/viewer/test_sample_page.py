@@ -13,7 +13,7 @@ from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.conversing import QUESTION, Speaker, rated_run, talk_tasks, talked
 from tests.painting import png
-from tests.viewer.conftest import Watched
+from tests.viewer.conftest import Watched, until
 from tests.viewer.test_report import content
 
 HOSTILE = "<img src=x onerror=alert(1)> \u202edlrow"
@@ -146,7 +146,7 @@ def test_tools_and_drawn_pictures_stand_in_their_rounds(report: Path, watched: W
     assert turns(page)[-1] == 'Result of the task\'s function, not sent\n{"weather": "<b>sun</b>"}'
     page = opened(report, watched, "drawn")
     drawn = "document.querySelectorAll('.turn.assistant img, .turn.user img')"
-    page.wait_for_function(f"[...{drawn}].length === 4 && [...{drawn}].every(one => one.naturalWidth > 0)")
+    until(page, f"[...{drawn}].length === 4 && [...{drawn}].every(one => one.naturalWidth > 0)")
     sources = page.eval_on_selector_all(".turn img", "found => found.map(one => one.getAttribute('src'))")
     assert sources[1] == sources[3]  # what the model drew was sent back in the second round
     assert "Round 2 – sent without the messages above" in turns(page)

@@ -15,6 +15,7 @@ from lmms_eval.results.run_reader.journals import Journals
 from tests.results.following.records import Record
 from tests.servers.stub import StubServer
 from tests.viewer.conftest import HOSTILE, quiz_rows, write_task
+from tests.viewer.conftest import until as wait_until
 from tests.viewer.live.conftest import View, run_against, view_of
 
 SLOW_MS = 60_000
@@ -81,7 +82,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def until(page: Any, condition: str, arg: Any = None) -> None:
-    page.wait_for_function(condition, arg=arg, timeout=SLOW_MS)
+    wait_until(page, condition, arg, timeout_s=SLOW_MS / 1000)
 
 
 def done(page: Any) -> int:
