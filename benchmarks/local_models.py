@@ -158,9 +158,8 @@ def bare(load: Workload, model_folder: str, tasks: Path, _out: Path) -> Measured
 
     processor = transformers.AutoTokenizer.from_pretrained(model_folder)
     if load.pictures:
-        from lmms_eval.models.hf.options import HFOptions
-        from lmms_eval.models.hf.processors import load_processor
-        from lmms_eval.models.hf.profile import Profile
+        from lmms_eval.models.hf.load import load_processor
+        from lmms_eval.models.hf.options import HFOptions, Profile
 
         processor = load_processor(HFOptions(model_folder), Profile()).processor
     tokenizer = getattr(processor, "tokenizer", processor)
@@ -224,7 +223,7 @@ def decoded(folder: Path, names: Sequence[str], is_video: bool) -> list[Any]:
     with av.open(str(folder / names[0])) as container:
         frames = list(container.decode(video=0))
     from lmms_eval.media import uniform_indices
-    from lmms_eval.media.frames import one_thread
+    from lmms_eval.media.video import one_thread
 
     return [frames[place].to_image(**one_thread()) for place in uniform_indices(len(frames), FRAMES)]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.storage import codec
-from lmms_eval.storage.journal import JournalWriter
+from lmms_eval.storage.lines import JournalWriter
 
 RECORDS = 1_000
 RECORD = {"id": "mme/17/0/0/0", "text": "The picture shows a bridge. " * 8, "usage": [412, 60, 0], "latency": 0.812}

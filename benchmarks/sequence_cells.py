@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.looks import SHARE, held, population, wilson
 from lmms_eval.stats import Sampled
-from lmms_eval.stats.cell_sequence import sampled_cells
+from lmms_eval.stats.cells import sampled_cells
 
 CELL_SHARES, CELL_RULES, BEST_SEEN = (0.4, 0.1), ("whole task decided", "most striking look"), 0.9
 

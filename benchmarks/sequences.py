@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks.looks import ROUNDING, SHARE, Floats, Z, ends_of, held, orders, population, wald, wald_finite, wilson
 from benchmarks.sequence_cells import cells
 from lmms_eval.stats import Sampled, StratifiedSampled
-from lmms_eval.stats.betting import MOST, rates
+from lmms_eval.stats.sequence import GREATEST_STAKE, rates
 from lmms_eval.utils.numbers import ScoreRange
 
 DIFFERENCE = ScoreRange(-1, 1)
@@ -60,7 +60,9 @@ def capital(x: Floats, expected: Floats, total: int) -> Floats:
     """Capital after each document against one candidate."""
     each = np.array(rates(total, SIDE))[:, None]
     left = total - np.arange(len(x))
-    stake = np.minimum(np.minimum(each * total / left, np.maximum(each, MOST)), MOST / np.maximum(expected, 1e-12))
+    stake = np.minimum(
+        np.minimum(each * total / left, np.maximum(each, GREATEST_STAKE)), GREATEST_STAKE / np.maximum(expected, 1e-12)
+    )
     with np.errstate(under="ignore"):
         return np.asarray(np.multiply.accumulate(1 + stake * (x - expected), axis=1).mean(axis=0))
 

@@ -32,8 +32,8 @@ def serve(arguments: list[str]) -> int:
     """Serve as ``lmms-eval serve`` does, with stand-ins for the runs."""
     from lmms_eval.cli.main import main as command
     from lmms_eval.server.folder import Exit
-    from lmms_eval.server.job import now
-    from lmms_eval.server.worker import Worker
+    from lmms_eval.server.scheduler import Worker
+    from lmms_eval.server.store import now
 
     def start(worker: Worker) -> None:
         folder = worker.folder

@@ -24,9 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval.stats import Interval
-from lmms_eval.stats.differences import PairedFinding, PairOptions, compare_pairs
-from lmms_eval.stats.equivalence import equivalence_p
-from lmms_eval.stats.multiplicity import holm
+from lmms_eval.stats.differences import PairedFinding, PairOptions, compare_pairs, equivalence_p, holm
 from lmms_eval.stats.power import detectable, documents_needed
 from lmms_eval.stats.ranks import simultaneous_ranks
 from lmms_eval.utils.numbers import ScoreRange

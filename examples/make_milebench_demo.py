@@ -19,7 +19,7 @@ from typing import Any
 from PIL import Image, ImageDraw, ImageFont
 
 from lmms_eval.tasks.milebench.facts import TABLE, Dataset, datasets
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
 
 DEFAULT_FOLDER = Path(__file__).parents[1] / "lmms_eval" / "tasks" / "milebench" / "demo"
 COLOURS = {

@@ -6,7 +6,7 @@ import atexit
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from lmms_eval.cli.ending import LastStep
+from lmms_eval.cli.output import LastStep
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

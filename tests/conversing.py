@@ -13,7 +13,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response, Usage
 from lmms_eval.config import build_config
 from lmms_eval.evaluation.run import RunReport, run
-from lmms_eval.models.media_check import open_media
+from lmms_eval.models.baseline import open_media
 from tests.servers.stub import StubServer
 
 UTILS = '''

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from lmms_eval.compare.policy import read_policy
+from lmms_eval.compare.gate import read_policy
 from lmms_eval.models.building import LOCAL_MODELS_NEED
 from lmms_eval.tasks.manager import TaskManager
 from release.check import Step, table, taken

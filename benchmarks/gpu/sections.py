@@ -16,7 +16,7 @@ from benchmarks.gpu.loops import Clocked, ClockedText, bare, open_model, ours, p
 from benchmarks.gpu.shapes import SHAPES, build
 from benchmarks.gpu.workloads import SCALES, Scale, questions, write
 from benchmarks.workload import run_child
-from lmms_eval.models.hf.memory import peak_memory
+from lmms_eval.models.hf.model import peak_memory
 
 BATCH = 8
 MOST_ROWS = 256

@@ -7,6 +7,23 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+
+@dataclass(frozen=True, slots=True)
+class MediaForm:
+    """Form of media and limit of answers; by default nothing is known and nothing is sent."""
+
+    frames: int | None = None
+    """Most frames of a video; ``None``: not known."""
+    fps: float | None = None
+    """Frames a second."""
+    wire: Any = None
+    """Encoding of pictures (``lmms_eval.media.WireOptions``); ``None``: they are not sent over a network."""
+    passes_videos: bool = False
+    """A video goes as its address, not as frames."""
+    max_new_tokens: int = 1024
+    """Tokens of an answer at most, where a task does not say."""
+
+
 LENGTHS = ("max_new_tokens", "max_tokens", "max_completion_tokens", "max_gen_toks")
 """Names of the most tokens of an answer; the first one given counts."""
 MOST = "max"

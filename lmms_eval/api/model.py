@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from lmms_eval.api.generation import TakenOptions
-from lmms_eval.api.media_form import MediaForm
+from lmms_eval.api.generation import MediaForm, TakenOptions
 
 if TYPE_CHECKING:
     from lmms_eval.api.instance import Instance

@@ -11,20 +11,84 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
 from lmms_eval.api.generation import LENGTHS, MOST
 from lmms_eval.api.judging import JudgeQuestion, Verdict
-from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
+from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
-from lmms_eval.api.scored import PipelineScore as PipelineScore
-from lmms_eval.api.scored import ScoredDoc as ScoredDoc
+from lmms_eval.errors import TaskError
+from lmms_eval.utils.answer_reading import NOT_TOLD, AnswerReading
 from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.numbers import ScoreRange
 
-if TYPE_CHECKING:  # it costs the import of pydantic
+if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages
+
+
+class ConfigurableTask:
+    """Opens a task's data in a way of its own: ``class: !function utils.X`` names a subclass in the task's YAML.
+
+    The task is what the other keys of the YAML say. A subclass that overrides ``download`` gives its documents:
+    ``download`` is called once with ``dataset_kwargs``, before the first document is read, and sets ``dataset``, a
+    mapping from split to ``datasets.Dataset``. ``process_docs`` is then its own business, and nothing else of the
+    object is called.
+    """
+
+    dataset: Any = None
+    dataset_no_image: Any = None
+    """Set by subclasses and read by nobody here: documents are read without their pictures where those are not asked
+    for."""
+
+    def __init__(self, *args: Any, config: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ARG002 - the family's
+        """Keep the task's configuration: ``self.config.test_split`` and so on, ``None`` for keys without a value."""
+        self.config = SimpleNamespace(**{key: value for key, value in config.items() if key != "class"})
+
+    def download(self, dataset_kwargs: Mapping[str, Any] | None = None) -> None:  # noqa: ARG002 - for subclasses
+        """Set ``dataset`` and ``dataset_no_image``; overridden by subclasses.
+
+        Raises:
+            TaskError: always; data that need no code are opened without this method.
+        """
+        raise TaskError(
+            f"{type(self).__name__}.download: the data are not opened by the base class in this version; set "
+            "self.dataset, or leave download out where the keys of the YAML say where the data are"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineScore:
+    """One document scored through one filter pipeline: a row of the samples file."""
+
+    filter: str
+    filtered: Any
+    """The filtered answers: one for each request of the document (see ``filtered_resps`` in ``docs/results.md``)."""
+    metrics: Mapping[str, Any]
+    """Values by metric name as ``process_results`` gave them, ``Unscored`` values left out."""
+    status: Status = "scored"
+    reason: str = ""
+    per_answer: tuple[Mapping[str, Any], ...] = ()
+    """With repeats: the metrics of each answer alone, for the stability metrics."""
+    drew: bool = False
+    """Scoring drew at random, as a parser does with an answer that names no choice."""
+    reading: AnswerReading = NOT_TOLD
+    """The rule by which the answer was read, where scoring noted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredDoc:
+    """A document after scoring."""
+
+    target: str
+    doc: Mapping[str, Any]
+    """The document's text fields (no media)."""
+    doc_hash: str
+    """SHA-256 of the document as canonical JSON, media by content digest or reference."""
+    scores: tuple[PipelineScore, ...]
+    media: tuple[str, ...] = ()
+    """Paths, URLs or digests of up to 4 pictures in the document."""
+
 
 RequestKind = Literal["generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"]
 OutputType = Literal[

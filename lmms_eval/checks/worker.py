@@ -3,18 +3,337 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 import orjson
 
-from lmms_eval.checks.jobs import GroupMembers
-from lmms_eval.checks.network import refuse_connections
-from lmms_eval.checks.one_task import check_task
-from lmms_eval.tasks.yaml.included import include_again
+from lmms_eval.api.model import Model, lmms
+from lmms_eval.api.task import MetricDefinition, Selection, Task, TaskOptions
+from lmms_eval.checks.findings import NO_NETWORK, Finding, finding, is_this_machine, of_reason, refuse_connections
+from lmms_eval.checks.workers import GroupMembers
+from lmms_eval.config import build_config, resolved_cli_args
+from lmms_eval.engine.aggregate import AggregateOptions, MetricResult, TaskResult
+from lmms_eval.engine.evaluate import EngineOptions, evaluate
+from lmms_eval.engine.plan import plan_task
+from lmms_eval.engine.store import RunStore
+from lmms_eval.errors import UnknownNameError
+from lmms_eval.models.baseline import Baseline
+from lmms_eval.models.building import BuildOptions, ResolvedModel
+from lmms_eval.models.registry import ModelRegistry
+from lmms_eval.tasks.catalogue import Catalogue
+from lmms_eval.tasks.selection import build_from_spec, select_tasks
+from lmms_eval.tasks.yaml.included import include, include_again
 from lmms_eval.tasks.yaml.loader import YamlReader
-from lmms_eval.utils.line_server import own_pipes
+from lmms_eval.utils.line_process import own_pipes
 from lmms_eval.utils.logging import configure_logging
+
+
+def tried(tasks: Sequence[Task], model: Model, documents: int) -> tuple[TaskResult, ...]:
+    """Put the first documents of loaded tasks to a model; files that an aggregation writes go to a folder that goes.
+
+    Raises:
+        LmmsEvalError: the model or the data turned out unusable.
+    """
+    plans = [plan_task(task, documents, 0) for task in tasks]
+    with TemporaryDirectory(prefix="lmms-eval-check-") as folder:
+        given = resolved_cli_args(
+            build_config({"model": "baseline", "tasks": ",".join(task.name for task in tasks), "output_path": folder})
+        )
+        aggregate = AggregateOptions(bootstrap_iters=0, arguments=SimpleNamespace(**given), allow_blank=True)
+        with closing(RunStore(Path(folder), "check")) as store:
+            result = evaluate(plans, Selection(tuple(tasks)), model, store, EngineOptions(aggregate=aggregate))
+    assert result is not None  # a run of one process aggregates
+    return result.tasks
+
+
+def first_reason(result: TaskResult) -> str:
+    """The most frequent reason for which documents are not scored; empty where all are."""
+    return next(iter(result.outcome.reasons), "")
+
+
+def number_of(metric: MetricResult) -> float | None:
+    """The value of a metric, withheld or not, if it is a number."""
+    value: Any = metric.value if metric.value is not None else metric.partial
+    is_number = isinstance(value, int | float) and not math.isnan(value)
+    return float(value) if is_number else None
+
+
+def ends(definition: MetricDefinition) -> tuple[float | None, float | None]:
+    """The best and the worst value that a metric can have; ``None`` where that is not known."""
+    stated = definition.score_range
+    if stated is None:
+        return None, None
+    low, high = (end if math.isfinite(end) else None for end in (stated.low, stated.high))
+    return (low, high) if definition.higher_is_better is False else (high, low)
+
+
+_ASKED = {"text": ("Which colour has the sky? Answer with one word.", None), "picture": ("Describe it.", "p.png")}
+_TASK = """\
+task: {name}
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: rows.jsonl}}}}
+test_split: test
+doc_to_text: question
+doc_to_target: answer
+generation_kwargs: {{max_new_tokens: 8}}
+metric_list: [{{metric: bypass, aggregation: bypass}}]
+"""
+
+
+def check_model(spec: Mapping[str, Any], begin: Callable[[str], None]) -> list[Finding]:
+    """Look a model up, build it, and ask it a question of text and one with a picture.
+
+    Args:
+        spec: ``name``, ``arguments`` (``--model_args``), ``plugins``, ``force_simple``, ``batch_size`` and ``device``.
+        begin: is told the step.
+    """
+    begin("import")
+    registry = ModelRegistry(spec["plugins"])
+    try:
+        for folder in registry.plugin_task_folders():
+            include(folder)
+        resolved = registry.resolve(spec["name"], spec["force_simple"])
+        cls = resolved.load()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the model's module runs here
+        return [finding("import", error)]
+    found = [Finding("import")]
+    begin("arguments")
+    try:
+        options = BuildOptions(
+            batch_size=spec["batch_size"], device=spec["device"], force_simple=spec["force_simple"]
+        )  # fmt: skip
+        model = registry.build(spec["name"], spec["arguments"], options)[0]
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - so does its constructor
+        return [*found, finding("arguments", error)]
+    found.append(Finding("arguments"))
+    with closing(model):
+        asked = TaskOptions(
+            model_name=spec["name"], model_id=resolved.manifest.model_id, chat=_is_chat(resolved),
+            legacy=issubclass(cls, lmms),
+        )  # fmt: skip
+        return [*found, *_answers(model, asked, begin)]
+
+
+def _is_chat(resolved: ResolvedModel) -> bool:
+    return resolved.kind == "chat"
+
+
+def _answers(model: Model, options: TaskOptions, begin: Callable[[str], None]) -> Iterator[Finding]:
+    address = model.identity().get("base_url")
+    if isinstance(address, str) and not is_this_machine(urlsplit(address).hostname or ""):
+        text = f"it asks {urlsplit(address).hostname}: an evaluation with --limit 1 tells whether it answers"
+        yield Finding("text", "skipped", NO_NETWORK, text, text)
+        return
+    for step in _ASKED:
+        begin(step)
+        with _question(step, options) as task:
+            try:
+                (result,) = tried([task], model, 1)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the model's own code runs here
+                yield finding(step, error)
+                return
+        if result.outcome.failed:
+            reason = first_reason(result)
+            yield of_reason(step, f"the model does not answer: {reason}")
+            return
+        yield Finding(step)
+
+
+@contextmanager
+def _question(step: str, options: TaskOptions) -> Iterator[Task]:
+    """A loaded task of one document."""
+    text, picture = _ASKED[step]
+    with TemporaryDirectory(prefix="lmms-eval-check-") as made:
+        folder = Path(made)
+        row = {"question": text, "answer": "-"}
+        content = _TASK.format(name=f"check_{step}")
+        if picture:
+            from PIL import Image
+
+            Image.new("RGB", (64, 48), "red").save(folder / picture)
+            row["pictures"] = [str(folder / picture)]  # type: ignore[assignment]  # a list beside texts
+            content += "doc_to_visual: pictures\n"
+        (folder / "rows.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+        file = folder / "check.yaml"
+        file.write_text(content, encoding="utf-8")
+        (task,) = select_tasks([str(file)], Catalogue(include_defaults=False), options).tasks
+        task.load()
+        yield task
+
+
+_NO_GOLD = "the task tells no reference answer; give doc_to_target, or doc_to_gold: an answer that deserves full marks"
+_GENERATING = "generate_until"
+
+
+def marks(task: Task, documents: int) -> list[Finding]:
+    """Score the reference answers of the first documents, then empty answers, and aggregate both."""
+    if not _tells_gold(task):
+        return [Finding("gold", "skipped", "no reference answer", _NO_GOLD, _NO_GOLD)]
+    (gold,) = tried([task], Baseline(no_media=True), documents)
+    found = _hindered("gold", gold)
+    if found:
+        return found
+    return [*_raised_on_a_sample(gold), *_compared(task, gold, documents)]
+
+
+def _compared(task: Task, gold: TaskResult, documents: int) -> list[Finding]:
+    """Compare the scores of the reference answers with their best values, and with those of empty answers."""
+    if not task.output_type.startswith(_GENERATING):  # of choices one is always the likeliest
+        return [_verdict("gold", list(_lacking_full_marks(gold, None)), gold)]
+    (empty,) = tried([task], Baseline(strategy="constant", text=""), documents)
+    full = _verdict("gold", list(_lacking_full_marks(gold, empty)), gold)
+    return [full, *(_hindered("empty", empty) or [_verdict("empty", list(_above_the_floor(gold, empty)), empty)])]
+
+
+def _tells_gold(task: Task) -> bool:
+    config = getattr(task, "config", None)
+    stated = [getattr(config, key, None) for key in ("doc_to_target", "doc_to_gold")]
+    return any(value not in (None, "") for value in stated) or (config is None and hasattr(task, "gold_answer"))
+
+
+def _hindered(step: str, result: TaskResult) -> list[Finding]:
+    """Tell why there are no numbers to look at."""
+    reason = first_reason(result)
+    if result.outcome.failed:
+        return [of_reason(step, reason)]
+    if result.outcome.is_empty:
+        return [Finding(step, "skipped", "cannot be scored here", reason, reason)]
+    broken = [metric for metric in result.metrics if metric.broken and not (metric.n and _is_sample(result))]
+    reasons = [metric.withheld_reason for metric in broken]
+    return [Finding("metrics", "failed", "aggregation wrong", reason, reason) for reason in reasons]
+
+
+def _is_sample(result: TaskResult) -> bool:
+    return result.plan.requested < result.plan.original
+
+
+def _raised_on_a_sample(result: TaskResult) -> list[Finding]:
+    """Aggregations that raised over some documents: one that asks for pairs of them, say, may well take all."""
+    told = [metric.withheld_reason for metric in result.metrics if metric.broken]
+    kind = f"aggregation raises over {result.plan.requested} of {result.plan.original} documents"
+    return [Finding("metrics", "doubtful", "aggregation raises on a sample", kind, reason) for reason in told]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A metric's definition and its two values."""
+
+    definition: MetricDefinition
+    name: str
+    gold: float
+    empty: float | None
+
+    @property
+    def is_better(self) -> bool:
+        """The reference answers score better than empty ones."""
+        if self.empty is None:
+            return True
+        return self.gold < self.empty if self.definition.higher_is_better is False else self.gold > self.empty
+
+
+def _pairs(gold: TaskResult, empty: TaskResult | None) -> Iterator[_Pair]:
+    definitions = {definition.name: definition for definition in gold.task.metrics}
+    others = {} if empty is None else {(one.metric, one.filter): number_of(one) for one in empty.metrics}
+    for metric in gold.metrics:
+        value = number_of(metric)
+        if value is not None:
+            name = metric.metric if metric.filter == "none" else f"{metric.metric},{metric.filter}"
+            yield _Pair(definitions[metric.metric], name, value, others.get((metric.metric, metric.filter)))
+
+
+def _lacking_full_marks(gold: TaskResult, empty: TaskResult | None) -> Iterator[str]:
+    """A metric without a known end may be a count, the same for all answers: one of all has to tell them apart."""
+    pairs = list(_pairs(gold, empty))
+    tells_apart = any(pair.is_better for pair in pairs)
+    for pair in pairs:
+        best, _ = ends(pair.definition)
+        if best is not None and not math.isclose(pair.gold, best, abs_tol=1e-6):
+            yield f"{pair.name} of reference answers is {pair.gold:g}, full marks are {best:g}"
+        elif best is None and not tells_apart:
+            yield f"{pair.name} of reference answers is {pair.gold:g}, of empty ones {pair.empty:g}"
+
+
+def _above_the_floor(gold: TaskResult, empty: TaskResult) -> Iterator[str]:
+    for pair in _pairs(gold, empty):
+        _, worst = ends(pair.definition)
+        if pair.empty is None:
+            continue
+        if worst is not None and not math.isclose(pair.empty, worst, abs_tol=1e-6):
+            yield f"{pair.name} of empty answers is {pair.empty:g}, the floor is {worst:g}"
+
+
+def _verdict(step: str, complaints: Sequence[str], result: TaskResult) -> Finding:
+    if complaints:
+        what = "no full marks" if step == "gold" else "above the floor"
+        hint = "; a task whose target is no answer takes doc_to_gold" if step == "gold" else ""
+        return Finding(step, "doubtful", what, what, "; ".join(complaints) + hint)
+    if all(number_of(metric) is None for metric in result.metrics):
+        return Finding(step, "skipped", "no score", "no metric is a number", "its metrics give no number")
+    return Finding(step)
+
+
+_PART_OF_METRICS = ("aggregation", "metric", "filter")
+"""Kinds of names whose absence is a fault of ``metric_list`` or ``filter_list``."""
+Begin = Callable[[str], None]
+"""Called with the name of each step as it begins."""
+
+
+def check_task(spec: Mapping[str, Any], documents: int, reader: YamlReader, begin: Begin) -> list[Finding]:
+    """Build a task, open its data, build the prompts of its first documents, score what deserves full marks and what
+    deserves nothing. The steps end at the first that cannot be done.
+
+    Args:
+        spec: the task, as ``Task.spec`` describes it.
+        documents: number of its first documents to try.
+        reader: keeps YAML files that several tasks share.
+        begin: is told the step.
+    """
+    begin("functions")
+    try:
+        task = build_from_spec(spec, reader)
+    except UnknownNameError as error:
+        return [finding("metrics" if error.kind in _PART_OF_METRICS else "functions", error)]
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the task's modules are imported here
+        return [finding("functions", error)]
+    found = [Finding("functions")]
+    for step, work in (("data", _load), ("prompt", _build_prompts), ("gold", _score)):
+        begin(step)
+        try:
+            made = work(task, documents)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the task's own code runs here
+            made = [finding(step, error)]
+        found += made
+        if any(each.status in ("failed", "skipped") for each in made):
+            break
+    return found
+
+
+def _load(task: Task, _documents: int) -> list[Finding]:
+    task.load()
+    return [Finding("data")]
+
+
+def _build_prompts(task: Task, documents: int) -> list[Finding]:
+    from lmms_eval.models.baseline import open_media
+
+    for doc_id in range(min(documents, len(task))):
+        for request in task.exchange(doc_id, 0).open():
+            open_media(request.build_messages())
+    return [Finding("prompt")]
+
+
+def _score(task: Task, documents: int) -> list[Finding]:
+
+    return marks(task, documents)
 
 
 class _Desk:
@@ -35,8 +354,6 @@ class _Desk:
             self.begin("group")
             found, specs = self._members.of(job["name"])
         else:
-            from lmms_eval.checks.one_model import check_model
-
             found = check_model(job["spec"], self.begin)
         self._reply({"findings": found, "members": specs})
 

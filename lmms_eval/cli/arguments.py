@@ -5,14 +5,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
+from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from lmms_eval.cli.commands import COMMANDS, Action, Command
+from lmms_eval.config.environment import environment_defaults
+from lmms_eval.config.options import options
 from lmms_eval.errors import UsageError
+from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
+
+    from lmms_eval.config import RunConfig
+    from lmms_eval.results.load import Choice, Run
+    from lmms_eval.tasks.catalogue import Catalogue
 
 
 _asked: list[CommandParser] | None = None
@@ -85,3 +95,63 @@ def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> No
         help="folder with more task YAML files; may be given several times",
     )
     parser.add_argument("--verbosity", default=verbosity, type=str.upper, choices=LEVELS, metavar="LEVEL")
+
+
+def add_choice_flags(parser: CommandParser) -> None:
+    """Add ``--ids`` and ``--where``."""
+    parser.add_argument("--ids", metavar="FILE|N,N-N", help="only these documents; also TASK:1,2;TASK2:5")
+    parser.add_argument("--where", metavar="EXPRESSION", help="only samples that fit: \"topic == 'art' and score < 1\"")
+
+
+def choice_of(given: Namespace, run: Run) -> Choice:
+    """Read the flags. Raises ``UsageError`` for a mistake in one, or a column that no sample has."""
+    choice = read_choice(given)
+    if choice.where is not None:
+        run.check(choice.where)
+    return choice
+
+
+def read_choice(given: Namespace) -> Choice:
+    """Read the flags, whose columns nobody has checked yet. Raises ``UsageError`` for a mistake in one."""
+    from lmms_eval.results.load import Choice
+    from lmms_eval.utils.document_ids import ids_text, parse_ids
+    from lmms_eval.utils.where import parse_where
+
+    ids = None if given.ids is None else parse_ids(ids_text(given.ids))
+    return Choice(ids, None if given.where is None else parse_where(given.where))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSource:
+    """Folders and plugin packages beside the built-in tasks."""
+
+    include_paths: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    data_root: str | None = None
+    run_options: Mapping[str, str] = field(default_factory=dict)
+    """Options that tasks may ask for."""
+
+    @classmethod
+    def of_config(cls, config: RunConfig) -> TaskSource:
+        return cls(config.include_paths, config.plugin_packages, config.data_root, config.for_tasks())
+
+    @classmethod
+    def of_flags(cls, given: argparse.Namespace) -> TaskSource:
+        """Read the flag of subcommands (``--include-path``); plugins and options of tasks come from the environment."""
+        told = environment_defaults(os.environ)
+        stated = {
+            option.name: told[option.name].text for option in options() if option.for_tasks and option.name in told
+        }
+        return cls(tuple(given.include_path), plugins_of_environment(), run_options=stated)
+
+    def open(self) -> Catalogue:
+        """Raises ``UsageError`` where a folder or package does not exist."""
+        from lmms_eval.tasks.catalogue import Catalogue
+
+        return Catalogue(self.include_paths, self.plugins)
+
+
+def plugins_of_environment() -> tuple[str, ...]:
+    """The packages that ``LMMS_EVAL_PLUGINS`` names."""
+    found = environment_defaults(os.environ).get("plugins")
+    return comma_list(found.text if found else None)

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _path(name: str) -> Path:
-    from lmms_eval.engine.cache_file import cache_path
+    from lmms_eval.engine.response_cache import cache_path
 
     path = cache_path(name)
     if not path.is_file():
@@ -46,7 +46,7 @@ def _path(name: str) -> Path:
 
 
 def _stats(name: str, _days: float | None, _model: str | None) -> int:
-    from lmms_eval.engine.cache_file import CacheFile
+    from lmms_eval.engine.response_cache import CacheFile
 
     file = CacheFile(_path(name), check=False)
     try:
@@ -62,7 +62,7 @@ def _stats(name: str, _days: float | None, _model: str | None) -> int:
 
 
 def _prune(name: str, days: float | None, model: str | None) -> int:
-    from lmms_eval.engine.cache_file import CacheFile
+    from lmms_eval.engine.response_cache import CacheFile
 
     file = CacheFile(_path(name), check=False)
     try:
@@ -74,7 +74,7 @@ def _prune(name: str, days: float | None, model: str | None) -> int:
 
 
 def _verify(name: str, _days: float | None, _model: str | None) -> int:
-    from lmms_eval.engine.cache_file import CacheFile
+    from lmms_eval.engine.response_cache import CacheFile
 
     file = CacheFile(_path(name))
     try:

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import CommandParser, add_catalogue_flags, command_parser
+from lmms_eval.cli.arguments import CommandParser, TaskSource, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import emit
-from lmms_eval.cli.source import TaskSource
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
 
@@ -25,8 +24,7 @@ _MODEL_TIMEOUT_S = 600.0
 
 def run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(list(arguments))
-    from lmms_eval.checks.findings import joined
-    from lmms_eval.checks.report import report_lines
+    from lmms_eval.checks.findings import check_lines, joined
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
@@ -36,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     if given.tasks or not given.model:
         parts.append(_check_tasks(given))
     checks = joined(parts)
-    emit(_as_json(checks) if given.json else report_lines(checks))
+    emit(_as_json(checks) if given.json else check_lines(checks))
     return 0 if checks.is_sound(given.strict) else BROKEN
 
 
@@ -59,15 +57,14 @@ def _parser() -> CommandParser:
 
 
 def _check_tasks(given: argparse.Namespace) -> Checks:
-    from lmms_eval.checks.tasks import check_tasks
+    from lmms_eval.checks.workers import check_tasks
 
     source = replace(TaskSource.of_flags(given), data_root=given.data_root)
     return check_tasks(source.open(), comma_list(given.tasks), _options(given, source, 60.0))
 
 
 def _check_model(given: argparse.Namespace) -> Checks:
-    from lmms_eval.checks.jobs import model_job
-    from lmms_eval.checks.workers import run_checks
+    from lmms_eval.checks.workers import model_job, run_checks
 
     source = TaskSource.of_flags(given)
     job = model_job(

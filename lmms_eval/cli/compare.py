@@ -16,8 +16,7 @@ from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
     from lmms_eval.compare.matching import MatchedPair
-    from lmms_eval.compare.options import CompareOptions
-    from lmms_eval.compare.verdicts import Comparison
+    from lmms_eval.compare.verdicts import CompareOptions, Comparison
 
 _FILES = ("plot", "json", "csv", "markdown", "flips")
 _PICTURES = (".svg", ".png")
@@ -43,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
         write_files(_contents(files, comparison, pairs))
         complain(f"written: {', '.join(files.values())}")
     if given.json == STANDARD_OUTPUT:
-        from lmms_eval.compare.files import comparison_json
+        from lmms_eval.compare.table import comparison_json
 
         emit(comparison_json(comparison).rstrip("\n"))
     else:
@@ -93,7 +92,7 @@ def _parser() -> CommandParser:
 
 def _options(given: Namespace) -> CompareOptions:
     from lmms_eval.compare.matching import metric_names
-    from lmms_eval.compare.options import CompareOptions
+    from lmms_eval.compare.verdicts import CompareOptions
 
     for word in given.task:
         if "=" not in word:
@@ -132,10 +131,8 @@ def _files(given: Namespace) -> dict[str, str]:
 
 def _contents(files: Mapping[str, str], comparison: Comparison, pairs: Sequence[MatchedPair]) -> dict[str, Content]:
     """Contents of the files by their names; flips are made line by line as they are written."""
-    from lmms_eval.compare.files import comparison_csv, comparison_json, flips_json
     from lmms_eval.compare.flips import flips_of
-    from lmms_eval.compare.forest import forest_plot
-    from lmms_eval.compare.table import comparison_markdown
+    from lmms_eval.compare.table import comparison_csv, comparison_json, comparison_markdown, flips_json, forest_plot
 
     makers: dict[str, Callable[[str], Content]] = {
         "json": lambda _: [comparison_json(comparison)],

@@ -122,8 +122,8 @@ def _machine(environ: Mapping[str, str]) -> list[str]:
 
 
 def _sandbox() -> list[str]:
+    from lmms_eval.sandbox.launcher import REMEDY, not_confined
     from lmms_eval.sandbox.layers import probe_layers
-    from lmms_eval.sandbox.policy import REMEDY, not_confined
 
     layers = probe_layers()
     lines = [f"{layer.name}: {'active' if layer.active else 'not active'} ({layer.detail})" for layer in layers]

@@ -6,9 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.cli.ending import at_end
-from lmms_eval.cli.errors import INTERNAL_ERROR, report_error, shows_traceback
-from lmms_eval.cli.output import emit
+from lmms_eval.cli.output import INTERNAL_ERROR, at_end, emit, report_error, shows_traceback
 from lmms_eval.errors import LmmsEvalError, UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +71,7 @@ def run_options(given: Mapping[str, Any], arguments: Sequence[str]) -> int:
 
 
 def _list(configs: Sequence[RunConfig]) -> int:
-    from lmms_eval.cli.source import TaskSource
+    from lmms_eval.cli.arguments import TaskSource
     from lmms_eval.cli.tasks import listing
 
     for config in configs:
@@ -87,7 +85,7 @@ def _list(configs: Sequence[RunConfig]) -> int:
 
 
 def _dry_run(config: RunConfig) -> int:
-    from lmms_eval.preview.run import dry_run
+    from lmms_eval.evaluation.preview.run import dry_run
 
     os.environ["VERBOSITY"] = config.verbosity
     told = dry_run(config)

@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
-from lmms_eval.cli.choosing import add_choice_flags, choice_of
+from lmms_eval.cli.arguments import CommandParser, add_choice_flags, choice_of, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from lmms_eval.results.run_reader.run import Run
+    from lmms_eval.results.load import Run
 
 
 def run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(list(arguments))
     from lmms_eval.results.export import export
-    from lmms_eval.results.run_reader.run import load
+    from lmms_eval.results.load import load
 
     found = load(given.run)
     tasks = [found.task(given.task)] if given.task else list(found.tasks.values())

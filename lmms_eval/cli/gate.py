@@ -32,11 +32,10 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
-    from lmms_eval.compare.policy import read_policy
+    from lmms_eval.compare.gate import read_policy
 
     policy = read_policy(Path(given.policy))
-    from lmms_eval.compare.gate import check_gate
-    from lmms_eval.compare.gate_files import gate_json, gate_junit, gate_markdown, gate_table, headline
+    from lmms_eval.compare.gate import check_gate, gate_json, gate_junit, gate_markdown, gate_table, headline
     from lmms_eval.compare.readers import read_runs
 
     candidate, base = read_runs([given.run, given.base])

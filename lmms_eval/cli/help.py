@@ -4,12 +4,69 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from lmms_eval.cli.commands import COMMANDS
-from lmms_eval.cli.examples import EXAMPLES, example_lines
-from lmms_eval.config.option import GROUPS, Option
-from lmms_eval.config.options import options
+from lmms_eval.cli.output import emit
+from lmms_eval.config.options import GROUPS, Option, options
+from lmms_eval.errors import UnknownNameError
+
+
+class Example(NamedTuple):
+    """A command line and what it is for. No dataclass: importing those takes as long as all else of a short command."""
+
+    purpose: str
+    words: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The line as it is typed."""
+        return " ".join(("lmms-eval", *self.words))
+
+
+FIRST_RUN = Example(
+    "a first run, without network, key or GPU",
+    ("--model", "hf", "--model_args", "pretrained=embedded", "--tasks", "megabench_demo"),
+)
+EXAMPLES = (
+    FIRST_RUN,
+    Example(
+        "a local model",
+        (
+            *("--model", "hf", "--model_args", "pretrained=Qwen/Qwen2.5-VL-3B-Instruct,dtype=bfloat16"),
+            *("--tasks", "mme", "--limit", "32", "--output_path", "out"),
+        ),
+    ),
+    Example(
+        "a model behind an OpenAI-compatible server",
+        (
+            *("--model", "openai", "--model_args", "model=NAME,base_url=http://127.0.0.1:8000/v1"),
+            *("--tasks", "mme", "--output_path", "out", "--log_samples"),
+        ),
+    ),
+    Example("what a run would ask, without asking", ("--model", "hf", "--tasks", "quick", "--dry_run")),
+)
+"""Evaluations."""
+NEXT_STEPS = (
+    Example("which tasks there are", ("tasks", "search", "chart")),
+    Example("what this machine can run", ("doctor",)),
+    Example("answers by topic", ("help",)),
+    Example("all flags", ("eval", "--help")),
+)
+"""Further commands."""
+
+
+def example_lines(examples: tuple[Example, ...]) -> list[str]:
+    """Return each purpose as a comment, with its line below."""
+    return [text for example in examples for text in (f"  # {example.purpose}", f"  {example.line}")]
+
+
+def bare_evaluation() -> list[str]:
+    """Return what an evaluation without flags is answered with, below its error."""
+    return ["", *example_lines(EXAMPLES), "", "Next:", *example_lines(NEXT_STEPS)]
+
 
 _INDENT, _NARROW_INDENT, _WIDEST, _NARROW, _NARROWEST = 32, 6, 118, 80, 30
 EXIT_CODES = (
@@ -107,3 +164,76 @@ def _text(option: Option) -> str:
     if option.variables:
         notes.append(f"[environment: {', '.join(option.variables)}]")
     return " ".join(notes)
+
+
+FILE = Path(__file__).with_name("topics.md")
+_FLAGS = "{flags: "
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print a topic, the help of a command that is no topic, or the list of topics.
+
+    Raises:
+        UnknownNameError: neither a topic nor a command.
+    """
+    words = [word.lower() for word in arguments]
+    if not words:
+        return _printed(overview())
+    if words in (["--help"], ["-h"]):
+        return _printed(["usage: lmms-eval help [TOPIC]", "", *overview()])
+    name = "-".join(words).replace("_", "-")
+    known = topics()
+    if name in known:
+        return _printed(topic_lines(name, known[name]))
+    if name == "help":
+        return _printed(top_level_help())
+    if name in COMMANDS:
+        return COMMANDS[name].run(["--help"])
+    raise UnknownNameError("topic", name, {*known, *COMMANDS}, "lmms-eval help lists all", "; ")
+
+
+def topics() -> dict[str, list[str]]:
+    """Read the topics: name to its lines, of which the first is its title."""
+    found: dict[str, list[str]] = {}
+    for section in FILE.read_text("utf-8").split("\n## ")[1:]:
+        head, *lines = section.rstrip("\n").split("\n")
+        name, _, title = head.partition(": ")
+        found[name] = [title, *lines]
+    return found
+
+
+def overview() -> list[str]:
+    """Return the names of all topics."""
+    rows = [entry(name, lines[0]) for name, lines in topics().items()]
+    return ["Topics (lmms-eval help TOPIC; of a command, lmms-eval COMMAND --help):", *rows]
+
+
+def topic_lines(name: str, lines: Sequence[str]) -> list[str]:
+    """Return a topic with its flags or codes, as wide as the terminal."""
+    title = f"{name}: {lines[0]}"
+    shown = [title, "=" * len(title), *_body(lines[1:])]
+    if name in COMMANDS:
+        shown += ["", f"Flags of the command: lmms-eval {name} --help"]
+    return shown
+
+
+def _body(lines: Sequence[str]) -> Iterator[str]:
+    is_code = False
+    for line in lines:
+        if line.startswith("```"):
+            is_code = not is_code
+        elif is_code:
+            yield f"  {line}"
+        elif line.startswith(_FLAGS):
+            yield from flags_of(line.removeprefix(_FLAGS).rstrip("}"))
+        elif line == "{exit codes}":
+            yield from exit_codes()
+        elif line == "{examples}":
+            yield from example_lines(EXAMPLES)
+        else:
+            yield textwrap.fill(line.replace("`", ""), width(), break_on_hyphens=False)
+
+
+def _printed(lines: Sequence[str]) -> int:
+    emit(lines)
+    return 0

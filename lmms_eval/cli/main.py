@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval.cli.commands import COMMANDS
-from lmms_eval.cli.ending import end
-from lmms_eval.cli.errors import report_error, shows_traceback
-from lmms_eval.cli.output import complain, emit
+from lmms_eval.cli.output import complain, emit, end, report_error, shows_traceback
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.redaction import learn_secrets
 
@@ -28,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(arguments: list[str]) -> int:
-    """Do what ``main`` does, but for the steps at the command's end (``lmms_eval.cli.ending``)."""
+    """Do what ``main`` does, but for the steps at the command's end (``lmms_eval.cli.output``)."""
     return _guarded(lambda: dispatch(arguments), arguments)
 
 
@@ -110,7 +108,7 @@ def complain_of_no_flags() -> int:
 
     It is the same with and without a terminal, so that a script whose flags got lost does not pass.
     """
-    from lmms_eval.cli.examples import bare_evaluation
+    from lmms_eval.cli.help import bare_evaluation
 
     complain("\n".join(["error: eval: name a model with --model and tasks with --tasks", *bare_evaluation()]))
     return UsageError.exit_code
@@ -118,7 +116,7 @@ def complain_of_no_flags() -> int:
 
 def banner() -> list[str]:
     """Return the box that stands for a command line without arguments."""
-    from lmms_eval.cli.examples import FIRST_RUN
+    from lmms_eval.cli.help import FIRST_RUN
 
     column = max(map(len, COMMANDS)) + 2
     commands = [f"  {command.name:<{column}}{command.text}" for command in COMMANDS.values()]

@@ -20,13 +20,13 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
-    from lmms_eval.server.tools.serving import require_mcp, serve_http, serve_stdio
+    from lmms_eval.server.mcp.application import require_mcp, serve_http, serve_stdio
 
     require_mcp()
-    from lmms_eval.server.tools.application import make_server
-    from lmms_eval.server.tools.jobs import Jobs, OwnJobs, ServerJobs, try_to_open
-    from lmms_eval.server.tools.names import Names
-    from lmms_eval.server.tools.toolbox import Toolbox
+    from lmms_eval.server.mcp.application import make_server
+    from lmms_eval.server.mcp.jobs import Jobs, OwnJobs, ServerJobs, try_to_open
+    from lmms_eval.server.mcp.names import Names
+    from lmms_eval.server.mcp.toolbox import Toolbox
 
     settings = open_settings(given)
     if given.transport == "stdio":

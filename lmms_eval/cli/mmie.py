@@ -106,7 +106,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
         DataError: the input or the prompts cannot be used, or the output cannot be written.
         ModelError: the judge cannot be built.
     """
-    from lmms_eval.storage.json_files import read_json
+    from lmms_eval.storage.atomic import read_json
     from lmms_eval.tasks.mmie.judge_file import Judging, Places
     from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
     from lmms_eval.tasks.mmie.standalone import Reading, read_input
@@ -136,7 +136,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
 
 def _show_scores(given: argparse.Namespace, finished: Finished, prompts: JudgePrompts) -> None:
     """The benchmark's own lines, then all numbers."""
-    from lmms_eval.utils.markdown import Column, markdown_table
+    from lmms_eval.utils.terminal import Column, markdown_table
 
     rows: Mapping[str, Mapping[str, Any]] = finished.summary["categories"]
     overall = rows.get("AVG", {})

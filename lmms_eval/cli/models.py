@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from lmms_eval.cli.arguments import command_parser
+from lmms_eval.cli.arguments import command_parser, plugins_of_environment
 from lmms_eval.cli.output import emit
-from lmms_eval.cli.source import plugins_of_environment
 
 _NAME, _TYPE = 28, 14
 

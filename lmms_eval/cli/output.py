@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import socket
 import sys
-from collections.abc import Iterable
+import threading
+import traceback
+import webbrowser
+from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from lmms_eval.errors import LmmsEvalError
@@ -52,3 +57,97 @@ def _discard(stream: TextIO) -> None:
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, stream.fileno())
     os.close(sink)
+
+
+def tell_address(what: str, address: str, port: int, no_browser: bool) -> None:
+    """Print the address, and open it where a browser can be seen.
+
+    Args:
+        what: is served.
+        address: with its token.
+        port: on this machine.
+        no_browser: open nothing.
+    """
+    from lmms_eval.viewer.live.app import can_open_browser, ssh_hint
+
+    emit(f"{what}: {address}", masks=False)
+    if no_browser or not can_open_browser(os.environ):
+        emit(f"from another machine: {ssh_hint(os.environ, port, socket.gethostname())}, then open the address there")
+    else:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    emit("Ctrl-C ends it")
+
+
+_steps: list[Callable[[], None]] = []
+
+
+def at_end(step: Callable[[], None]) -> None:
+    """Have ``step`` called when the command ends; it may not raise."""
+    _steps.append(step)
+
+
+def end() -> None:
+    """Take the steps, each once."""
+    while _steps:
+        _steps.pop(0)()
+
+
+class LastStep:
+    """Ends the process of a command. Registered with ``atexit`` before anything else is loaded, it is called last.
+
+    A kill that comes after a step of ``at_end`` was taken would undo what the step says, namely that the command has
+    ended. So nothing follows it: taking the interpreter apart, which lasts 0.2 s once PyTorch is loaded, is left to the
+    system. Until ``code`` is set, the process ends as any other.
+    """
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+
+    def __call__(self) -> None:
+        if self.code is None:
+            return
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # its reader has gone away, or it was closed
+                stream.flush()
+        end()
+        os._exit(self.code)
+
+
+INTERNAL_ERROR = 1
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Faults of a file system, whatever was written to it: no defect, so that no traceback would help."""
+
+
+def report_error(error: Exception, with_traceback: bool, place: str = "") -> int:
+    """Print an error to standard error and return the exit code that it stands for."""
+    if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
+        place = f"process {os.environ.get('RANK', '?')}: {place}"
+    if isinstance(error, LmmsEvalError):
+        if with_traceback:
+            complain("".join(traceback.format_exception(error)).rstrip())
+        complain(f"error: {place}{error}{_pointer(error.section)}")
+        return error.exit_code
+    if isinstance(error, OSError) and error.errno in _DISK:
+        complain(
+            f"error: {place}{error.filename or 'a file'} cannot be written: {error.strerror}; what was finished before "
+            "is kept: make room and start the same command again"
+        )
+        return INTERNAL_ERROR
+    complain("".join(traceback.format_exception(error)).rstrip())
+    complain(f"error: {place}internal error: {type(error).__name__}: {error}{_pointer('the-run-ends-early')}")
+    return INTERNAL_ERROR
+
+
+def _pointer(section: str) -> str:
+    return f" (see docs/troubleshooting.md#{section})" if section else ""
+
+
+def shows_traceback(arguments: Sequence[str]) -> bool:
+    """Tell whether ``--verbosity DEBUG`` (or finer) is in force, by the command line or the environment."""
+    level = os.environ.get("VERBOSITY", "")
+    for position, word in enumerate(arguments):
+        if word == "--verbosity":
+            level = arguments[position + 1] if position + 1 < len(arguments) else ""
+        elif word.startswith("--verbosity="):
+            level = word.partition("=")[2]
+    return level.upper() in ("DEBUG", "TRACE")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import add_catalogue_flags, command_parser
+from lmms_eval.cli.arguments import TaskSource, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import complain, emit
-from lmms_eval.cli.source import TaskSource
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.stats.power import PowerQuestion, power_analysis
 from lmms_eval.utils.arguments import comma_list

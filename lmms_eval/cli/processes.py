@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from lmms_eval.cli.output import complain
-from lmms_eval.engine.launch_store import HOST, StoreServer
+from lmms_eval.engine.team import HOST, StoreServer
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_S = 0.02

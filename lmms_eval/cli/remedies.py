@@ -91,8 +91,8 @@ def _of_scoring(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _of_sandbox() -> Iterator[tuple[str, str]]:
+    from lmms_eval.sandbox.launcher import not_confined
     from lmms_eval.sandbox.layers import probe_layers
-    from lmms_eval.sandbox.policy import not_confined
 
     if not_confined(probe_layers()) and shutil.which("bwrap") is None:
         yield "a sandbox for programs of models", _of_system(_BUBBLEWRAP)

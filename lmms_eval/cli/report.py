@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
-from lmms_eval.cli.choosing import add_choice_flags, read_choice
+from lmms_eval.cli.arguments import CommandParser, add_choice_flags, command_parser, read_choice
 from lmms_eval.cli.output import complain, emit
 
 _MOST_PROBLEMS = 8
@@ -17,7 +16,7 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
-    from lmms_eval.viewer.options import ReportOptions
+    from lmms_eval.viewer.page import ReportOptions
     from lmms_eval.viewer.report import write_report
 
     options = ReportOptions(

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmms_eval.cli.ending import at_end
-from lmms_eval.cli.output import emit
+from lmms_eval.cli.output import at_end, emit
 from lmms_eval.errors import UsageError
 
 USAGE = (

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.arguments import CommandParser, command_parser, plugins_of_environment
 from lmms_eval.cli.output import emit
-from lmms_eval.cli.source import plugins_of_environment
 from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
-    from lmms_eval.server.serving import serve
+    from lmms_eval.server.app import serve
 
     serve(open_settings(given), emit)
     return 0

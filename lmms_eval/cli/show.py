@@ -2,27 +2,89 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import os
+import stat
+import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
-from lmms_eval.cli.choosing import add_choice_flags, choice_of
+from lmms_eval.cli.arguments import CommandParser, add_choice_flags, choice_of, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from lmms_eval.results.run_reader.run import Run
-    from lmms_eval.results.run_reader.task import Choice
+    from lmms_eval.results.load import Choice, Run
+
+
+Protocol = Literal["kitty", "iterm"]
+LONGEST_SIDE = 512
+"""Pixels of a thumbnail."""
+MOST_BYTES = 64 << 20
+"""Of a file that is opened."""
+MOST_PICTURES = 8
+_CHUNK = 4096
+
+
+def protocol(environ: Mapping[str, str], is_terminal: bool) -> Protocol | None:
+    """Tell how the terminal shows pictures; ``None`` where it does not say, and inside of multiplexers."""
+    if not is_terminal or "TMUX" in environ or environ.get("TERM", "").startswith(("screen", "tmux")):
+        return None
+    if "KITTY_WINDOW_ID" in environ or environ.get("TERM") == "xterm-kitty":
+        return "kitty"
+    return "iterm" if environ.get("TERM_PROGRAM") in ("iTerm.app", "WezTerm") else None
+
+
+def show_pictures(paths: Iterable[str]) -> None:
+    """Show thumbnails of local pictures, as far as the terminal can; files that are none are passed over."""
+    how = protocol(os.environ, sys.stdout.isatty())
+    if how is None:
+        return
+    for path in list(paths)[:MOST_PICTURES]:
+        if (data := thumbnail(Path(path))) is not None:
+            sys.stdout.write(escape_sequence(how, data) + "\n")
+    sys.stdout.flush()
+
+
+def thumbnail(path: Path) -> bytes | None:
+    """Make a PNG of at most ``LONGEST_SIDE`` pixels; ``None`` if the file is no picture that can be opened."""
+    from PIL import Image
+
+    try:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > MOST_BYTES:
+            return None
+        with Image.open(path) as picture:
+            picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+            made = io.BytesIO()
+            picture.convert("RGB").save(made, "PNG")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+    return made.getvalue()
+
+
+def escape_sequence(how: Protocol, png: bytes) -> str:
+    """Write a picture as the terminal wants it; of the file nothing but its pixels goes there."""
+    text = base64.b64encode(png).decode("ascii")
+    if how == "iterm":
+        return f"\x1b]1337;File=inline=1;size={len(png)}:{text}\x07"
+    chunks = [text[start : start + _CHUNK] for start in range(0, len(text), _CHUNK)]
+    first = ["a=T,f=100,q=2,"] + [""] * (len(chunks) - 1)
+    more = [1] * (len(chunks) - 1) + [0]
+    return "".join(f"\x1b_G{keys}m={flag};{chunk}\x1b\\" for keys, flag, chunk in zip(first, more, chunks, strict=True))
+
 
 MOST_LINES = 50
 
 
 def run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(list(arguments))
-    from lmms_eval.results.run_reader.run import load
+    from lmms_eval.results.load import load
 
     if given.doc and (given.where or given.ids or given.audit):
         raise UsageError("show RUN TASK DOC shows one sample: leave --where, --ids and --audit out")
@@ -47,7 +109,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _show_run(given: Namespace, found: Run) -> None:
     if given.json:
-        from lmms_eval.results.run_reader.sample import json_cell
+        from lmms_eval.results.sample import json_cell
 
         facts = {"model": found.name, "date": found.date, "state": found.state, "command": found.command}
         emit(json_cell({**facts, "source": str(found.source), "notes": found.notes, "results": found.document}))
@@ -56,7 +118,7 @@ def _show_run(given: Namespace, found: Run) -> None:
     if found.state not in ("complete", "unknown") and found.command:
         lines.append(f"the command that continues it: {found.command}")
     table = found.table or "\n".join(f"{name}: {len(task)} samples" for name, task in found.tasks.items())
-    from lmms_eval.results.asked import asked_lines
+    from lmms_eval.results.sample_text import asked_lines
 
     asked = asked_lines(found.document)
     emit([*lines, "", table, *(["", *asked] if asked else [])])
@@ -64,20 +126,20 @@ def _show_run(given: Namespace, found: Run) -> None:
 
 def _show_breakdown(given: Namespace, found: Run) -> None:
     from lmms_eval.results.breakdown import breakdown, breakdown_text
-    from lmms_eval.results.run_reader.sample import json_cell
+    from lmms_eval.results.sample import json_cell
 
     made = breakdown(found, found.task(given.task), given.metric)
     if given.json:
         emit(json_cell(asdict(made)))
         return
-    from lmms_eval.results.asked import asked_lines
+    from lmms_eval.results.sample_text import asked_lines
 
     asked = asked_lines(found.document, given.task)
     emit([breakdown_text(made), *(["", *asked] if asked else [])])
 
 
 def _show_sample(given: Namespace, found: Run) -> None:
-    from lmms_eval.results.run_reader.sample import json_cell
+    from lmms_eval.results.sample import json_cell
     from lmms_eval.results.sample_text import pipelines_text, sample_text
 
     task = found.task(given.task)
@@ -88,14 +150,13 @@ def _show_sample(given: Namespace, found: Run) -> None:
     numbers = [] if given.filter else [at for at, one in enumerate(task.index.doc_ids) if one == sample.doc_id]
     others = [task.at(number) for number in numbers[1:]]
     emit([sample_text(sample), *(["", pipelines_text(others)] if others else [])])
-    from lmms_eval.cli.pictures import show_pictures
 
     show_pictures(sample.media)
 
 
 def _show_samples(given: Namespace, found: Run, chosen: Choice) -> None:
-    from lmms_eval.results.run_reader.columns import row_of
-    from lmms_eval.results.run_reader.sample import json_cell
+    from lmms_eval.results.columns import row_of
+    from lmms_eval.results.sample import json_cell
     from lmms_eval.results.sample_text import samples_table
 
     tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
@@ -119,7 +180,7 @@ def _show_samples(given: Namespace, found: Run, chosen: Choice) -> None:
 
 def _show_audit(given: Namespace, found: Run, chosen: Choice) -> None:
     from lmms_eval.results.audit import audit, audit_text
-    from lmms_eval.results.run_reader.sample import json_cell
+    from lmms_eval.results.sample import json_cell
 
     tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
     audits = [one for task in tasks for one in audit(found, task, chosen)]

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
     _check_terminal()
     from lmms_eval.viewer.live.screen import RunsScreen
     from lmms_eval.viewer.live.watch import Watch
-    from lmms_eval.viewer.options import ReportOptions
+    from lmms_eval.viewer.page import ReportOptions
 
     _quiet()
     with Watch(Path(given.folder).expanduser(), ReportOptions(media="none")) as watch:
@@ -93,7 +93,7 @@ def _start(words: Sequence[str], printed: Path, log: Path) -> subprocess.Popen[b
 def _show(folder: Path, child: subprocess.Popen[bytes], log: BinaryIO) -> None:
     from lmms_eval.viewer.live.screen import RunsScreen
     from lmms_eval.viewer.live.watch import Watch
-    from lmms_eval.viewer.options import ReportOptions
+    from lmms_eval.viewer.page import ReportOptions
 
     def last_lines() -> list[str]:
         size = log.seek(0, 2)

@@ -6,9 +6,8 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 
-from lmms_eval.cli.address import tell_address
 from lmms_eval.cli.arguments import CommandParser, command_parser
-from lmms_eval.cli.output import emit
+from lmms_eval.cli.output import emit, tell_address
 from lmms_eval.cli.serve import add_server_flags, server_settings
 from lmms_eval.errors import MissingOptionalDependencyError
 
@@ -20,11 +19,11 @@ def run(arguments: Sequence[str]) -> int:
     configure_logging(given.verbosity)
     try:
         from lmms_eval.http.guard import Guard
+        from lmms_eval.server.app import METHODS
+        from lmms_eval.server.page.endpoints import page_app
         from lmms_eval.server.service import Service
-        from lmms_eval.server.serving import METHODS
         from lmms_eval.server.settings import stated_port
-        from lmms_eval.ui.app import page_app
-        from lmms_eval.viewer.live.serving import HOST, ViewServer, listen
+        from lmms_eval.viewer.live.app import HOST, ViewServer, listen
     except ModuleNotFoundError as error:
         raise MissingOptionalDependencyError(
             f"the page needs further packages: pip install 'lmms_eval[server]' ({error})"

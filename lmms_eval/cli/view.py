@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from lmms_eval.cli.address import tell_address
 from lmms_eval.cli.arguments import CommandParser, command_parser
-from lmms_eval.cli.output import emit
+from lmms_eval.cli.output import emit, tell_address
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -17,10 +16,9 @@ def run(arguments: Sequence[str]) -> int:
 
     configure_logging(given.verbosity)
     from lmms_eval.http.guard import Guard
-    from lmms_eval.viewer.live.app import live_app
-    from lmms_eval.viewer.live.serving import HOST, ViewServer, listen
+    from lmms_eval.viewer.live.app import HOST, ViewServer, listen, live_app
     from lmms_eval.viewer.live.watch import Watch
-    from lmms_eval.viewer.options import ReportOptions
+    from lmms_eval.viewer.page import ReportOptions
 
     options = ReportOptions(
         media="none" if given.no_media else given.media,

@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.early import sequential
-from lmms_eval.compare.matching import PairedColumn
-from lmms_eval.compare.options import CompareOptions
-from lmms_eval.compare.pairing import Shared, share
-from lmms_eval.compare.readers.result_facts import Results
-from lmms_eval.compare.readers.samples import SampleFacts, Wanted, read_samples
+from lmms_eval.compare.differences import sequential
+from lmms_eval.compare.matching import PairedColumn, Shared, share
+from lmms_eval.compare.readers.samples import Results, SampleFacts, Wanted, read_samples
 from lmms_eval.compare.runs import Column, TaskRows
+from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
-from lmms_eval.engine.early import looked_interval, stop_mark
+from lmms_eval.engine.looks import looked_interval, stop_mark
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import PairedScores, Row
-from lmms_eval.results.run_reader.document import EarlyStop, early_stop_of
+from lmms_eval.results.facts import EarlyStop, early_stop_of
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:

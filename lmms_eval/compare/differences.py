@@ -2,19 +2,149 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from lmms_eval.compare.early import sequential
-from lmms_eval.compare.matching import PairedColumn
-from lmms_eval.compare.options import CompareOptions
-from lmms_eval.compare.verdicts import Bounds, Difference, Sensitivity
-from lmms_eval.stats.interval import Interval, NoInterval
+from lmms_eval.compare.matching import MatchedPair, PairedColumn, Shared
+from lmms_eval.compare.runs import TaskRows
+from lmms_eval.compare.verdicts import Bounds, CompareOptions, Difference, Sensitivity, Verdict
+from lmms_eval.engine.headline import STRATA, place_in
+from lmms_eval.errors import UsageError
+from lmms_eval.results.breakdown import FEW, Division, divides
+from lmms_eval.results.facts import EarlyStop
+from lmms_eval.stats.interval import ANY_NUMBER, Interval, NoInterval
+from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
     from numpy import bool_
     from numpy.typing import NDArray
+
+
+TEST = "confidence sequence"
+_SHARES_OF_ALPHA = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096, 16384)
+_ABOVE_ALPHA = (0.5, 0.2, 0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialFinding:
+    """The difference over all documents of the task, by those that were asked."""
+
+    interval: Interval | NoInterval
+    p: float | None = None
+    """The smallest of a list of levels at which the interval leaves 0 out, there and at all greater ones; valid at
+    every look."""
+    equivalence_p: float | None = None
+    """The same for the interval lying within the margin."""
+    test: str = ""
+    note: str = ""
+
+
+def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[bool_] | None = None) -> SequentialFinding:
+    """Follow the differences of a column in the order in which the documents were asked.
+
+    Args:
+        column: the paired scores.
+        options: level and margin.
+        where: marks the documents of a part, whose difference it then is.
+    """
+    first, second = column.shared.first, column.shared.second
+    stops = [task.early_stop for task in (first, second) if task.early_stop is not None]
+    if len({(stop.order, stop.of) for stop in stops}) > 1:
+        return SequentialFinding(NoInterval("stopped early in different random orders"))
+    if any(stop.order.startswith(STRATA) for stop in stops):
+        return SequentialFinding(NoInterval("stopped early over strata: only --until decided:RUN tells the difference"))
+    if not math.isfinite(column.within.high - column.within.low):
+        why = "no range known" if column.within == ANY_NUMBER else f"range {column.within}"
+        return SequentialFinding(NoInterval(f"stopped early, {why}"))
+    shorter = min((task for task in (first, second) if task.early_stop is not None), key=lambda task: len(task.ids))
+    if shorter.early_stop is None or (places := _in_order(column, shorter, shorter.early_stop)) is None:
+        return SequentialFinding(NoInterval("stopped early in an order that is not known here"))
+    # A document that one run lacks may belong to the part, with any difference.
+    inside = None if where is None else [place is None or bool(where[place]) for place in places]
+    differences = [_ends(column, place) for place in places]
+    look = _Look(differences, shorter.early_stop.of, _range_of_differences(column.within), inside)
+    margin = options.margin
+    stopped = "both" if len(stops) > 1 else "one of them"
+    return SequentialFinding(
+        interval=look.interval(1 - options.alpha),
+        p=_smallest_level(lambda one: one.low > 0 or one.high < 0, look, options.alpha),
+        equivalence_p=None
+        if margin is None
+        else _smallest_level(lambda one: -margin < one.low and one.high < margin, look, options.alpha),
+        test=TEST,
+        note=f"valid although {stopped} stopped early: over the first {len(differences):,} of "
+        f"{shorter.early_stop.of:,} documents of the random order",
+    )
+
+
+class _Look:
+    """The interval of the differences at the last look, at any level."""
+
+    def __init__(
+        self, differences: list[tuple[float, float]], total: int, within: ScoreRange, inside: list[bool] | None
+    ) -> None:
+        self._differences, self._total, self._within = differences, total, within
+        self._inside = inside
+        """Of a part: marks of its documents."""
+
+    def interval(self, level: float) -> Interval:
+        from lmms_eval.stats.sequence import Sampled
+
+        if self._inside is not None:
+            return self._of_part(self._inside, level)
+        sampled = Sampled(self._total, self._within, level)
+        for low, high in self._differences:
+            sampled.add(low, high)
+        return sampled.interval()
+
+    def _of_part(self, inside: list[bool], level: float) -> Interval:
+        import numpy as np
+
+        from lmms_eval.stats.cells import sampled_cells
+
+        low, width = self._within.low, self._within.high - self._within.low
+        ends = (np.array(self._differences).reshape(-1, 2) - low) / width
+        codes = np.where(inside, 0, -1)
+        ((least,), (most,)) = sampled_cells(ends[:, 0], ends[:, 1], codes, 1, self._total, level)
+        return Interval(low + width * float(least), low + width * float(most), "betting")
+
+
+def _smallest_level(holds: Callable[[Interval], bool], look: _Look, alpha: float) -> float:
+    """Go from great to small levels for as long as the statement holds; 1 if it never does."""
+    levels = (*(one for one in _ABOVE_ALPHA if one > alpha), *(alpha / share for share in _SHARES_OF_ALPHA))
+    held = list(itertools.takewhile(lambda level: holds(look.interval(1 - level)), levels))
+    return held[-1] if held else 1.0
+
+
+def _range_of_differences(within: ScoreRange) -> ScoreRange:
+    return ScoreRange(within.low - within.high, within.high - within.low)
+
+
+def _in_order(column: PairedColumn, shorter: TaskRows, stop: EarlyStop) -> list[int | None] | None:
+    """Places among the shared documents in the order of asking (``None``: one run lacks it), if that is known."""
+    try:
+        order = sorted(range(len(shorter.ids)), key=lambda row: place_in(stop.order, shorter.task, shorter.ids[row]))
+    except ValueError:
+        return None
+    rows = column.shared.first_rows if shorter is column.shared.first else column.shared.second_rows
+    places = {int(row): place for place, row in enumerate(rows)}
+    return [places.get(row) for row in order]
+
+
+def _ends(column: PairedColumn, place: int | None) -> tuple[float, float]:
+    """The least and greatest value of a difference; a document that one run lacks is known of no side."""
+    within = column.within
+
+    def side(score: float) -> tuple[float, float]:
+        return (score, score) if math.isfinite(score) else (within.low, within.high)
+
+    first = side(math.nan if place is None else float(column.first[place]))
+    second = side(math.nan if place is None else float(column.second[place]))
+    return first[0] - second[1], first[1] - second[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +199,7 @@ def find_difference(column: PairedColumn, options: CompareOptions, where: NDArra
 
 
 def _of_all(row: Difference, column: PairedColumn, paired: NDArray[bool_], options: CompareOptions) -> Found:
-    from lmms_eval.stats.differences import PairOptions, compare_pairs
-    from lmms_eval.stats.equivalence import equivalence_p
+    from lmms_eval.stats.differences import PairOptions, compare_pairs, equivalence_p
 
     names = column.shared.clusters
     clusters = None if names is None else [name for name, has in zip(names, paired, strict=True) if has]
@@ -121,3 +250,159 @@ def _sensitivity(column: PairedColumn, inside: NDArray[bool_], paired: int) -> S
     sides = (np.where(np.isfinite(side), side, worst)[inside] for side in (column.first, column.second))
     first, second = (math.fsum(side) / documents for side in sides)
     return Sensitivity(first - second, documents)
+
+
+POWER = 0.8
+_ROUNDING = 1e-12
+
+
+def judge_family(found: Sequence[Found], options: CompareOptions) -> list[Difference]:
+    """Correct the p-values of a family and pass a verdict on each of its differences.
+
+    Verdicts follow the p-values adjusted by Holm. A difference whose equivalence is shown is ``equivalent`` even where
+    it is not 0: the margin says that so much does not matter. Differences that can be detected, and documents that
+    are needed, are those at ``alpha`` divided by the number of tests, which is enough whatever the others show.
+    """
+    from lmms_eval.stats.differences import benjamini_hochberg, holm
+
+    ps = [one.row.p for one in found]
+    equivalences = holm([one.equivalence_p for one in found])
+    alpha = options.alpha / max(1, sum(p is not None for p in ps))
+    judged = []
+    for one, p_holm, p_bh, equivalence in zip(found, holm(ps), benjamini_hochberg(ps), equivalences, strict=True):
+        row = replace(one.row, p_holm=p_holm, p_bh=p_bh)
+        verdict = _verdict(row, equivalence, options.alpha)
+        is_real = p_holm is not None and p_holm <= options.alpha
+        if verdict == "equivalent" and is_real:
+            row = replace(row, notes=(*row.notes, "there is a difference, but within the margin"))
+        judged.append(
+            replace(
+                row,
+                verdict=verdict,
+                detectable=_detectable(one, alpha),
+                needed=_needed(one, alpha, options.margin) if verdict == "cannot tell" else None,
+            )
+        )
+    return judged
+
+
+def _verdict(row: Difference, equivalence: float | None, alpha: float) -> Verdict:
+    if equivalence is not None and equivalence <= alpha:
+        return "equivalent"
+    if row.p_holm is None or row.p_holm > alpha or row.value == 0:
+        return "cannot tell"
+    return "better" if (row.value > 0) == row.higher_is_better else "worse"
+
+
+def _detectable(found: Found, alpha: float) -> float | None:
+    """Compute the smallest difference that is found; ``None`` where no score could differ by so much."""
+    from lmms_eval.stats.power import detectable
+
+    if not _is_positive(found.spread) or found.row.pairing.paired < 2:
+        return None
+    smallest = detectable(found.spread, found.row.pairing.paired, alpha, POWER)
+    return smallest if found.row.unit != "percent" or smallest <= 1 else None
+
+
+def _needed(found: Found, alpha: float, margin: float | None) -> int | None:
+    """Documents that would show a difference of the size seen, or settle the margin where it is smaller."""
+    from lmms_eval.stats.power import documents_needed
+
+    size = abs(found.row.value)
+    if not _is_positive(found.spread) or (margin is None and size <= _ROUNDING * found.spread):
+        return None
+    within = margin if margin is not None and size < margin else None
+    return documents_needed(found.spread, size, alpha, POWER, within)
+
+
+def _is_positive(number: float) -> bool:
+    return 0 < number < math.inf
+
+
+MOST_CELLS = 1_000
+"""Values of a metadata column that still divide documents rather than name them."""
+ABSENT = "(none)"
+"""Name of the cell of documents without a value."""
+
+
+def compare_parts(pairs: Sequence[MatchedPair], name: str, options: CompareOptions) -> list[list[Difference]]:
+    """Find the differences of the parts into which a metadata column divides the documents, for each pair.
+
+    They are one family: p is corrected over all of them.
+
+    Raises:
+        UsageError: no task has such a column, or a task has too many values of it.
+    """
+    found = [[one for part in _by_task(pair) for one in _parts_of(part, name, options)] for pair in pairs]
+    if not any(found):
+        columns = sorted({column for task in _tasks(pairs) for column in task.metadata()})
+        raise UsageError(f"--by {name}: no task has such a column; they have: {', '.join(columns) or 'none'}")
+    judged = iter(judge_family([one for rows in found for one in rows], options))
+    return [[next(judged) for _ in rows] for rows in found]
+
+
+def dividing_columns(pairs: Sequence[MatchedPair]) -> dict[str, int]:
+    """Find the metadata columns with a few short values in every task that has them.
+
+    Returns:
+        The greatest number of parts that each may give, over all pairs.
+    """
+    values = {id(task): _few_values(task) for task in _tasks(pairs)}
+    found: dict[str, int] = {}
+    refused = set()
+    for pair in pairs:
+        for column in pair.columns:
+            sides = values[id(column.shared.first)], values[id(column.shared.second)]
+            for name in dict.fromkeys((*sides[0], *sides[1])):
+                counts = [count for side in sides if (count := side.get(name, 0)) is not None]
+                if len(counts) < len(sides):
+                    refused.add(name)
+                found[name] = found.get(name, 0) + max(counts, default=0)
+    divided = {name for side in values.values() for name, count in side.items() if count is not None and count > 1}
+    return {name: count for name, count in found.items() if name in divided - refused}
+
+
+def _few_values(task: TaskRows) -> dict[str, int | None]:
+    """Count the values of a task's metadata columns; ``None``: they do not divide its documents."""
+    found: dict[str, int | None] = {}
+    for column, values in task.metadata().items():
+        names = {ABSENT if value is None else value for value in values}
+        found[column] = len(names) if len(names) == 1 or divides(names) else None
+    return found
+
+
+def _tasks(pairs: Sequence[MatchedPair]) -> list[TaskRows]:
+    tasks = [task for pair in pairs for one in pair.columns for task in (one.shared.first, one.shared.second)]
+    return list({id(task): task for task in tasks}.values())
+
+
+def _by_task(pair: MatchedPair) -> Iterator[list[PairedColumn]]:
+    for _, columns in groupby(pair.columns, key=lambda column: id(column.shared)):
+        yield list(columns)
+
+
+def _values(shared: Shared, name: str) -> list[str | None] | None:
+    """Values of the shared documents in a metadata column; where both runs have it, the first one's."""
+    for task, rows in ((shared.first, shared.first_rows), (shared.second, shared.second_rows)):
+        if (values := task.metadata().get(name)) is not None:
+            return [values[row] for row in rows]
+    return None
+
+
+def _parts_of(columns: Sequence[PairedColumn], name: str, options: CompareOptions) -> Iterator[Found]:
+    """Yield the parts of the columns of one task."""
+    values = _values(columns[0].shared, name)
+    if values is None:
+        return
+    division = Division.of(name, [ABSENT if value is None else value for value in values])
+    if len(division.values) > MOST_CELLS:
+        raise UsageError(
+            f"--by {name}: {len(division.values)} different values in {columns[0].task}; choose a column that divides "
+            f"documents into at most {MOST_CELLS} parts"
+        )
+    for column in columns:
+        for code, part in enumerate(division.values):
+            found = find_difference(column, options, division.codes == code)
+            if found is not None:
+                few = (f"few documents (below {FEW})",) if found.row.pairing.paired < FEW else ()
+                yield replace(found, row=replace(found.row, cell=part, notes=(*found.row.notes, *few)))

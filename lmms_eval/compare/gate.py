@@ -8,23 +8,155 @@ the gate cannot tell. The gate as a whole is held only if every check is, a conc
 
 from __future__ import annotations
 
+import difflib
+import fnmatch
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from statistics import NormalDist
-from typing import Literal
+from typing import Annotated, Literal
+from xml.etree import ElementTree as ET
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval import stats
-from lmms_eval.compare.early import sequential
+from lmms_eval.compare.differences import sequential
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
 from lmms_eval.compare.matching import PairedColumn, match_runs
-from lmms_eval.compare.options import CompareOptions
-from lmms_eval.compare.policy import Correction, Policy, Rule
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows
-from lmms_eval.compare.verdicts import Bounds, Pairing
+from lmms_eval.compare.verdicts import Bounds, CompareOptions, Pairing
 from lmms_eval.errors import ConfigError
+from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
+from lmms_eval.utils.yaml_bounds import load_bounded
+
+Correction = Literal["holm", "bh", "none"]
+_Margin = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Count = Annotated[int, Field(ge=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Override(_Strict):
+    """Keys that a pattern of tasks states for itself; ``None``: those of the whole policy hold."""
+
+    metric: str | None = None
+    margin: _Margin | None = None
+    minimum_coverage: _Share | None = None
+    minimum_documents: _Count | None = None
+
+
+class Policy(_Strict):
+    """A gate's rules."""
+
+    tasks: dict[str, Override] = Field(min_length=1)
+    """By name or pattern (``*``, ``?``, ``[...]``) of tasks, groups and benchmarks' numbers; the first that fits
+    holds."""
+    margin: _Margin | None = None
+    """How much worse RUN may be, in the units of the score (of scores from 0 to 1, 0.01 is one percent point)."""
+    metric: str | None = None
+    """``METRIC`` or ``METRIC,FILTER``; needed where a task has several."""
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
+    correction: Correction = "holm"
+    minimum_coverage: _Share = 1.0
+    """Share of the documents that must have a number in both runs."""
+    minimum_documents: _Count = 2
+
+    @field_validator("tasks", mode="before")
+    @classmethod
+    def _without_values(cls, value: object) -> object:
+        """Take a list of names, and names without keys, for patterns that state nothing."""
+        if isinstance(value, list):
+            if not all(isinstance(name, str) for name in value):
+                raise ValueError("give names or patterns of tasks")
+            value = dict.fromkeys(value)
+        return {key: one or {} for key, one in value.items()} if isinstance(value, dict) else value
+
+    def rule(self, pattern: str) -> Rule:
+        """Return what holds for the tasks of a pattern."""
+        own = self.tasks[pattern]
+        margin = self.margin if own.margin is None else own.margin
+        if margin is None:
+            raise ConfigError(f"policy: {pattern!r} has no margin; give one for it, or for all tasks")
+        return Rule(
+            pattern=pattern,
+            metric=self.metric if own.metric is None else own.metric,
+            margin=margin,
+            minimum_coverage=self.minimum_coverage if own.minimum_coverage is None else own.minimum_coverage,
+            minimum_documents=self.minimum_documents if own.minimum_documents is None else own.minimum_documents,
+        )
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Return the rules in the order of the file."""
+        return tuple(self.rule(pattern) for pattern in self.tasks)
+
+
+class Rule(_Strict):
+    """Bars of the tasks that a pattern fits."""
+
+    pattern: str
+    metric: str | None
+    margin: float
+    minimum_coverage: float
+    minimum_documents: int
+
+    def fits(self, name: str) -> bool:
+        return fnmatch.fnmatchcase(name, self.pattern)
+
+
+def read_policy(path: Path) -> Policy:
+    """Read a policy.
+
+    Raises:
+        ConfigError: the file cannot be read or is no policy; the message names the key, and the nearest valid one.
+    """
+    try:
+        content = load_bounded(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"policy {path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"policy {path} cannot be read: no text in UTF-8") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"policy {path} is no YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"policy {path}: give keys and values, at least tasks and margin")
+    try:
+        policy = Policy.model_validate(content)
+        policy.rules  # noqa: B018 - a pattern without a margin is told now
+    except ValidationError as error:
+        raise ConfigError(f"policy {path}: {'; '.join(_told(error))}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return policy
+
+
+def _told(error: ValidationError) -> Iterable[str]:
+    """Yield a sentence for each mistake, with the nearest valid key for an unknown one."""
+    for one in error.errors():
+        where = [str(part) for part in one["loc"]]
+        if one["type"] == "extra_forbidden":
+            known = list(Override.model_fields if len(where) > 1 else Policy.model_fields)
+            close = difflib.get_close_matches(where[-1], known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"keys: {', '.join(known)}"
+            yield f"unknown key {'.'.join(where)!r}; {hint}"
+        elif one["type"] == "missing":
+            yield f"the key {'.'.join(where)!r} is missing"
+        elif one["type"] in ("dict_type", "model_type"):
+            yield f"{'.'.join(where)}: give {'keys and values' if len(where) > 1 else 'names or patterns of tasks'}"
+        elif one["type"] == "too_short":
+            yield f"{'.'.join(where)}: name at least one task"
+        else:
+            yield f"{'.'.join(where)}: {one['msg']}"
+
 
 Outcome = Literal["held", "fell", "cannot tell"]
 
@@ -214,7 +346,7 @@ def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
         return _alike(check, column, found.interval.reason)
     low, high = found.interval.low, found.interval.high
     ends = (low, high) if column.higher_is_better else (-high, -low)
-    from lmms_eval.stats.equivalence import non_inferiority_p
+    from lmms_eval.stats.differences import non_inferiority_p
 
     bounds = Bounds(*ends, found.interval.method)
     return replace(check, interval=bounds, p_held=non_inferiority_p(found, rule.margin))
@@ -222,7 +354,7 @@ def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
 
 def _alike(check: Check, column: PairedColumn, reason: str) -> Check:
     """Test scores without any difference as right-or-wrong ones, which vary most; others have no spread to test by."""
-    from lmms_eval.stats.tango import Discordant, score_statistic
+    from lmms_eval.stats.differences import Discordant, score_statistic
 
     width = column.within.high - column.within.low
     both = column.has_both
@@ -254,7 +386,7 @@ def _early(check: Check, found: Mapping[tuple[str, str, str], _Candidate], alpha
 
 
 def _decide(checks: Sequence[Check], policy: Policy) -> Iterator[Check]:
-    from lmms_eval.stats.multiplicity import benjamini_hochberg, holm
+    from lmms_eval.stats.differences import benjamini_hochberg, holm
 
     fell: list[float | None] = [None if check.p_held is None else 1 - check.p_held for check in checks]
     if policy.correction != "none":
@@ -269,3 +401,97 @@ def _decide(checks: Sequence[Check], policy: Policy) -> Iterator[Check]:
         elif p_fell <= policy.alpha:
             outcome = "fell"
         yield replace(check, outcome=outcome, p_fell=p_fell)
+
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 does not allow."""
+_WORDS = {"held": "HELD", "fell": "FELL", "cannot tell": "CANNOT TELL"}
+
+
+def gate_table(result: GateResult, shown: Callable[[str], str] = str) -> str:
+    """Lay out the checks as a table; ``shown`` makes names and reasons fit for where it is shown."""
+    columns = {
+        "Outcome": [_WORDS[check.outcome] for check in result.checks],
+        "Task": [shown(check.name) for check in result.checks],
+        "Metric": [shown(check.metric) for check in result.checks],
+        "RUN": [_number(check.run) for check in result.checks],
+        "BASE": [_number(check.base) for check in result.checks],
+        "Difference": [_number(check.difference) for check in result.checks],
+        f"{100 * (1 - 2 * result.alpha):.4g} % interval": [_interval(check) for check in result.checks],
+        "Margin": [f"{check.margin:g}" for check in result.checks],
+        "N": [str(check.documents) for check in result.checks],
+        "Why": [shown(why(check)) for check in result.checks],
+    }
+    return markdown_table([Column(name, tuple(cells), is_text=True) for name, cells in columns.items()])
+
+
+def headline(result: GateResult) -> str:
+    """Say the whole in one line."""
+    counts = [
+        f"{sum(check.outcome == one for check in result.checks)} {one}" for one in ("held", "fell", "cannot tell")
+    ]
+    return f"gate {_WORDS[result.outcome]}: {result.run} against {result.base}, {', '.join(counts)}"
+
+
+def gate_markdown(result: GateResult) -> str:
+    """Write the summary for CI systems."""
+    note = (
+        f"One-sided tests at {result.alpha:g}, p of a fall corrected: {result.correction}. Differences: RUN less BASE."
+    )
+    lines = [note, *map(escaped, result.notes)]
+    return f"## {escaped(headline(result))}\n\n{gate_table(result, escaped)}\n" + "\n\n".join(lines) + "\n"
+
+
+def gate_json(result: GateResult) -> str:
+    """Write everything, unrounded."""
+    return (
+        json.dumps({"outcome": result.outcome, **asdict(result)}, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    )
+
+
+def gate_junit(result: GateResult) -> str:
+    """Write JUnit XML: a fall is a failure, what cannot be told an error."""
+    fell = sum(check.outcome == "fell" for check in result.checks)
+    unknown = sum(check.outcome == "cannot tell" for check in result.checks)
+    counts = {"tests": str(len(result.checks)), "failures": str(fell), "errors": str(unknown)}
+    suites = ET.Element("testsuites", {"name": "lmms-eval gate", **counts})
+    name = _allowed(f"{result.run} against {result.base}")
+    suite = ET.SubElement(suites, "testsuite", {"name": name, **counts, "skipped": "0"})
+    for check in result.checks:
+        case = ET.SubElement(
+            suite, "testcase", {"classname": _allowed(f"gate.{check.metric or 'task'}"), "name": _allowed(check.name)}
+        )
+        text = _allowed(f"{why(check)} (n = {check.documents})")
+        if check.outcome == "fell":
+            ET.SubElement(case, "failure", {"type": "fell", "message": text}).text = text
+        elif check.outcome == "cannot tell":
+            ET.SubElement(case, "error", {"type": "cannot tell", "message": text}).text = text
+        else:
+            ET.SubElement(case, "system-out").text = text
+    if result.notes:
+        ET.SubElement(suite, "system-out").text = _allowed("\n".join(result.notes))
+    ET.indent(suites)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+def why(check: Check) -> str:
+    """Say what an outcome rests on."""
+    if check.reason:
+        return check.reason
+    ends = "" if check.interval is None else f", interval {_interval(check)}"
+    found = f"difference {_number(check.difference)}{ends}, margin {check.margin:g}"
+    if check.outcome == "cannot tell":
+        return f"the documents do not settle it: {found}"
+    return found
+
+
+def _interval(check: Check) -> str:
+    return "" if check.interval is None else f"[{_number(check.interval.low)}, {_number(check.interval.high)}]"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _allowed(text: str) -> str:
+    return _FORBIDDEN.sub("", printable(text))

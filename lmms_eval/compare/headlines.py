@@ -4,24 +4,300 @@ and the benchmarks' headline numbers, redrawn by their own rules (``docs/statist
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lmms_eval import stats
-from lmms_eval.compare.aggregations import own_aggregations
+from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.compare.benchmarks import BENCHMARKS
-from lmms_eval.compare.benchmarks.contract import Headlines, TaskPair
-from lmms_eval.compare.groups import group_headlines
+from lmms_eval.compare.benchmarks.contract import Headlines, Kept, Number, TaskPair, kept
 from lmms_eval.compare.redrawing import USUAL, Redrawing, redraw
-from lmms_eval.compare.runs import RunRows, TaskRows
+from lmms_eval.compare.runs import Column, RunRows, TaskRows
+from lmms_eval.compare.strata import FunctionPart, MeanPart, Part
 from lmms_eval.compare.verdicts import Bounds, Difference, Pairing
+from lmms_eval.errors import LmmsEvalError
+from lmms_eval.metrics.table import AGGREGATIONS, METRICS
+from lmms_eval.stats.interval import ANY_NUMBER
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
     from numpy import intp
     from numpy.typing import NDArray
+
+
+Aggregation = Callable[[Sequence[Any]], float]
+
+
+def own_aggregations(
+    pairs: Sequence[TaskPair], first: RunRows, is_owned: Callable[[str, str], bool]
+) -> Iterator[Headlines]:
+    """Yield the number of each column that both runs have and that is no mean over its documents.
+
+    Left out: columns that a benchmark's module makes, functions that take the command line or the task (they write
+    files), and those that do not give the number which the run itself has.
+    """
+    for pair in pairs:
+        for key, column in pair.first.columns.items():
+            other = pair.second.columns.get(key)
+            if other is None or (column.scale and other.scale) or is_owned(pair.task, key):
+                continue
+            made = function_part(pair, key, first)
+            if made is None:
+                continue
+            part, taken = made
+            number = Number(
+                pair.task,
+                column.metric,
+                column.filter,
+                unit="",
+                within=column.score_range or ANY_NUMBER,
+                higher_is_better=column.higher_is_better is not False,
+            )
+            tasks, pairings = {pair.task: pair.task}, {pair.task: taken.pairing}
+            yield Headlines({pair.task: number}, {pair.task: part}, dict, tasks, pairings)
+
+
+def function_part(pair: TaskPair, key: str, first: RunRows) -> tuple[FunctionPart, Kept] | None:
+    """Make the part of a column by its aggregation; ``None`` where that is not at hand, or gives other numbers."""
+    function = _aggregation(pair.task, pair.first.columns[key].metric, first.results or {})
+    if function is None:
+        return None
+    for side in (pair.first, pair.second):
+        if not _gives_aggregation(function, side, side.columns[key]):
+            return None
+    taken = kept(pair, lambda side, row: side.raw(key, row))
+    if not taken.values:
+        return None
+    firsts, seconds = [one for one, _ in taken.values], [two for _, two in taken.values]
+    return FunctionPart(function, firsts, seconds, pair.clusters(taken.rows)), taken
+
+
+def column_part(
+    pair: TaskPair, key: str, first: RunRows, scale: float = 1.0, shift: float = 0.0
+) -> tuple[Part, Kept] | None:
+    """Make the part of a column whose value is ``scale`` times the task's own number, plus ``shift``."""
+    column, other = pair.first.columns[key], pair.second.columns[key]
+    if not (column.scale and other.scale):
+        made = function_part(pair, key, first)
+        if made is None:
+            return None
+        own = made[0].function
+        return replace(made[0], function=lambda items: scale * own(items) + shift), made[1]
+    taken = kept(pair, lambda side, row: _number(side.columns[key], row))
+    if not taken.values:
+        return None
+    values = [(scale * column.scale * a + shift, scale * other.scale * b + shift) for a, b in taken.values]
+    return MeanPart.of(values, pair.clusters(taken.rows)), taken
+
+
+def _number(column: Column, row: int) -> float | None:
+    score = float(column.scores[row])
+    return score if math.isfinite(score) else None
+
+
+def _gives_aggregation(function: Aggregation, side: TaskRows, column: Column) -> bool:
+    """Tell whether the function gives the number that the run has, where it has one."""
+    values = [value for row in range(len(side.ids)) if (value := side.raw(str(column), row)) is not None]
+    if column.reported is None or not values:
+        return False
+    try:
+        found = function(values)
+    except Exception:  # noqa: BLE001 - a task's own function
+        return False
+    return math.isclose(found, column.reported, rel_tol=1e-6, abs_tol=1e-9)
+
+
+def _aggregation(task: str, metric: str, results: Mapping[str, Any]) -> Aggregation | None:
+    name = _stated(task, metric, results)
+    if name in AGGREGATIONS:
+        return _plain(AGGREGATIONS[name].function())
+    function = _function_here(task, metric)
+    return None if function is None or len(inspect.signature(function).parameters) != 1 else _plain(function)
+
+
+def _stated(task: str, metric: str, results: Mapping[str, Any]) -> str:
+    """Return the name of the aggregation in the run's results, else the metric's usual one."""
+    config = results.get("configs", {}).get(task, {})
+    for entry in config.get("metric_list") or ():
+        if entry.get("metric") == metric and entry.get("aggregation"):
+            return str(entry["aggregation"])
+    return METRICS[metric].aggregation if metric in METRICS else ""
+
+
+def _function_here(task: str, metric: str) -> Callable[..., Any] | None:
+    """Return the aggregation of the task that is installed here; ``None`` where there is none of that name."""
+    from lmms_eval.api.task import TaskOptions
+    from lmms_eval.tasks.catalogue import Catalogue
+    from lmms_eval.tasks.selection import select_tasks
+
+    try:
+        chosen = select_tasks((task,), Catalogue(), TaskOptions()).tasks
+    except LmmsEvalError:
+        return None
+    if len(chosen) != 1 or chosen[0].name != task:
+        return None
+    return next((one.aggregation for one in chosen[0].metrics if one.name == metric), None)
+
+
+def _plain(function: Callable[..., Any]) -> Aggregation:
+    """Take the number out of what an aggregation returns; NaN where it withholds it."""
+
+    def value(items: Sequence[Any]) -> float:
+        found = function(list(items))
+        if isinstance(found, Withheld):
+            return math.nan
+        if isinstance(found, Estimate):
+            found = found.value
+        return math.nan if found is None else float(found)
+
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A leaf task in a group's number."""
+
+    pair: TaskPair
+    key: str
+    weight: float
+    scale: float = 1.0
+    """What the leaf's number is multiplied by before the mean is taken,"""
+    shift: float = 0.0
+    """and what is added to it."""
+
+
+def group_headlines(pairs: Sequence[TaskPair], first: RunRows, second: RunRows) -> Iterator[Headlines]:
+    """Yield the number of each group that both runs have.
+
+    A group's rule (which metric of each leaf, which weights) is that of the group as it is installed here, or the
+    plain or weighted mean: the first one that gives the numbers of both runs. Without any the group is left out.
+    """
+    by_task = {pair.task: pair for pair in pairs}
+    for group, names in first.groups.items():
+        if group not in second.groups:
+            continue
+        for key in _keys(group, first):
+            members = [by_task[name] for name in names if name in by_task]
+            leaves = next(
+                (
+                    one
+                    for one in _rules(group, key, members, first)
+                    if one and all(_gives_group(one, group, key, run, side) for side, run in enumerate((first, second)))
+                ),
+                None,
+            )
+            if leaves is not None and (made := _headlines(group, key, leaves, first)) is not None:
+                yield made
+
+
+def _keys(group: str, run: RunRows) -> list[str]:
+    """Names ``METRIC,FILTER`` of the group's numbers."""
+    entry = _results(run, "groups").get(group, {})
+    return [
+        key
+        for key, value in entry.items()
+        if "," in key and not key.partition(",")[0].endswith("_stderr") and isinstance(value, int | float)
+    ]
+
+
+def _results(run: RunRows, part: str) -> Mapping[str, Any]:
+    found = (run.results or {}).get(part)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _rules(group: str, key: str, members: Sequence[TaskPair], first: RunRows) -> Iterator[list[_Leaf]]:
+    having = [pair for pair in members if key in pair.first.columns and key in pair.second.columns]
+    sizes = _results(first, "n-samples")
+    yield [_Leaf(pair, key, 1.0) for pair in having]
+    counts = [sizes.get(pair.task, {}).get("effective") for pair in having]
+    if all(isinstance(count, int) and count > 0 for count in counts):
+        yield [_Leaf(pair, key, float(count)) for pair, count in zip(having, counts, strict=True) if count]
+    yield _leaves_here(group, key, members)
+
+
+def _leaves_here(group: str, key: str, members: Sequence[TaskPair]) -> list[_Leaf]:
+    """Leaves by the rule of a group that names another metric of each of them, put on 0 to 100; empty: none is here."""
+    from lmms_eval.errors import LmmsEvalError
+    from lmms_eval.tasks.catalogue import Catalogue
+    from lmms_eval.tasks.selection import choose
+
+    try:
+        groups = choose((group,), Catalogue()).groups
+    except LmmsEvalError:
+        return []
+    metric, _, pipeline = key.rpartition(",")
+    wanted = [
+        one
+        for found in groups
+        if found.name == group
+        for one in found.metrics
+        if one.metric == metric and pipeline in one.filters and one.aggregation == "mean" and one.of
+    ]
+    leaves = []
+    for pair in members if wanted else ():
+        own = wanted[0].of.get(pair.task)
+        if own is None or own not in pair.first.columns or own not in pair.second.columns:
+            continue
+        within = pair.first.columns[own].score_range
+        if within is None or not math.isfinite(within.high - within.low):
+            return []
+        scale = 100 / (within.high - within.low)
+        leaves.append(_Leaf(pair, own, 1.0, scale, -scale * within.low))
+    return leaves
+
+
+def _gives_group(leaves: Sequence[_Leaf], group: str, key: str, run: RunRows, side: int) -> bool:
+    """Tell whether the leaves' own numbers give that of the group."""
+    value = _results(run, "groups").get(group, {}).get(key)
+    columns = [(leaf.pair.first, leaf.pair.second)[side].columns[leaf.key] for leaf in leaves]
+    numbers = [column.reported for column in columns]
+    if not isinstance(value, int | float) or any(number is None for number in numbers):
+        return False
+    total = math.fsum(
+        leaf.weight * (leaf.scale * number + leaf.shift)
+        for leaf, number in zip(leaves, numbers, strict=True)
+        if number is not None
+    )
+    return math.isclose(total / math.fsum(leaf.weight for leaf in leaves), value, rel_tol=1e-6, abs_tol=1e-9)
+
+
+def _headlines(group: str, key: str, leaves: Sequence[_Leaf], first: RunRows) -> Headlines | None:
+    parts: dict[str, Part] = {}
+    taken: dict[str, Kept] = {}
+    for leaf in leaves:
+        made = column_part(leaf.pair, leaf.key, first, leaf.scale, leaf.shift)
+        if made is None:
+            return None
+        parts[leaf.pair.task], taken[leaf.pair.task] = made
+    whole = math.fsum(leaf.weight for leaf in leaves)
+
+    def numbers(values: Mapping[str, float]) -> Mapping[str, float]:
+        return {key: math.fsum(leaf.weight * values[leaf.pair.task] for leaf in leaves) / whole}
+
+    columns = [leaf.pair.first.columns[leaf.key] for leaf in leaves]
+    metric, _, pipeline = key.rpartition(",")
+    unit, within = _unit(leaves, columns)
+    number = Number(
+        group,
+        metric,
+        pipeline,
+        unit,
+        within,
+        all(column.higher_is_better is not False for column in columns),
+        (f"mean over {len(leaves)} tasks" + ("" if len({one.weight for one in leaves}) == 1 else ", by size"),),
+    )
+    tasks = {leaf.pair.task: leaf.pair.task for leaf in leaves}
+    return Headlines({key: number}, parts, numbers, tasks, {task: one.pairing for task, one in taken.items()})
+
+
+def _unit(leaves: Sequence[_Leaf], columns: Sequence[Column]) -> tuple[Literal["percent", ""], ScoreRange]:
+    if all(column.score_range == SHARES and column.scale == 1 for column in columns):
+        return ("percent", SHARES) if all(leaf.scale == 1 for leaf in leaves) else ("", ScoreRange(0.0, 100.0))
+    return "", ANY_NUMBER
 
 
 class SharedRows(Protocol):

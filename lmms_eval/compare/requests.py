@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval.api.generation import LENGTHS, STOPS
 from lmms_eval.compare.runs import RunRows
-from lmms_eval.results.run_reader.document import part_of
+from lmms_eval.results.facts import part_of
 
 _NAMES = {
     **dict.fromkeys((*LENGTHS, "max_output_tokens"), LENGTHS[0]),

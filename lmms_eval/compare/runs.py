@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.results.run_reader.document import EarlyStop
+from lmms_eval.results.facts import EarlyStop
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:

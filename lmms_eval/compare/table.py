@@ -2,11 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from lmms_eval.compare.verdicts import Comparison, Difference
-from lmms_eval.utils.markdown import Column, display_width, escaped, markdown_table
+import orjson
+
+from lmms_eval.compare.flips import Flip
+from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict
+from lmms_eval.plots.figure import picture
+from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
+from lmms_eval.utils.terminal import Column, display_width, escaped, markdown_table, no_formula
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """Write all of a comparison as JSON; numbers that are none or infinite are ``null``."""
+    return json.dumps(_plain(asdict(comparison)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """Write a line for each row and cell, numbers in the units of the scores; texts can be no formulas."""
+    text = io.StringIO()
+    lines = [_line(pair, row, by) for pair in comparison.pairs for by, row in _rows(pair)]
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+def flips_json(flips: Iterable[Flip]) -> Iterator[str]:
+    """Write flips as lines of JSON; numbers that are none or infinite are ``null``."""
+    return map(_flip_line, flips)
+
+
+def _flip_line(flip: Flip) -> str:
+    try:
+        return orjson.dumps(flip, option=orjson.OPT_APPEND_NEWLINE).decode("utf-8")
+    except TypeError:  # a text with half a surrogate pair
+        return json.dumps(_plain(asdict(flip)), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _rows(pair: PairComparison) -> Iterator[tuple[str, Difference]]:
+    yield from (("", row) for row in pair.rows)
+    yield from ((by, cell) for by, cells in pair.cells.items() for cell in cells)
+
+
+def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
+    pairing, sensitivity = row.pairing, row.sensitivity
+    changed = row.changed or (None, None)
+    found = {
+        "first_run": pair.first,
+        "second_run": pair.second,
+        "name": row.name,
+        "by": by,
+        "cell": row.cell,
+        "metric": row.metric,
+        "filter": row.filter,
+        "higher_is_better": row.higher_is_better,
+        "first": row.first,
+        "second": row.second,
+        "difference": row.value,
+        "low": row.interval.low if row.interval else None,
+        "high": row.interval.high if row.interval else None,
+        "interval": row.interval.method if row.interval else row.no_interval,
+        "p": row.p,
+        "p_holm": row.p_holm,
+        "p_bh": row.p_bh,
+        "test": row.test,
+        "verdict": row.verdict,
+        "detectable": row.detectable,
+        "needed": row.needed,
+        "paired": pairing.paired,
+        "first_better": changed[0],
+        "first_worse": changed[1],
+        "only_first": pairing.only_first,
+        "only_second": pairing.only_second,
+        "unscored_first": pairing.unscored[0],
+        "unscored_second": pairing.unscored[1],
+        "failed_first": pairing.failed[0],
+        "failed_second": pairing.failed[1],
+        "difference_counted_wrong": sensitivity.difference if sensitivity else None,
+        "notes": "; ".join(row.notes),
+    }
+    return {key: _cell(value) for key, value in found.items()}
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return no_formula(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_LOOKS: dict[Verdict, Look] = {"better": "up", "worse": "down", "equivalent": "same", "cannot tell": "open"}
+PERCENT = "percent"
+
+
+def forest_plot(comparison: Comparison, ending: str) -> bytes:
+    """Draw the plot as PNG or SVG, by the ending of its file.
+
+    Each pair of runs has a panel for its shares (in percent points) and one for each other metric, whose units differ.
+
+    Raises:
+        UsageError: another ending.
+        PlotUnavailable: matplotlib is not installed.
+    """
+    panels = [panel for pair in comparison.pairs for panel in _panels(pair, comparison.margin)]
+    return picture(
+        forest_panels(f"Differences with their {100 * (1 - comparison.alpha):g} % intervals", panels), ending
+    )
+
+
+def _panels(pair: PairComparison, margin: float | None) -> Iterator[ForestPanel]:
+    by_scale: dict[str, list[Difference]] = {}
+    for row in pair.rows:
+        by_scale.setdefault(PERCENT if row.unit == PERCENT else row.metric, []).append(row)
+    for scale, rows in by_scale.items():
+        factor = 100.0 if scale == PERCENT else 1.0
+        unit = "percent points" if scale == PERCENT else f"units of {scale}"
+        yield ForestPanel(
+            f"{pair.first} − {pair.second}",
+            f"difference in {unit}; a verdict says what the first run is",
+            tuple(_row(row, factor) for row in rows if math.isfinite(row.value)),
+            None if margin is None else factor * margin,
+        )
+
+
+def _row(row: Difference, factor: float) -> ForestRow:
+    low, high = (None, None) if row.interval is None else (factor * row.interval.low, factor * row.interval.high)
+    name = row.name if row.name == row.metric else f"{row.name}  {row.metric}"
+    if row.filter not in ("", "none"):
+        name += f",{row.filter}"
+    remark = "" if row.higher_is_better else " (lower is better)"
+    words = row.verdict if row.interval is not None else f"{row.verdict} ({row.no_interval})"
+    return ForestRow(name, factor * row.value, low, high, _LOOKS[row.verdict], words, row.pairing.paired, remark)
+
 
 WIDTH = 120
 _LEAST_NAME = 12

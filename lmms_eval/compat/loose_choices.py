@@ -6,7 +6,7 @@ package uses them.
 
 from __future__ import annotations
 
-from lmms_eval.metrics.option_letters import ABSENT, Sign, last_place, named_choice
+from lmms_eval.metrics.answers import ABSENT, Sign, last_place, named_choice
 
 LETTERS = "ABCDEFGH"
 _PHRASES = (

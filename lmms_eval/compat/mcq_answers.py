@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lmms_eval.metrics.option_letters import extract_mcq_answer
+from lmms_eval.metrics.answers import extract_mcq_answer
 
 __all__ = ["extract_mcq_answer"]

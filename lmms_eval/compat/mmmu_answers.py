@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval.metrics.mmmu_letters import (
+from lmms_eval.metrics.mmmu import (
     BEFORE_BLANK,
     BEFORE_PERIOD,
     IN_PARENTHESES,
@@ -16,7 +16,7 @@ from lmms_eval.metrics.mmmu_letters import (
     mmmu_letter,
     padded,
 )
-from lmms_eval.utils.run_seed import guessed
+from lmms_eval.utils.answer_reading import guessed
 
 _JAPANESE_MARKS = "、。！？；："
 _JAPANESE = r"[\u3040-\u30FF\u4E00-\u9FFF]"

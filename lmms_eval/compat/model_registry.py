@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmms_eval.api.registry import ModelManifest
+from lmms_eval.models.building import ResolvedModel
 from lmms_eval.models.registry import ModelRegistry
-from lmms_eval.models.resolved import ResolvedModel
 
 __all__ = ["ModelManifest", "ModelRegistry", "ResolvedModel"]

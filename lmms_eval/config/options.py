@@ -3,30 +3,177 @@
 A standard dataclass, so that ``--help`` needs no pydantic; ``resolve`` validates the values with pydantic.
 """
 
-# ruff: noqa: RUF009 - option and run make dataclass fields
 from __future__ import annotations
 
 import dataclasses
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from lmms_eval.config.derived import DerivedOptions
-from lmms_eval.config.option import (
-    GENERATION,
-    JUDGE,
-    MEDIA,
-    MODEL,
-    OUTPUT,
-    RUNNING,
-    STATISTICS,
-    TASKS,
-    TRACKERS,
-    Option,
-    option,
-    run,
-)
+from lmms_eval.utils.arguments import comma_list
+
+MODEL, TASKS, GENERATION = "Model", "Tasks and data", "Prompts and generation"
+JUDGE = "Judge"
+OUTPUT, RUNNING, STATISTICS, MEDIA = "Output", "Running", "Statistics", "Media"
+TRACKERS = "Trackers and hub"
+GROUPS = (MODEL, TASKS, GENERATION, JUDGE, OUTPUT, TRACKERS, RUNNING, STATISTICS, MEDIA)
+
+
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict, Unpack
+
+    class Details(TypedDict):
+        aliases: NotRequired[tuple[str, ...]]
+        spelling: NotRequired[str]
+        metavar: NotRequired[str]
+        choices: NotRequired[tuple[str, ...]]
+        variables: NotRequired[tuple[str, ...]]
+        run_only: NotRequired[bool]
+        optional_value: NotRequired[bool]
+        for_tasks: NotRequired[bool]
+        repeatable: NotRequired[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Declaration of one option, a field of ``RunConfig``: all that command line and documentation say of it."""
+
+    name: str
+    default: Any
+    group: str
+    text: str
+    is_switch: bool
+    aliases: tuple[str, ...] = ()
+    """Further spellings of the flag, with their dashes."""
+    spelling: str = ""
+    """The flag, where it is not ``--`` and the name."""
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    """Environment variables that give the default, the first one set wins."""
+    run_only: bool = False
+    """Cannot change a model's answer by itself, so it is not part of the run key (tasks and data enter it by hash)."""
+    optional_value: bool = False
+    """The flag may stand without a value, which means ``True``."""
+    for_tasks: bool = False
+    """Handed to the tasks whose YAML asks for it (``run_options``)."""
+    repeatable: bool = False
+    """The flag may be given several times."""
+
+    @property
+    def flag(self) -> str:
+        return self.spelling or f"--{self.name}"
+
+
+def option(default: Any, group: str, text: str, **details: Unpack[Details]) -> Any:
+    """Declare an option that can change a model's answer."""
+    return field(default=default, metadata={"group": group, "text": text, "details": details})
+
+
+def run(default: Any, group: str, text: str, **details: Unpack[Details]) -> Any:
+    """Declare an option that cannot change an answer by itself."""
+    details["run_only"] = True
+    return option(default, group, text, **details)
+
+
+class DerivedOptions:
+    """Properties of ``RunConfig``, which declares the options."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        allow_media: str | None
+        gen_kwargs: str | dict[str, Any]
+        include_path: str | tuple[str, ...] | None
+        judge_args: str | dict[str, Any]
+        launcher_args: str | dict[str, Any] | None
+        model_args: str | dict[str, Any]
+        plugins: str | None
+        reasoning_tags: str
+        t2i_args: str | dict[str, Any]
+        task_kwargs: str | dict[str, Any]
+        tasks: str | None
+        thinking_tags: str | None
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """The parts of ``tasks``, in order."""
+        return comma_list(self.tasks)
+
+    @property
+    def include_paths(self) -> tuple[str, ...]:
+        if self.include_path is None:
+            return ()
+        return (self.include_path,) if isinstance(self.include_path, str) else self.include_path
+
+    @property
+    def plugin_packages(self) -> tuple[str, ...]:
+        return comma_list(self.plugins)
+
+    @property
+    def allowed_media(self) -> tuple[str, ...]:
+        return comma_list(self.allow_media)
+
+    @property
+    def model_arguments(self) -> dict[str, Any]:
+        """``model_args`` as keyword arguments."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.model_args, "model_args")
+
+    @property
+    def launcher_arguments(self) -> dict[str, Any]:
+        """``launcher_args`` as a mapping."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.launcher_args, "launcher_args")
+
+    @property
+    def judge_arguments(self) -> dict[str, Any]:
+        """``judge_args`` as keyword arguments."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.judge_args, "judge_args")
+
+    @property
+    def t2i_arguments(self) -> dict[str, Any]:
+        """``t2i_args`` as keyword arguments."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.t2i_args, "t2i_args")
+
+    @property
+    def generation_arguments(self) -> dict[str, Any]:
+        """``gen_kwargs`` as a mapping; a text that is a JSON object or list is decoded."""
+        from lmms_eval.config.convert import argument_mapping, decoded
+
+        return {name: decoded(value) for name, value in argument_mapping(self.gen_kwargs, "gen_kwargs").items()}
+
+    @property
+    def task_arguments(self) -> dict[str, Any]:
+        """``task_kwargs`` as a mapping."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.task_kwargs, "task_kwargs")
+
+    @property
+    def reasoning_tag_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of ``reasoning_tags``; empty when switched off."""
+        from lmms_eval.config.convert import tag_pairs
+
+        return tag_pairs(self.reasoning_tags)
+
+    @property
+    def thinking_tag_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of ``thinking_tags``, that mark thoughts, in addition to the known ones."""
+        from lmms_eval.config.convert import tag_pairs
+
+        return tag_pairs(self.thinking_tags or "", "thinking_tags")
+
+
+# ruff: noqa: RUF009 - option and run make dataclass fields
+
 
 DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
 LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")

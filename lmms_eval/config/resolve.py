@@ -7,23 +7,217 @@ import dataclasses
 import difflib
 import logging
 import os
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+import re
+from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import yaml
 
 from lmms_eval.config.convert import argument_text, convert
 from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.file import FileItem, apply_environment, read_config_file
-from lmms_eval.config.flags import parse_flags
-from lmms_eval.config.option import Option
-from lmms_eval.config.options import RunConfig, options
+from lmms_eval.config.options import Option, RunConfig, options
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact
+from lmms_eval.utils.yaml_bounds import load_bounded
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+
+_VARIABLE = re.compile(
+    r"\$(?:(?P<escape>\$)|\{(?P<braced>[A-Za-z_]\w*)(?::-(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}"
+    r"|(?P<plain>[A-Za-z_]\w*)|(?P<broken>\{))"
+)
+_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+
+
+@dataclass(frozen=True, slots=True)
+class FileItem:
+    """One run of a configuration file."""
+
+    place: str
+    """File and number, for messages."""
+    values: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    """The ``env`` part as written: values not expanded yet."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice in one mapping, where YAML would keep the last one without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                continue  # the base class refuses it
+            if key in seen:
+                raise ConfigError(f"line {key_node.start_mark.line + 1}: the key {key!r} stands twice")
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_config_file(path: str) -> list[FileItem]:
+    """The runs that a file describes.
+
+    Raises:
+        ConfigError: the file cannot be read, is no YAML, or holds neither a mapping nor a list of mappings.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--config: cannot read {path}: {error}") from error
+    return read_config_text(text, path)
+
+
+def read_config_text(text: str, name: str) -> list[FileItem]:
+    """Read the runs that the text of a file describes; ``name`` stands for the file in messages.
+
+    Raises:
+        ConfigError: it is no YAML, or holds neither a mapping nor a list of mappings.
+    """
+    try:
+        content = load_bounded(text, _Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or type(error).__name__  # not the line itself: it may hold a secret
+        raise ConfigError(f"--config: {name} is no valid YAML: {place}{problem}") from None
+    except ConfigError as error:
+        raise ConfigError(f"--config: {name}, {error}") from error
+    if isinstance(content, list) and content:
+        return [_item(entry, f"{name}, run {number}") for number, entry in enumerate(content, start=1)]
+    return [_item(content, name)]
+
+
+def _item(content: Any, place: str) -> FileItem:
+    if not isinstance(content, Mapping) or not content:
+        raise ConfigError(f"{place}: needs a mapping of options (or the file a list of such mappings)")
+    values = {str(key): value for key, value in content.items()}
+    environment = values.pop("env", None)
+    if environment is None:
+        environment = {}
+    if not isinstance(environment, Mapping):
+        raise ConfigError(f"{place}: env needs a mapping of variable names to values")
+    return FileItem(place, values, environment)
+
+
+def apply_environment(items: Sequence[FileItem], environ: MutableMapping[str, str]) -> list[str]:
+    """Set the variables of all items in file order; returns a line for the log for each, with secrets masked.
+
+    Raises:
+        ConfigError: a value is no text, number or boolean, or names a variable that is not set.
+    """
+    lines = []
+    for item in items:
+        for name, value in item.environment.items():
+            if not isinstance(value, str | int | float):
+                raise ConfigError(f"{item.place}: env: {name} needs a text, a number or a boolean")
+            environ[str(name)] = text = _expand(str(value), environ, f"{item.place}: env: {name}")
+            lines.append(f"Config env: {name}={mask(str(name), text)}")
+    return lines
+
+
+def mask(name: str, text: str) -> str:
+    """The value as it may be shown: up to 8 asterisks where the name tells of a secret."""
+    return "*" * min(8, len(text)) if _is_secret(name) else text
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.upper() for word in _SECRET_NAMES)
+
+
+def _expand(text: str, environ: Mapping[str, str], place: str) -> str:
+    """``$VAR``, ``${VAR}`` and ``${VAR:-default}`` (for unset or empty ``VAR``) replaced; ``$$`` stands for ``$``."""
+
+    def replace(match: re.Match[str]) -> str:
+        if match["escape"]:
+            return "$"
+        if match["broken"]:
+            raise ConfigError(
+                f"{place}: cannot read '${{...}}'; write ${{VAR}} or ${{VAR:-default}}, and $$ for a plain $"
+            )
+        name = match["braced"] or match["plain"]
+        value = environ.get(name)
+        if match["default"] is not None:
+            return value or _expand(match["default"], environ, place)
+        if value is None:
+            shown = "a variable in it" if _is_secret(place.rpartition(" ")[2]) else f"the variable {name}"
+            raise ConfigError(f"{place}: {shown} is not set; set it, write ${{VAR:-default}}, or $$ for a plain $")
+        return value
+
+    return _VARIABLE.sub(replace, text)
+
+
+class FlagParser(argparse.ArgumentParser):
+    """Raises ``ConfigError`` instead of ending the process, and takes no abbreviations."""
+
+    def __init__(self) -> None:
+        super().__init__(prog="lmms-eval", add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(re.sub(r"^argument ([^/:]+)[^:]*", r"\1", message))
+
+
+def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
+    """Options given on the command line: name to text, or to ``True`` / ``False`` for switches.
+
+    Dashes and underscores in a flag's name mean the same; ``--no_NAME`` turns a switch off that a file turned on.
+
+    Raises:
+        ConfigError: an unknown flag (with the nearest known one) or a missing value.
+    """
+    parser = flag_parser()
+    namespace, rest = parser.parse_known_args(list(arguments))
+    if not rest:
+        return vars(namespace)
+    word, known = rest[0], flag_names()
+    if not word.startswith("-"):
+        raise ConfigError(f"unexpected word {word!r}: it belongs to no flag (quote values that contain spaces)")
+    flag = word.split("=")[0]
+    close = [name for name in known if flag.startswith("--") and name.startswith(flag)]
+    close = close or difflib.get_close_matches(flag, list(known), n=2, cutoff=0.6)
+    hint = f"did you mean {' or '.join(close[:2])}?" if close else "see lmms-eval --help"
+    raise ConfigError(f"unknown flag {flag}; {hint}")
+
+
+def flag_parser() -> FlagParser:
+    """Make the parser of an evaluation's flags; what is not given is absent from what it reads."""
+    parser = FlagParser()
+    for option in options():
+        names = spellings(option)
+        if option.is_switch:
+            parser.add_argument(*names, dest=option.name, action="store_true")
+            off = dict.fromkeys((f"--no_{option.name}", f"--no-{option.name.replace('_', '-')}"))
+            parser.add_argument(*off, dest=option.name, action="store_false")
+        elif option.optional_value:
+            parser.add_argument(*names, dest=option.name, nargs="?", const=True)
+        else:
+            parser.add_argument(*names, dest=option.name, action="append" if option.repeatable else "store")
+    return parser
+
+
+def flag_names() -> list[str]:
+    """Every spelling of every flag."""
+    return [spelling for option in options() for spelling in spellings(option)]
+
+
+def spellings(option: Option) -> list[str]:
+    """The flag, its aliases, and their forms with dashes or underscores."""
+    names: dict[str, None] = {}
+    for name in (option.flag, *option.aliases):
+        names[name] = None
+        if name.startswith("--"):
+            names["--" + name[2:].replace("-", "_")] = None
+            names["--" + name[2:].replace("_", "-")] = None
+    return list(names)
+
 
 log = logging.getLogger(__name__)
 RUN_ONLY_MODEL_ARGS = frozenset(

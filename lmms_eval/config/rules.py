@@ -7,11 +7,24 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lmms_eval.config.controls import CONTROLS, controls_of
 from lmms_eval.config.environment import environment_defaults
 from lmms_eval.config.options import RunConfig, options
 from lmms_eval.config.tracking import destination_problems
 from lmms_eval.errors import ConfigError
+from lmms_eval.utils.arguments import comma_list
+
+CONTROLS = ("no-media", "blank-media", "shuffled-media", "choices-only")
+
+
+def controls_of(ablate: str | None) -> tuple[str, ...]:
+    """The parts of ``ablate``, each once."""
+    return tuple(dict.fromkeys(comma_list(ablate)))
+
+
+def control_name(task: str, control: str) -> str:
+    """Return the name under which a control runs: ``TASK@CONTROL``."""
+    return f"{task}@{control}"
+
 
 _LEAST: dict[str, float] = {
     "num_fewshot": 0,

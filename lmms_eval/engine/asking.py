@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from lmms_eval.api.request import Response
 from lmms_eval.api.task import Task
-from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.conversations import Conversations
-from lmms_eval.engine.drive import Drive, Driven
+from lmms_eval.engine.drive import AskReport, Drive, Driven
+from lmms_eval.engine.live import Progress
 from lmms_eval.engine.lockstep import Lockstep
-from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team

@@ -15,13 +15,12 @@ from lmms_eval.api.interleaved import said
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Task, is_retry
-from lmms_eval.engine.event_loop import run_coroutine
 from lmms_eval.engine.records import RESPONSE, response_from_record
-from lmms_eval.engine.signals import EndNow, Interrupts
+from lmms_eval.engine.signals import EndNow, Interrupts, run_coroutine
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ModelError
 from lmms_eval.filters.reasoning import thoughts_apart
-from lmms_eval.storage.journal import JournalSet, Place
+from lmms_eval.storage.lines import JournalSet, Place
 
 SHOWN_CHARACTERS = 200
 TOLERANCE = 1e-4

@@ -19,8 +19,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, SentMedia
 from lmms_eval.api.task import Task
-from lmms_eval.engine.fingerprints import message_fingerprint, text_fingerprint
-from lmms_eval.engine.outline import outline
+from lmms_eval.engine.prompts import message_fingerprint, outline, text_fingerprint
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.media.sent import recording, unrecorded

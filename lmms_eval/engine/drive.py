@@ -10,23 +10,111 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Protocol
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response, ResponseError, SentMedia, SentMessage
-from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.conversations import Conversation, Conversations
-from lmms_eval.engine.event_loop import run_coroutine
-from lmms_eval.engine.failures import not_sent
-from lmms_eval.engine.fingerprints import text_fingerprint
 from lmms_eval.engine.lockstep import Lockstep
-from lmms_eval.engine.outline import Outline, outline
+from lmms_eval.engine.prompts import Outline, outline, text_fingerprint
+from lmms_eval.engine.records import media_spent, not_sent
 from lmms_eval.engine.response_cache import Hit, ResponseCache
+from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.media.sent import recording, unrecorded
-from lmms_eval.utils.async_iteration import closed_on_error
+from lmms_eval.utils.concurrency import closed_on_error
+from lmms_eval.utils.prices import Spending
+
+GIVE_UP_AT_LEAST = 16
+
+
+@dataclass(slots=True)
+class AskReport:
+    """End of an asking, with counts of this start alone."""
+
+    answered: int = 0
+    failed: int = 0
+    unsent: int = 0
+    """Failures of documents and their media, before anything was sent."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    pictures: int = 0
+    """Pictures and frames that went out with requests."""
+    audio_seconds: float = 0.0
+    untold: int = 0
+    """Answers for which the back end did not report how many tokens they took."""
+    unmeasured: int = 0
+    """Sounds of unknown length, and videos that went out as a whole."""
+    timed: int = 0
+    """Answers whose latency the back end told."""
+    latency: float = 0.0
+    """Sum of those latencies in seconds."""
+    give_up: str = ""
+    """Reason for which the asking was given up early; empty if it was not."""
+    give_up_kind: ErrorKind = "internal"
+    """Kind of the error that decided it."""
+    interrupted: int | None = None
+    """Number of the signal that ended it."""
+    cut_short: bool = False
+    """A second signal, or the end of the grace time, ended it with requests in flight."""
+    seconds: float = 0.0
+    """From the first request taken to the last response."""
+    cache: dict[str, int] = field(default_factory=dict)
+    """Counts of the response cache, where one is used; its hits are not among ``answered`` and the tokens."""
+    judge_asked: int = 0
+    """Requests to the judge."""
+    judge_give_up: str = ""
+    """Reason for which the judging was given up early."""
+    judge_cache: dict[str, int] = field(default_factory=dict)
+    """Counts of the response cache for the judge."""
+    judge_spent: dict[str, float] = field(default_factory=dict)
+    """Fields of ``Spending``, of the judge."""
+
+    @property
+    def sent(self) -> int:
+        """Requests that reached the model."""
+        return self.answered + self.failed - self.unsent
+
+    @property
+    def spent(self) -> Spending:
+        """Sums of this start, the judge apart."""
+        return Spending(*(getattr(self, one.name) for one in fields(Spending)))
+
+    def count(self, response: Response, concurrency: int) -> None:
+        """Count a response, and set ``give_up`` if nothing more is to be asked.
+
+        ``concurrency``: requests that the model holds open at most.
+        """
+        if response.usage is not None:
+            self.input_tokens += response.usage.input_tokens or 0
+            self.output_tokens += response.usage.output_tokens or 0
+            self.reasoning_tokens += response.usage.reasoning_tokens or 0
+        if response.media:
+            sent = media_spent(response.media)
+            self.pictures += sent.pictures
+            self.audio_seconds += sent.audio_seconds
+            self.unmeasured += sent.unmeasured
+        error = response.error
+        if error is None:
+            self.answered += 1
+            self.untold += response.usage is None or not response.usage.is_known
+            if response.latency is not None:
+                self.timed += 1
+                self.latency += response.latency
+            return
+        self.failed += 1
+        self.unsent += error.kind in ("media", "document")  # says nothing about the model
+        if self.give_up:
+            return
+        if error.kind == "auth":
+            self.give_up, self.give_up_kind = error.message, error.kind
+        elif self.answered == 0 and (refused := self.failed - self.unsent) >= max(GIVE_UP_AT_LEAST, 2 * concurrency):
+            self.give_up = f"the first {refused} requests all failed, the last with {error.kind}: {error.message}"
+            self.give_up_kind = error.kind
+
 
 BEHIND_S = 0.02
 """An event loop whose responses cannot be passed on looks again after so many seconds."""

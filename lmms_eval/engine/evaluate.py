@@ -11,32 +11,24 @@ from typing import Any
 
 from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection
-from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_task
-from lmms_eval.engine.ask_report import AskReport
+from lmms_eval.engine.aggregate import AggregateOptions, GroupResult, TaskResult, aggregate_groups, aggregate_task
 from lmms_eval.engine.asking import Asking, Others
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
-from lmms_eval.engine.budget import Budget, Limits
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
-from lmms_eval.engine.drive import Driven
-from lmms_eval.engine.early import Counted, EarlyStop, Sampling
-from lmms_eval.engine.ends import TaskEnds
-from lmms_eval.engine.groups import GroupResult, aggregate_groups
-from lmms_eval.engine.hopeless import DOCUMENTS, HopelessTasks
+from lmms_eval.engine.drive import AskReport, Driven
 from lmms_eval.engine.judging import JudgeSetup, Judging
-from lmms_eval.engine.look_exchange import LookExchange
-from lmms_eval.engine.looks import Looks
+from lmms_eval.engine.live import Progress, Vitals
+from lmms_eval.engine.looks import Counted, EarlyStop, LookExchange, Looks, Sampling
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
-from lmms_eval.engine.progress import Progress
-from lmms_eval.engine.records import answer_from_record, without_cut_thought
+from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
 from lmms_eval.engine.share import Share, counted_together
 from lmms_eval.engine.signals import EndNow, Interrupts
-from lmms_eval.engine.spending import NOTHING, RunSpending, spending_from
+from lmms_eval.engine.stopping import DOCUMENTS, Budget, HopelessTasks, Limits, TaskEnds
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
-from lmms_eval.engine.vitals import Vitals
 from lmms_eval.storage.run_folder import RunState
 
 SAMPLED_BLOCK = 8

@@ -8,24 +8,256 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from loguru import logger
 
+from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.api.request import Response
-from lmms_eval.engine.ask_report import AskReport
+from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage, Usage
+from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations, Job
-from lmms_eval.engine.drive import Drive, Driven
-from lmms_eval.engine.failures import failure
-from lmms_eval.engine.interviews import Case, Inquiry
-from lmms_eval.engine.judgements import JudgementStore
-from lmms_eval.engine.response_cache import ResponseCache
+from lmms_eval.engine.drive import AskReport, Drive, Driven
+from lmms_eval.engine.prompts import content_fingerprint
+from lmms_eval.engine.records import NOTHING, RESPONSE, failure, response_from_record, response_record, spent_in
+from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
 from lmms_eval.engine.stage import LOOK_S, Failure, Stage
 from lmms_eval.engine.stream import StreamLimits
-from lmms_eval.errors import JournalError
+from lmms_eval.errors import ItemError, JournalError, LmmsEvalError, TaskError
+from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
+
+APART = 1000
+"""Between the numbers of two askings of a question; attempts count on from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """Terms on which questions are asked."""
+
+    judge: str
+    """Name that verdicts state."""
+    retries: int = 0
+    """Further attempts if a reply cannot be read."""
+    again: Container[tuple[str, int]] = frozenset()
+    """Documents, by task and number, whose unreadable replies from earlier starts do not count as attempts."""
+    recalled: Container[str] = frozenset()
+    """Requests that the journal of an earlier start answered, by id."""
+
+
+@dataclass(slots=True)
+class Interview:
+    """One question and the replies to it so far: a conversation whose rounds are the attempts at a readable reply."""
+
+    question: JudgeQuestion
+    place: str
+    """Name of the thing judged, ``task/doc_id``; with the question's name it makes the requests' ids."""
+    task: Task
+    doc_id: int
+    inquiry: Inquiry
+    finish: Callable[[Verdict], None]
+    replies: list[str] = field(default_factory=list)
+    prompt: str = ""
+    usage: Usage | None = None
+    thought_tags: None = None
+    """A judge's thoughts are none of its reply."""
+    attempts: int = 0
+    """Those that count against the retries."""
+
+    def open(self) -> Sequence[Request]:
+        attempt = len(self.replies)
+        number = attempt + APART * (self.question.asking - 1)
+        request = Request(
+            id=request_id(self.place, self.question.name, attempt),
+            kind="generate_until",
+            task=self.task,
+            doc_id=self.doc_id,
+            build_messages=self._build,
+            generation=dict(self.question.generation),
+            repeat=number,
+            seed=number,
+        )
+        return (request,)
+
+    def advance(self, responses: Sequence[Response]) -> Sequence[Request] | None:
+        (response,) = responses
+        self.replies.append(response.text or "")
+        self.usage = _added(self.usage, response.usage)
+        is_anew = (self.task.name, self.doc_id) in self.inquiry.again
+        self.attempts += not (is_anew and response.request_id in self.inquiry.recalled)
+        is_read = self.accepts(response)
+        if not is_read and self.attempts <= self.inquiry.retries:
+            return self.open()
+        self._close(is_read)
+        return None
+
+    def fail(self, error: ResponseError, responses: Sequence[Response]) -> None:  # noqa: ARG002 - one request a round
+        self._close(False, f"{error.kind}: {error.message}")
+
+    def accepts(self, response: Response) -> bool:
+        """Tell whether a reply can be read; a reader that raises cannot read it."""
+        if response.error is not None:
+            return False
+        try:
+            return bool(self.question.accepts(response.text or ""))
+        except Exception as error:  # noqa: BLE001 - a task's own reader may raise anything on a judge's text
+            kind = type(error).__name__
+            logger.warning("{}: reading the judge's reply raised {}: {}", self.place, kind, error)
+            return False
+
+    def added(
+        self,
+        request: Request,  # noqa: ARG002
+        messages: tuple[SentMessage, ...],
+        media: Sequence[SentMedia],  # noqa: ARG002
+    ) -> tuple[SentMessage, ...]:
+        return messages
+
+    def fingerprint(self, messages: ChatMessages) -> str:  # noqa: ARG002 - noted when they were built
+        return self.prompt
+
+    def _build(self) -> ChatMessages:
+        try:
+            messages = self.question.build_messages()
+        except (LmmsEvalError, OSError):
+            raise
+        except Exception as error:  # a task's own functions may raise anything
+            raise ItemError(failure("preparing the question", error)) from error
+        self.prompt = content_fingerprint(messages)
+        return messages
+
+    def _close(self, accepted: bool, error: str | None = None) -> None:
+        text = self.replies[-1] if self.replies else None
+        verdict = Verdict(
+            name=self.question.name,
+            text=text,
+            accepted=accepted,
+            model=self.inquiry.judge,
+            prompt=self.prompt,
+            replies=tuple(self.replies),
+            usage=self.usage,
+            error=error if text is None else None,
+            details=dict(self.question.details),
+        )
+        self.finish(verdict)
+
+
+class Case:
+    """A document that waits for its verdicts, and goes to ``deliver`` with the last one.
+
+    Raises:
+        TaskError: two questions have the same name.
+    """
+
+    def __init__(self, job: Job, questions: Sequence[JudgeQuestion], deliver: Callable[[Job], None]) -> None:
+        self._job, self._questions, self._deliver = job, questions, deliver
+        names = [question.name for question in questions]
+        if len(set(names)) < len(names):
+            raise TaskError(f"task {job.task.name!r}: two questions to the judge have the same name: {tuple(names)}")
+        self._lock = threading.Lock()
+        self._verdicts: dict[str, Verdict] = {}
+
+    def interviews(self, inquiry: Inquiry) -> list[Interview]:
+        """Make a conversation of each question."""
+        task, doc_id = self._job.task, self._job.doc_id
+        place = f"{task.name}/{doc_id}"
+        return [Interview(question, place, task, doc_id, inquiry, self._take) for question in self._questions]
+
+    def _take(self, verdict: Verdict) -> None:
+        with self._lock:
+            self._verdicts[verdict.name] = verdict
+            if len(self._verdicts) < len(self._questions):
+                return
+        verdicts = tuple(self._verdicts[question.name] for question in self._questions)
+        self._deliver(replace(self._job, verdicts=verdicts))
+
+
+def request_id(place: str, question: str, attempt: int = 0) -> str:
+    """Name a request to a judge: the same on every start."""
+    return f"{place}/judge/{question}/{attempt}"
+
+
+def _added(one: Usage | None, other: Usage | None) -> Usage | None:
+    if one is None or other is None:
+        return one or other
+    pairs = zip(one.to_dict().values(), other.to_dict().values(), strict=True)
+    return Usage(*(None if a is None and b is None else (a or 0) + (b or 0) for a, b in pairs))
+
+
+PATTERN = "judgements-*.jsonl"
+
+
+class JudgementStore:
+    """The journals of judgements in a folder (``drive.Journal``); this process writes the one of its rank.
+
+    Raises:
+        JournalError: the journal cannot be opened.
+    """
+
+    def __init__(self, folder: Path, keys: CacheKeys, rank: int = 0) -> None:
+        self._keys = keys
+        self._lock = threading.Lock()
+        self._journals = JournalSet()
+        self._known: dict[tuple[str, str], Place] = {}
+        self._told: set[str] = set()
+        """Fingerprints of the prompts whose messages are in the journals."""
+        self._open: dict[str, str] = {}
+        """Keys of the requests that are being asked, by id."""
+        self.recalled: set[str] = set()
+        """Requests that were answered from the journal, by id."""
+        self.spent = NOTHING
+        """What earlier starts have paid for."""
+        self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")  # first, as in RunStore
+        for path in sorted(folder.glob(PATTERN)):
+            for place, record in self._journals.load(path, shape=RESPONSE):
+                self.spent += spent_in(record)
+                if "messages" in record:
+                    self._told.add(record.get("prompt", ""))
+                if "id" in record and "key" in record and "error" not in record:
+                    self._known[record["id"], record["key"]] = place
+
+    @property
+    def ids(self) -> set[str]:
+        """Requests to which any judge has replied in an earlier start."""
+        return {request_id for request_id, _ in self._known}
+
+    def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:
+        """Find the reply that an earlier start has journaled.
+
+        Raises:
+            MediaError: a picture, video or sound cannot be read.
+            VolatileValue: a generation option or a part of a message has no lasting form.
+        """
+        key = self._keys.key(request, build_messages())
+        place = self._known.get((request.id, key))
+        if place is not None:
+            self.recalled.add(request.id)
+            return response_from_record(self._journals.at(place))
+        self._open[request.id] = key
+        return None
+
+    def keep(self, response: Response, prompt: str) -> Response:
+        """Write a reply. Raises ``JournalError``."""
+        key = self._open.pop(response.request_id, "")  # none where the prompt could not be rendered
+        record = {**response_record(response, prompt), "key": key}
+        if "messages" in record:
+            with self._lock:
+                if prompt in self._told:
+                    del record["messages"]
+                self._told.add(prompt)
+        self._writer.append(record)
+        return response
+
+    def sync(self) -> None:
+        self._writer.sync()
+
+    def close(self) -> None:
+        self._writer.close()
+        self._journals.close()
+
 
 QUEUE_LENGTH = 256
 LEAST_OPEN = 64

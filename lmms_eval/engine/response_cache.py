@@ -5,24 +5,342 @@ A cache that could return a wrong answer is worse than none: what has no exact k
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import math
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import orjson
 from loguru import logger
 
-from lmms_eval.api.messages import ChatMessages
+from lmms_eval.api.messages import ChatMessages, ChatTextContent, ChatVideoContent
 from lmms_eval.api.request import GeneratedImage, Request, Response
 from lmms_eval.api.response import is_invisible
-from lmms_eval.engine.cache_file import CacheFile, Row, is_damage
-from lmms_eval.engine.cache_key import CacheKeys, is_sampled
-from lmms_eval.engine.images import images_of, mapped_pictures
-from lmms_eval.engine.records import response_from_record, response_record
+from lmms_eval.api.task import Task
+from lmms_eval.engine.records import images_of, mapped_pictures, response_from_record, response_record
 from lmms_eval.errors import UsageError
+from lmms_eval.media import digest
 from lmms_eval.storage import codec
+
+DEFAULT_NAME = "responses.db"
+APPLICATION_ID = 0x4C4D4352
+VERSION = 1
+BUSY_S = 20.0
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, model TEXT NOT NULL, record BLOB NOT NULL, "
+    "digest TEXT NOT NULL, stored REAL NOT NULL) WITHOUT ROWID"
+)
+
+
+def cache_path(name: str | Path) -> Path:
+    """The database that ``--use_cache NAME`` means: a file that ends in ``.db``, or one in the folder."""
+    path = Path(name).expanduser()
+    return path if path.suffix == ".db" else path / DEFAULT_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Content of one key."""
+
+    model: str
+    record: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Numbers that ``lmms-eval cache stats`` shows."""
+
+    responses: int
+    bytes: int
+    models: dict[str, int] = field(default_factory=dict)
+    oldest: float | None = None
+    newest: float | None = None
+    """Seconds since 1970."""
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """The file itself is broken, as opposed to locked, full or read-only."""
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _DAMAGE or isinstance(error, DamagedFile)
+
+
+class DamagedFile(sqlite3.DatabaseError):
+    """SQLite's own check found a fault."""
+
+
+class CacheFile:
+    """``path`` is opened, and made if it does not exist.
+
+    Args:
+        path: the database.
+        check: let SQLite check the whole file first.
+
+    Raises:
+        UsageError: the path cannot be used, or holds a database of something else.
+    """
+
+    def __init__(self, path: Path, check: bool = True) -> None:
+        self.path, self._check = path, check
+        self._lock = threading.RLock()
+        self.damaged_rows = 0
+        self.set_aside: Path | None = None
+        """Place to which a damaged database of this opening was moved."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with self._exclusive():
+                self._connection = self._open()
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"the response cache {path} cannot be opened: {error}") from error
+
+    def get(self, key: str) -> Row | None:
+        """Look a key up. Raises ``sqlite3.Error``."""
+        with self._lock:
+            found = self._connection.execute(
+                "SELECT model, record, digest FROM responses WHERE key = ?", (key,)
+            ).fetchone()
+            if found is None:
+                return None
+            model, record, digest = found
+            if _fits(key, model, record, digest):
+                return Row(model, record)
+            self.damaged_rows += 1
+            self._connection.execute("DELETE FROM responses WHERE key = ? AND digest = ?", (key, digest))
+            return None
+
+    def put(self, key: str, row: Row) -> bool:
+        """Keep a response; ``False`` if the key holds one already. Raises ``sqlite3.Error``."""
+        values = (key, row.model, row.record, _digest(key, row.model, row.record), time.time())
+        with self._lock:
+            done = self._connection.execute("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", values)
+            return done.rowcount > 0
+
+    def repair(self) -> None:
+        """Begin anew after damage, unless another process has done so. Raises ``UsageError`` if that fails."""
+        with self._lock:
+            self._connection.close()
+            try:
+                with self._exclusive():
+                    self._connection = self._open()
+            except (OSError, sqlite3.Error) as error:
+                raise UsageError(f"the response cache {self.path} cannot be repaired: {error}") from error
+
+    def stats(self) -> Stats:
+        with self._lock:
+            ask = self._connection.execute
+            count, oldest, newest = ask("SELECT COUNT(*), MIN(stored), MAX(stored) FROM responses").fetchone()
+            models = dict(ask("SELECT model, COUNT(*) FROM responses GROUP BY model ORDER BY model").fetchall())
+        return Stats(count, sum(part.stat().st_size for part in _parts(self.path)), models, oldest, newest)
+
+    def prune(self, before: float | None, model: str | None) -> int:
+        """Delete what was stored before a time (seconds since 1970), or by a model, or both; returns how many."""
+        with self._lock:
+            done = self._connection.execute(
+                "DELETE FROM responses WHERE (?1 IS NULL OR stored < ?1) AND (?2 IS NULL OR model = ?2)",
+                (before, model),
+            )
+            self._connection.execute("VACUUM")
+            return done.rowcount
+
+    def verify(self) -> int:
+        """Check every row against its digest and delete what does not fit; returns how many."""
+        with self._lock:
+            rows = self._connection.execute("SELECT key, model, record, digest FROM responses")
+            bad = [key for key, model, record, digest in rows if not _fits(key, model, record, digest)]
+            self._connection.executemany("DELETE FROM responses WHERE key = ?", [(key,) for key in bad])
+        self.damaged_rows += len(bad)
+        return len(bad)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """One process at a time opens, makes or replaces the file."""
+        with self.path.with_name(f"{self.path.name}.lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return _connect(self.path, self._check)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self.set_aside = _move_aside(self.path)
+            logger.warning(
+                "the response cache {} is damaged ({}): moved to {}, a new one is begun",
+                self.path, error, self.set_aside,
+            )  # fmt: skip
+            return _connect(self.path, check=False)
+
+
+def _connect(path: Path, check: bool) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    connection.text_factory = _text
+    with ExitStack() as unless_sound:
+        unless_sound.callback(connection.close)
+        _claim(connection, path)
+        if check:
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise DamagedFile(found)
+        unless_sound.pop_all()
+    return connection
+
+
+def _claim(connection: sqlite3.Connection, path: Path) -> None:
+    """Tell our database from another program's, and make the table in an empty one."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    is_empty = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] == 0
+    if not is_empty and (application, version) != (APPLICATION_ID, VERSION):
+        raise UsageError(f"{path} is a database of another program or version: name another file or folder")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    if is_empty:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(_TABLE)
+
+
+def _move_aside(path: Path) -> Path:
+    number = 1
+    while (target := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    for part in _parts(path):
+        part.rename(path.with_name(target.name + part.name.removeprefix(path.name)))
+    return target
+
+
+def _parts(path: Path) -> list[Path]:
+    """The database and SQLite's files beside it, those that exist."""
+    return [part for end in ("", "-wal", "-shm") if (part := path.with_name(path.name + end)).exists()]
+
+
+def _text(content: bytes) -> str:
+    """Damaged text fits no digest; it need not be an error too."""
+    return content.decode("utf-8", "replace")
+
+
+def _digest(key: str, model: str, record: bytes) -> str:
+    return hashlib.sha256(b"\0".join((key.encode(), model.encode(), record))).hexdigest()
+
+
+def _fits(key: str, model: str, record: object, digest: str) -> bool:
+    return isinstance(record, bytes) and _digest(key, model, record) == digest
+
+
+SCHEME = 1
+"""Raised whenever keys come to mean something else."""
+COUNTS = ("n", "best_of", "num_return_sequences")
+_CONTENT = frozenset({"bytes", "array", "path", "url", "video", "image", "audio"})
+
+
+class CacheKeys:
+    """Keys of one model's requests.
+
+    Args:
+        identity: all that fixes the model's answers beside the request, without secrets and run-only arguments.
+        reads_documents: the model looks at the task's documents itself, so the document is part of the key.
+
+    Raises:
+        VolatileValue: ``identity`` holds a value that has no lasting form.
+    """
+
+    def __init__(self, identity: Mapping[str, Any], reads_documents: bool) -> None:
+        self._identity = _hash(identity)
+        self._reads_documents = reads_documents
+        self._tasks: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def key(self, request: Request, messages: ChatMessages) -> str:
+        """SHA-256, hexadecimal.
+
+        Raises:
+            MediaError: a picture, video or sound cannot be read.
+            VolatileValue: a generation option or a part of a message has no lasting form.
+        """
+        # Not among the parts of every key, so that answers to stated stops keep theirs.
+        stop = {"implied_stop": request.implied_stop} if request.implied_stop else {}
+        return _hash(
+            {
+                "scheme": SCHEME,
+                "model": self._identity,
+                "kind": request.kind,
+                "messages": [[m.role, [_part(part) for part in m.content]] for m in messages.messages],
+                "generation": dict(request.generation),
+                "continuation": [request.continuation, request.implied_delimiter],
+                "repeat": request.repeat,
+                "document": self._document(request) if self._reads_documents else None,
+                **stop,
+            }
+        )
+
+    def _document(self, request: Request) -> list[Any]:
+        task = self._task(request.task)
+        return [task, request.doc_id, request.round, request.index, request.seed, request.context]
+
+    def _task(self, task: Task) -> str:
+        with self._lock:
+            if task.name not in self._tasks:
+                parts = {part: value for part, value in task.fingerprint().items() if part != "scoring"}
+                self._tasks[task.name] = _hash({"name": task.name, "parts": parts})
+            return self._tasks[task.name]
+
+
+def is_sampled(options: Mapping[str, Any]) -> bool:
+    """Tell whether generation by these options may give another answer the next time."""
+    return (
+        bool(options.get("do_sample"))
+        or _number(options.get("temperature")) > 0
+        or any(_number(options.get(name)) > 1 for name in COUNTS)
+        or any(_holds_sampling(value) for value in options.values())
+    )
+
+
+def _holds_sampling(value: Any) -> bool:
+    """Return whether an option is a mapping that samples, as it is or as JSON text (``extra_body``, ...)."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return True  # not understood: taken for sampling, so that nothing wrong is kept
+    return isinstance(value, Mapping) and is_sampled(value)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value or 0)
+    except (TypeError, ValueError):
+        return float("inf")  # not understood: taken for sampling, so that nothing wrong is kept
+
+
+def _part(part: Any) -> list[Any]:
+    if isinstance(part, ChatTextContent):
+        return ["text", part.text]
+    times = [part.start_time, part.end_time] if isinstance(part, ChatVideoContent) else []
+    return [part.type, _media(part.url), *times]
+
+
+def _media(value: Any) -> Any:
+    if isinstance(value, list | tuple):  # frames
+        return [_media(item) for item in value]
+    if isinstance(value, Mapping):  # content, and what is said of it (times, frame counts, ...)
+        return [digest(value), {str(name): item for name, item in value.items() if name not in _CONTENT}]
+    return digest(value)
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(orjson.dumps(codec.encode(value), option=orjson.OPT_SORT_KEYS)).hexdigest()
+
 
 COUNTED = ("hit", "stored", "skipped", "failed", "damaged")
 IMAGES = "images"

@@ -2,22 +2,151 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from lmms_eval.api.task import Task
+from loguru import logger
+
+from lmms_eval.api.judging import Verdict
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
 from lmms_eval.engine.conversations import Job
-from lmms_eval.engine.document_scoring import score_document
-from lmms_eval.engine.records import answer_record, failure_record
+from lmms_eval.engine.records import answer_from_record, answer_record, failure, failure_record, score_record
 from lmms_eval.engine.stage import Failure, Stage
-from lmms_eval.engine.watchdog import ScoringWatch, hung_documents
-from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
+from lmms_eval.engine.watchdog import ScoringTimeout, ScoringWatch, hung_documents
 from lmms_eval.storage import codec
+from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded, own_pipes
+from lmms_eval.utils.logging import configure_logging
+
+
+def score_document(job: Job) -> dict[str, Any]:
+    """The journal record of one document; whatever the scoring raises ends as a failed sample, not as a lost run."""
+    record = _scored(job)
+    if job.verdicts:
+        record["judge"] = [verdict.as_record() for verdict in job.verdicts]
+    return record
+
+
+def _scored(job: Job) -> dict[str, Any]:
+    name, doc_id, answers = job.task.name, job.doc_id, job.answers
+    if job.reason:
+        return failure_record(name, doc_id, answers, job.reason)
+    try:
+        return score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
+    except NotEvaluated as absent:
+        scores = tuple(PipelineScore(one, None, {}, "unscored", absent.reason) for one in job.task.pipelines)
+        return score_record(name, doc_id, answers, ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
+    except (KeyboardInterrupt, ScoringTimeout):  # from outside of the scoring
+        raise
+    except BaseException as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
+        return failure_record(name, doc_id, answers, failure("scoring", raised))
+
+
+BUILD_TIMEOUT_S = 600.0
+"""Starting the interpreter, building the task and opening its data."""
+
+
+class WorkerDied(RuntimeError):
+    """The process ended, hung or answered nonsense."""
+
+
+class WorkerProcess:
+    """One child process, ``python -m MODULE``, and its two pipes; ``specs`` tell it how to build the tasks."""
+
+    def __init__(self, module: str, specs: Mapping[str, Mapping[str, Any]], verbosity: str = "INFO") -> None:
+        self._first = codec.dumps({"specs": specs, "verbosity": verbosity}) + b"\n"
+        """Goes out with the first job."""
+        self._process = LineProcess(module, {"TOKENIZERS_PARALLELISM": "false"})
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def call(self, line: bytes, timeout_s: float) -> bytes:
+        """Send one job, wait for its record; ``timeout_s`` bounds the scoring alone. Raises ``WorkerDied``."""
+        try:
+            self._process.send(self._first + line)
+            self._first = b""
+            self._process.receive(BUILD_TIMEOUT_S)
+            return self._process.receive(timeout_s)
+        except ProcessEnded as ended:
+            how = str(ended) if ended.code is None else f"the scoring process ended with code {ended.code}"
+            raise WorkerDied(how) from ended
+
+    def kill(self) -> None:
+        """End the process and what it has started, at once; from any thread. ``close`` is still to be called."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process in order, or by force if it does not end."""
+        self._process.close(patience_s=2 * ENDING_S)
+
+
+Builder = Callable[[Mapping[str, Any]], Task]
+"""Builds a task from its ``spec``."""
+
+
+def serve(build: Builder) -> None:
+    """Serve jobs until standard input ends: the main function of a scoring process."""
+    lines, replies = own_pipes()
+    first = lines.get()
+    if first:
+        start = codec.loads(first)
+        configure_logging(start["verbosity"])
+        desk = _Desk(start["specs"], build, replies)
+        with contextlib.suppress(BrokenPipeError):  # the parent is gone
+            while line := lines.get():
+                desk.serve(codec.loads(line))
+
+
+class _Desk:
+    """The tasks of a worker, built when their first job comes."""
+
+    def __init__(self, specs: Mapping[str, Mapping[str, Any]], build: Builder, replies: IO[bytes]) -> None:
+        self._specs, self._build, self._replies = specs, build, replies
+        self._tasks: dict[str, Task] = {}
+
+    def serve(self, message: Mapping[str, Any]) -> None:
+        name, doc_id = message["task"], message["doc_id"]
+        answers = tuple(answer_from_record(record) for record in message["answers"])
+        verdicts = tuple(Verdict.from_record(record) for record in message.get("verdicts", ()))
+        try:
+            task = self._task(name)
+            task.take_document(doc_id, message.get("document"))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the task's own code runs when its data is opened
+            reason = f"in a scoring process: {failure('building the task', error)}"
+            self._reply(b"")
+            self._reply(codec.dumps(failure_record(name, doc_id, answers, reason)))
+            return
+        self._reply(b"")
+        record = score_document(Job(task, doc_id, answers, verdicts))
+        try:
+            line = codec.dumps(record)
+        except codec.VolatileValue as error:
+            line = codec.dumps(failure_record(name, doc_id, answers, f"scoring gave {error}"))
+        self._reply(line)
+
+    def _task(self, name: str) -> Task:
+        if name not in self._tasks:
+            logger.disable("lmms_eval")  # the parent, which opened the same data, has said what is to be said of them
+            try:
+                task = self._build(self._specs[name])
+                task.load()
+            finally:
+                logger.enable("lmms_eval")
+            self._tasks[name] = task
+        return self._tasks[name]
+
+    def _reply(self, line: bytes) -> None:
+        self._replies.write(line + b"\n")
+        self._replies.flush()
+
 
 QUEUE_LENGTH = 512
 JOB_TIMEOUT_S = 300.0

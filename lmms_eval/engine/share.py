@@ -9,9 +9,9 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from lmms_eval.api.request import GeneratedImage
-from lmms_eval.engine.ask_report import AskReport
-from lmms_eval.engine.images import images_in, parts_record
+from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.plan import Order, TaskPlan, Window, costliest_first, windows
+from lmms_eval.engine.records import images_in, parts_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.team import Team, TeamError
 from lmms_eval.errors import UsageError

@@ -17,22 +17,25 @@ from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.api.task import is_retry
-from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
 from lmms_eval.engine.records import (
+    FOLDER,
+    NOTHING,
     RESPONSE,
     SCORE,
+    ImageFolder,
+    images_in,
     is_blank,
     is_cut,
     is_filtered,
     last_thoughts,
     response_from_record,
     response_record,
+    spent_in,
 )
-from lmms_eval.engine.spending import NOTHING, spent_in
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
 from lmms_eval.storage import codec
-from lmms_eval.storage.journal import JournalSet, JournalWriter, Place
+from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
 
 
 class RunStore:

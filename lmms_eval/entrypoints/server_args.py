@@ -51,6 +51,6 @@ def launch_server(args: ServerArgs | None = None) -> None:
         UsageError: the address cannot be taken, or the server's folder not be used.
         MissingOptionalDependencyError: the extra ``server`` is not installed.
     """
-    from lmms_eval.server.serving import serve
+    from lmms_eval.server.app import serve
 
     serve((args or ServerArgs()).settings())

@@ -13,9 +13,7 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.config import RunConfig, answer_options
-from lmms_eval.engine.cache_file import CacheFile, cache_path
-from lmms_eval.engine.cache_key import CacheKeys
-from lmms_eval.engine.response_cache import ResponseCache
+from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, cache_path
 from lmms_eval.evaluation.inputs import Collected
 from lmms_eval.storage.codec import VolatileValue
 from lmms_eval.utils.installed import package_version

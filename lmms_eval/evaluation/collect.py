@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,32 +15,211 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.task import Selection, TaskOptions
+from lmms_eval.api.task import Selection, Task, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.resolve import option_table
-from lmms_eval.engine.early import Sampling
+from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
-from lmms_eval.errors import DataError, LmmsEvalError, ModelError
-from lmms_eval.evaluation.checking import check_integrity
+from lmms_eval.errors import AbsentDataError, DataError, FunctionError, LmmsEvalError, ModelError, TaskError, UsageError
 from lmms_eval.evaluation.generation import refuse_unplaced
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
-from lmms_eval.evaluation.judge import build_judge, judge_key
-from lmms_eval.evaluation.loading import load_tasks, log_files, with_files
-from lmms_eval.evaluation.pricing import tariffs_of
+from lmms_eval.evaluation.judge import build_judge, judge_key, tariffs_of
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
-from lmms_eval.results.baseline_files import find_baseline
+from lmms_eval.results.baseline import find_baseline
+from lmms_eval.results.columns import SAMPLE_ONLY
 from lmms_eval.tasks import Catalogue, select_tasks
+from lmms_eval.tasks.data.documents import plain
 from lmms_eval.tasks.manager import selection_of
 from lmms_eval.tasks.selection import rebuilt
 from lmms_eval.tasks.yaml.included import include
+from lmms_eval.tasks.yaml.task import YamlTask
+from lmms_eval.utils.document_ids import DocumentIds, parse_ids
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
+from lmms_eval.utils.where import Where, parse_where
+
+
+def check_integrity(tasks: Sequence[Task]) -> None:
+    """Check tasks as ``lmms-eval check`` does, and log what is doubtful or could not be tried.
+
+    Raises:
+        TaskError: one is broken.
+    """
+    from lmms_eval.checks.findings import check_lines
+    from lmms_eval.checks.workers import MOST_PROCESSES, CheckOptions, check_run
+
+    checks = check_run(tasks, CheckOptions(processes=min(MOST_PROCESSES, os.cpu_count() or 1)))
+    report = "\n".join(check_lines(checks))
+    if not checks.is_sound():
+        raise TaskError(f"--check_integrity: a task is broken, and nothing was asked\n{report}")
+    logger.info("--check_integrity:\n{}", report)
+
+
+LOGGED_TASKS, LOGGED_FILES = 20, 3
+"""Most tasks whose files are logged, and most files of each."""
+
+
+def load_tasks(selection: Selection) -> Selection:
+    """Open the data of all tasks. What a group names of a benchmark whose data are there in part only is left out.
+
+    Raises:
+        AbsentDataError: a task that was named itself has no data, or none has.
+        DataError: data are damaged. TaskError: a task's own functions raised.
+    """
+    absent: dict[str, AbsentDataError] = {}
+    for task in selection.tasks:
+        try:
+            task.load()
+        except AbsentDataError as error:
+            if task.name in selection.direct:
+                raise
+            absent[task.name] = error
+        except FunctionError as error:
+            raise TaskError(f"task {task.name!r}: preparing its data: {error}; --verbosity DEBUG shows more") from error
+        except LmmsEvalError:
+            raise
+        except Exception as error:  # process_docs and the like are the task's own code
+            raise TaskError(
+                f"task {task.name!r}: preparing its data raised {type(error).__name__}: {error}; see the task's own "
+                "functions (process_docs); --verbosity DEBUG shows where"
+            ) from error
+    return _present(selection, absent)
+
+
+def log_files(tasks: Sequence[Task]) -> None:
+    """Name the local files that are read; those of many tasks are in the results only."""
+    read = [task for task in tasks if task.data_files]
+    if len(read) > LOGGED_TASKS:
+        logger.info("the data of {} tasks are local files; the results name them (data_files)", len(read))
+        return
+    for task in read:
+        more = f" and {len(task.data_files) - LOGGED_FILES} more" if len(task.data_files) > LOGGED_FILES else ""
+        logger.info("{}: documents from {}{}", task.name, ", ".join(task.data_files[:LOGGED_FILES]), more)
+
+
+def with_files(selection: Selection, plans: Sequence[TaskPlan]) -> Selection:
+    """Look up the files of all documents that are planned. Tasks that lack some are left out, as ``load_tasks`` does.
+
+    Raises:
+        AbsentDataError: tasks that were named themselves lack files, or all do.
+    """
+    absent: dict[str, AbsentDataError] = {}
+    for plan in plans:
+        try:
+            plan.task.check_files(plan.doc_ids)
+        except AbsentDataError as error:
+            absent[plan.task.name] = error
+    named = [str(error) for name, error in absent.items() if name in selection.direct]
+    if named:
+        raise AbsentDataError("\n".join(named))
+    return _present(selection, absent)
+
+
+def _present(selection: Selection, absent: Mapping[str, AbsentDataError]) -> Selection:
+    """The selection without the absent tasks. Raises ``AbsentDataError`` where none is left."""
+    if not absent:
+        return selection
+    if len(absent) == len(selection.tasks):
+        first = next(iter(absent.values()))
+        if all(error.kind == first.kind for error in absent.values()):
+            raise first
+        raise AbsentDataError(f"none of {len(absent)} tasks can be run: {_why(absent)}")
+    logger.warning("{} of {} tasks are left out: {}", len(absent), len(selection.tasks), _why(absent))
+    return without(selection, absent)
+
+
+def _why(absent: Mapping[str, AbsentDataError]) -> str:
+    """Count the absent ones for each kind of reason, each with an example; the rarest first, which tell most."""
+    kinds: dict[str, list[str]] = {}
+    for name, error in absent.items():
+        kinds.setdefault(error.kind, []).append(f"{name}: {error}")
+    parts = sorted(kinds.items(), key=lambda pair: len(pair[1]))
+    return "; ".join(f"{len(found)} {kind} ({found[0]}{', ...' if len(found) > 1 else ''})" for kind, found in parts)
+
+
+def without(selection: Selection, absent: Mapping[str, Any]) -> Selection:
+    """The selection without some tasks, and without the groups that are empty then."""
+    gone = set(absent)
+    groups = list(selection.groups)
+    while True:
+        kept = [replace(one, children=tuple(child for child in one.children if child not in gone)) for one in groups]
+        empty = {group.name for group in kept if not group.children}
+        groups = [group for group in kept if group.children]
+        if not empty:
+            break
+        gone |= empty
+    return Selection(
+        tuple(task for task in selection.tasks if task.name not in absent), tuple(groups), selection.direct
+    )
+
+
+Chosen = Mapping[str, Sequence[int]]
+"""Documents by task, rising; a task that is not in it has all."""
+_SHOWN = 5
+
+
+def choose_documents(config: RunConfig, selection: Selection) -> tuple[Selection, Chosen]:
+    """Choose the documents of each task; tasks of which none is chosen are left out.
+
+    Raises:
+        UsageError: a number beyond a task's documents, an unknown task or column, or no document at all.
+    """
+    ids = None if config.ids is None else parse_ids(config.ids)
+    where = None if config.where is None else parse_where(config.where)
+    if ids is not None and (unknown := set(ids.by_task) - {task.name for task in selection.tasks}):
+        raise UsageError(f"--ids: {', '.join(sorted(unknown))}: not among the tasks of this run")
+    chosen = {task.name: _of_task(task, ids, where) for task in selection.tasks}
+    empty = {name: "" for name, doc_ids in chosen.items() if not doc_ids}
+    if len(empty) == len(chosen):
+        raise UsageError("--ids and --where choose no document of any task")
+    if empty:
+        shown = ", ".join(list(empty)[:_SHOWN]) + (", ..." if len(empty) > _SHOWN else "")
+        logger.warning("{} tasks are left out, of which no document is chosen: {}", len(empty), shown)
+    return without(selection, empty), chosen
+
+
+def _of_task(task: Task, ids: DocumentIds | None, where: Where | None) -> Sequence[int]:
+    total = len(task)
+    doc_ids: Sequence[int] = range(total)
+    if ids is not None:
+        wanted = ids.of(task.name)
+        if wanted.pairs and wanted.pairs[-1][1] >= total:
+            raise UsageError(f"--ids: task {task.name!r} has no document {wanted.pairs[-1][1]}: it has {total}")
+        doc_ids = list(wanted.among(total))
+    return doc_ids if where is None else _fitting(task, doc_ids, where)
+
+
+def _fitting(task: Task, doc_ids: Sequence[int], where: Where) -> list[int]:
+    """Documents whose columns fit; none of them is decoded."""
+    if not isinstance(task, YamlTask):
+        raise UsageError(f"--where: the documents of task {task.name!r} have no columns that could be looked at")
+    documents = task.documents
+    places = {name: name for name in documents.text_columns}
+    places |= {f"doc.{name}": name for name in documents.text_columns}
+    answered = {*SAMPLE_ONLY, *(metric.name for metric in task.metrics)}
+    where.check(
+        {*places, "task", "doc_id"} - answered,
+        {name: "known of answered samples alone: no run can choose by it (show and export can)" for name in answered},
+    )
+    needed = tuple(dict.fromkeys(places[name] for name in where.columns if name in places))
+
+    def fits(doc_id: int) -> bool:
+        row: Mapping[str, Any] = documents.source.row(doc_id, needed) if needed else {}
+
+        def lookup(name: str) -> Any:
+            if name in ("task", "doc_id"):
+                return task.name if name == "task" else doc_id
+            return plain(row.get(places[name]))
+
+        return where.holds(lookup)
+
+    return [doc_id for doc_id in doc_ids if fits(doc_id)]
 
 
 def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms | None) -> ModelChoice:
@@ -174,8 +353,6 @@ def _planned(config: RunConfig, choice: ModelChoice, selection: Selection) -> tu
     media."""
     chosen: Mapping[str, Sequence[int]] = {}
     if config.ids is not None or config.where is not None:
-        from lmms_eval.evaluation.choosing import choose_documents
-
         selection, chosen = choose_documents(config, selection)
     plans = tuple(plan_task(task, config.limit, config.offset, chosen.get(task.name)) for task in selection.tasks)
     kept = with_files(selection, plans) if choice.opens_media else selection
@@ -353,8 +530,7 @@ def _answering(
         model.set_world(place.rank, place.size)
     if not config.t2i:
         return model
-    from lmms_eval.models.text_to_image.illustrated import IllustratedModel
-    from lmms_eval.models.text_to_image.opening import open_text_to_image
+    from lmms_eval.models.text_to_image.illustrated import IllustratedModel, open_text_to_image
 
     painter = open_text_to_image(str(config.t2i), config.t2i_arguments, config.device or _own_device(place))
     illustrated = IllustratedModel(model, painter, owns_inner=False)

@@ -13,7 +13,7 @@ from loguru import logger
 from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES
 from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig
-from lmms_eval.config.controls import control_name, controls_of
+from lmms_eval.config.rules import control_name, controls_of
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks.controls.changes import media_of

@@ -14,7 +14,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.config import RunConfig
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import ModelError
-from lmms_eval.results.samples import json_text
+from lmms_eval.results.samples_file import json_text
 from lmms_eval.utils.redaction import redact
 
 MOST_NAMED = 40

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task
-from lmms_eval.engine.early import Sampling
+from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.judges.providers import Judge
 from lmms_eval.tasks import Catalogue

@@ -13,21 +13,21 @@ from loguru import logger
 from lmms_eval.api.model import Model
 from lmms_eval.config import RunConfig
 from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.ask_report import AskReport
-from lmms_eval.engine.cache_file import CacheFile, cache_path
-from lmms_eval.engine.cache_key import CacheKeys
-from lmms_eval.engine.judgements import JudgementStore
-from lmms_eval.engine.judging import JudgeSetup, JudgingOptions
+from lmms_eval.engine.drive import AskReport
+from lmms_eval.engine.judging import JudgementStore, JudgeSetup, JudgingOptions
 from lmms_eval.engine.plan import TaskPlan
-from lmms_eval.engine.response_cache import ResponseCache
+from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, cache_path
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
-from lmms_eval.errors import ModelError
+from lmms_eval.errors import ModelError, UsageError
 from lmms_eval.judges.options import JudgeOptions
 from lmms_eval.judges.providers import Judge, open_judge
 from lmms_eval.judges.serving.arguments import check_program, read_serving
 from lmms_eval.judges.serving.server import JudgeServer
-from lmms_eval.results.judge import judge_part
+from lmms_eval.models.baseline import MODEL
+from lmms_eval.models.registry import NAMED_SERVICES
+from lmms_eval.results.document import judge_part
+from lmms_eval.utils.prices import PriceTable, Tariffs, read_prices
 from lmms_eval.utils.redaction import note_secrets, redact_text
 
 PLACE = "judge_server"
@@ -128,3 +128,41 @@ def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStac
 def recorded_judge(judge: Judge | None, tasks: tuple[TaskResult, ...], report: AskReport) -> Mapping[str, Any]:
     """``judge`` in the results document."""
     return {} if judge is None else judge_part(judge.describe(), tasks, report)
+
+
+def model_names(config: RunConfig) -> tuple[str, ...]:
+    """Names under which a table may have the model, the surest one first."""
+    given: Mapping[str, Any] = config.model_arguments
+    service = NAMED_SERVICES.get(config.model)
+    named = [str(given[name]) for name in MODEL if given.get(name)]
+    return (*named, *([service.model] if service is not None else []), config.model)
+
+
+def tariffs_of(config: RunConfig) -> Tariffs | None:
+    """Read the table and find the run's prices; ``None`` without ``--prices``.
+
+    Raises:
+        DataError: the table cannot be read.
+        UsageError: it has no price for the model, or there is none where ``--max_cost`` needs it.
+    """
+    if config.prices is None:
+        if config.max_cost is not None:
+            raise UsageError("--max_cost needs prices: give a table with --prices FILE, or --prices litellm")
+        return None
+    found = find_tariffs(config, read_prices(config.prices))
+    if config.max_cost is not None and found.judge is None and judge_options(config).is_given:
+        raise UsageError(f"--max_cost: --prices {config.prices} has no price for the judge {config.judge_model!r}")
+    return found
+
+
+def find_tariffs(config: RunConfig, table: PriceTable) -> Tariffs:
+    """Find the prices of the model and of the judge, where one is named.
+
+    Raises:
+        UsageError: there is none for the model.
+    """
+    service = NAMED_SERVICES.get(config.model)
+    is_batch = bool(config.model_arguments.get("batch") or (service is not None and service.fixed.get("batch")))
+    model, judge = table.price_of(model_names(config), is_batch), judge_options(config)
+    batched = bool(judge.arguments.get("batch"))
+    return Tariffs(model, table.find([judge.name, judge.model or ""], batched) if judge.is_given else None)

@@ -18,11 +18,11 @@ from loguru import logger
 
 from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
-from lmms_eval.engine.images import FOLDER, ImageFolder
+from lmms_eval.engine.records import FOLDER, ImageFolder
 from lmms_eval.engine.team import Place, Team
 from lmms_eval.errors import JournalError, LmmsEvalError, UsageError
 from lmms_eval.evaluation.inputs import Collected
-from lmms_eval.results.naming import RUNS, ResultFiles, model_folder, reserve, start_stamp
+from lmms_eval.results.files import RUNS, ResultFiles, model_folder, reserve, start_stamp
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.codec import load_record
 from lmms_eval.storage.lines import sealed, unsealed

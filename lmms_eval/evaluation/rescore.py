@@ -22,7 +22,7 @@ from lmms_eval.engine.records import answer_from_record
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
 from lmms_eval.evaluation.run import Run, RunReport
-from lmms_eval.results.naming import RUNS, model_folder
+from lmms_eval.results.files import RUNS, model_folder
 from lmms_eval.storage.lines import read_lines
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import itertools
 import os
 import random
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
+from types import MappingProxyType, SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
@@ -22,33 +25,92 @@ from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.config.tracking import DESTINATIONS
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.budget import Limits
-from lmms_eval.engine.early import Sampling
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
-from lmms_eval.engine.order import RandomOrder
-from lmms_eval.engine.run_outline import outline_of, write_outline
+from lmms_eval.engine.headline import RandomOrder
+from lmms_eval.engine.live import outline_of, write_outline
+from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.scoring import WorkerOptions
 from lmms_eval.engine.share import Share
+from lmms_eval.engine.stopping import Limits
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
-from lmms_eval.engine.team import Place, Team
+from lmms_eval.engine.team import Place, Team, join
 from lmms_eval.engine.watchdog import guarded_exit
+from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import collect
-from lmms_eval.evaluation.exporting import exported
 from lmms_eval.evaluation.inputs import Collected, Start, this_command
 from lmms_eval.evaluation.judge import open_setup
-from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import RunRecord, open_record
-from lmms_eval.evaluation.reporting import open_reporter, report_lines
-from lmms_eval.evaluation.writing import write_results
-from lmms_eval.results.samples import json_text, returned_samples
+from lmms_eval.evaluation.writing import lines_of_report, open_reporter, write_results
+from lmms_eval.results.samples_file import json_text, returned_samples
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
-from lmms_eval.utils.heap import share_heap
+from lmms_eval.utils.launch import STORE_PORT, accelerate_started_one, share_heap
 
 if TYPE_CHECKING:
-    from lmms_eval.evaluation.tracking import Tracked
+    from lmms_eval.evaluation.writing import Tracked
+
+
+_runs = itertools.count()
+
+
+@functools.cache
+def _joined() -> Team | None:
+    team = join(os.environ)
+    if team is not None:
+        atexit.register(team.close)
+    elif accelerate_started_one(os.environ):
+        logger.warning(
+            "accelerate has started one process, which does all the work: with --cpu, or without an accelerator, it "
+            "starts one whatever --num_processes says; for N processes: torchrun --nproc_per_node N -m lmms_eval ..."
+        )
+    return team
+
+
+def this_team(processes: int = 1) -> Team | None:
+    """Make the team ready for the next run; ``None`` where this process is alone.
+
+    Raises:
+        UsageError: several ``processes`` are wanted, and this one was started in another way.
+    """
+    team = _joined()
+    if processes > 1 and STORE_PORT not in os.environ:
+        raise UsageError(
+            f"processes={processes} starts the command `lmms-eval eval --processes {processes} ...` several times, "
+            "which a call from Python, or a process of accelerate or torchrun, cannot do: leave it out, or use the "
+            "command alone"
+        )
+    if team is not None:
+        team.begin(next(_runs))
+    return team
+
+
+VARIABLES: Mapping[str, str] = MappingProxyType(
+    {
+        "datasets_cache": "HF_DATASETS_CACHE",  # the package datasets, also in the processes that it starts
+        "nltk_data": "NLTK_DATA",  # the package nltk, as task files use it
+        "media_root": "LMMS_EVAL_MEDIA_ROOT",  # task files of the family, themselves and by find_media
+    }
+)
+"""Option -> environment variable. Our own code takes the options as arguments (``TaskOptions.run_options``)."""
+
+
+@contextmanager
+def exported(config: RunConfig) -> Iterator[None]:
+    """Set the variables of the options that are given, and put the earlier values back at the end."""
+    given = {variable: str(value) for name, variable in VARIABLES.items() if (value := getattr(config, name))}
+    earlier = {variable: os.environ.get(variable) for variable in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for variable, value in earlier.items():
+            if value is None:
+                os.environ.pop(variable, None)
+            else:
+                os.environ[variable] = value
+
 
 WITHHELD, BROKEN = 3, 1
 
@@ -144,7 +206,7 @@ class Run:
         config, team = self._config, self._team
         if not collected.asks or not any(getattr(config, one.option) for one in DESTINATIONS):
             return None
-        from lmms_eval.evaluation.tracking import begin_tracking
+        from lmms_eval.evaluation.writing import begin_tracking
 
         return begin_tracking(config, record, self._opened, team is None or team.is_first)
 
@@ -185,7 +247,7 @@ class Run:
             written = tracked.told(written, result, store, options.grace_s)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
-        report = replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
+        report = replace(report, lines=[*report.lines, *lines_of_report(reporter, result, options.grace_s)])
         return self._with_samples(report, result, store)
 
     def _with_samples(self, report: RunReport, result: RunResult, store: RunStore) -> RunReport:

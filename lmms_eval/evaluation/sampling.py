@@ -9,16 +9,14 @@ from loguru import logger
 
 from lmms_eval.api.task import Group, MetricDefinition, Selection
 from lmms_eval.config import RunConfig
-from lmms_eval.config.until import StoppingRule, stopping_rules
-from lmms_eval.engine.early import Sampling, Stop, headline_metric, strata_of
-from lmms_eval.engine.groups import leaves_of
-from lmms_eval.engine.headline import LEAST, HalfWidth, Part, Statement, ToldFrom
-from lmms_eval.engine.order import RandomOrder
+from lmms_eval.config.convert import StoppingRule, stopping_rules
+from lmms_eval.engine.aggregate import leaves_of
+from lmms_eval.engine.headline import LEAST, HalfWidth, Part, RandomOrder, Statement, ToldFrom
+from lmms_eval.engine.looks import Sampling, Stop, headline_metric, strata_of
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.results.baseline import Row
-from lmms_eval.results.baseline_files import Baseline, find_baseline
+from lmms_eval.results.baseline import Baseline, Row, find_baseline
 from lmms_eval.utils.numbers import SHARES
 
 

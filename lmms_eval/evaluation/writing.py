@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+import shutil
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
+import orjson
 from loguru import logger
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
+from lmms_eval.config.tracking import DESTINATIONS, HUB, Destination, destination_arguments
+from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.live import Progress
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.evaluation.caching import cache_part
@@ -20,17 +28,102 @@ from lmms_eval.evaluation.inputs import Collected, Start
 from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
 from lmms_eval.results.baseline import PairedScores, baseline_lines
-from lmms_eval.results.benchmarks import benchmark_reports
-from lmms_eval.results.control_rows import control_lines
 from lmms_eval.results.controls import control_findings
-from lmms_eval.results.document import RunFacts, results_document
-from lmms_eval.results.environment import GitState, git_state
-from lmms_eval.results.report import ReportFacts, header, notes
-from lmms_eval.results.rows import tables
-from lmms_eval.results.samples import json_text, write_samples
+from lmms_eval.results.document import GitState, RunFacts, git_state, results_document
+from lmms_eval.results.files import ResultFiles
+from lmms_eval.results.samples_file import json_text, sample_rows, write_samples
+from lmms_eval.results.summary import ReportFacts, benchmark_reports, header, notes
+from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
+from lmms_eval.trackers.content import Bounds, TaskRows, results_of, run_name, task_samples
+from lmms_eval.trackers.contract import Beginning, Ending, TaskSamples
+from lmms_eval.trackers.session import Session, report_lines, report_part, run_id
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
-from lmms_eval.utils.redaction import mask_known, redact
+from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded
+from lmms_eval.utils.redaction import known_secrets, mask_known, redact
+from lmms_eval.viewer.media import MediaStore
+from lmms_eval.viewer.renewing import FIRST_S
+
+WRITER = "lmms_eval.viewer.renewing"
+PATIENCE_S, PER_DOCUMENT_S = 120.0, 0.1
+"""Seconds that the report of a finished run may take, as a whole and for each document."""
+
+
+class RunReporter:
+    """The report of a run: as a context it has it written while the run goes on."""
+
+    def __init__(self, record: RunRecord, files: ResultFiles) -> None:
+        self._files = files
+        self._live: LineProcess | None = None
+        try:
+            self._live = self._writer(record.folder.path, goes_on=True)
+        except (OSError, ProcessEnded) as error:  # the one at the end is tried all the same
+            logger.debug("no report while the run goes on: {}", error)
+
+    def __enter__(self) -> RunReporter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_live()
+
+    def finish(self, patience_s: float) -> str:
+        """Have the results written; returns the line that tells of it."""
+        self._end_live()
+        logger.info("writing the report {}", self._files.report)
+        try:
+            writer = self._writer(self._files.results, goes_on=False)
+        except (OSError, ProcessEnded) as error:
+            return self._failed(str(error))
+        try:
+            answer: dict[str, Any] = orjson.loads(writer.receive(patience_s))
+        except (ProcessEnded, orjson.JSONDecodeError) as error:
+            writer.kill()
+            return self._failed(f"{error}; `lmms-eval report {self._files.results} --out {self._files.report}` does it")
+        finally:
+            writer.close()
+        if "problem" in answer:
+            return self._failed(answer["problem"])
+        return f"report: {self._files.report / 'index.html'}"
+
+    def _failed(self, problem: str) -> str:
+        return f"the report {self._files.report} could not be written: {problem}"
+
+    def _writer(self, run: Path, goes_on: bool) -> LineProcess:
+        process = LineProcess(WRITER, quiet=True)
+        job = {
+            "run": str(run.absolute()),
+            "out": str(self._files.report.absolute()),
+            "goes_on": goes_on,
+            "first_s": FIRST_S,
+            "secrets": known_secrets(),
+        }
+        process.send(orjson.dumps(job))
+        return process
+
+    def _end_live(self) -> None:
+        if self._live is not None:
+            self._live.close(patience_s=2 * ENDING_S)
+        self._live = None
+
+
+def open_reporter(config: RunConfig, record: RunRecord, rank: int, opened: ExitStack) -> RunReporter | None:
+    """Begin with ``--report``: of several processes the first one does."""
+    if not config.report or rank > 0 or record.files is None:
+        return None
+    return opened.enter_context(RunReporter(record, record.files))
+
+
+def lines_of_report(reporter: RunReporter | None, result: RunResult, grace_s: float) -> list[str]:
+    """Write the report of a run that has ended; returns the lines that tell of it.
+
+    ``grace_s``: seconds that it may take where the run was interrupted.
+    """
+    if reporter is None:
+        return []
+    patience_s = PATIENCE_S + PER_DOCUMENT_S * sum(task.plan.requested for task in result.tasks)
+    return [reporter.finish(patience_s if result.asking.interrupted is None else grace_s)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,4 +265,133 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: St
         log_samples=config.log_samples,
         error_budget=config.error_budget,
         tariffs=collected.tariffs,
+    )
+
+
+FOLDER = "trackers"
+"""In the run's folder, while trackers are told: the results document and small pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """The trackers of a run."""
+
+    session: Session
+    config: RunConfig
+    record: RunRecord
+    is_first: bool = True
+
+    def follow(self, progress: Progress) -> None:
+        """Tell live numbers; the other processes only count them."""
+        if self.is_first:
+            self.session.follow(progress)
+
+    @property
+    def folder(self) -> Path:
+        return self.record.folder.path / FOLDER
+
+    def told(self, written: Written, result: RunResult, store: RunStore, grace_s: float) -> Written:
+        """Tell the trackers what was written and wait for them, within bounds; the results then say what became of
+        them.
+
+        Args:
+            written: the results.
+            result: what they are made of.
+            store: the run's journals.
+            grace_s: seconds that the trackers have once a signal has come.
+
+        Raises:
+            JournalError: the results file cannot be written anew.
+        """
+        documents = sum(len(task.doc_ids) - task.outcome.not_asked for task in result.tasks)
+        self.session.stop()
+        names = {one.name for one in wanted(self.config)}
+        try:
+            self.folder.mkdir(exist_ok=True)
+            results = results_of(written.document, documents, str(self._results_file(written)))
+            self.session.tell(results, names)
+            self._tell_files(result.tasks, documents)
+            with_samples = {one.name for one in wanted(self.config) if _takes_samples(self.config, one)}
+            if with_samples:
+                self._tell_samples(with_samples, result.tasks, store, documents)
+        except Exception as error:  # noqa: BLE001 - the results are written, whatever a task's samples hold
+            self.session.fail(f"{type(error).__name__}: {error}", names)
+        ending = Ending(result.state, has_succeeded=result.state in ("complete", "stopped early"))
+        reports = self.session.end(ending, grace_s, result.asking.interrupted)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        document = {**written.document, "trackers": report_part(reports)}
+        if self.record.files is not None:
+            write_atomically(self.record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
+        return replace(written, document=document, lines=[*written.lines, *report_lines(reports)])
+
+    def _results_file(self, written: Written) -> Path:
+        if self.record.files is not None:
+            return self.record.files.results.absolute()
+        file = self.folder / "results.json"
+        file.write_bytes(json_text(written.document, indent=2).encode("utf-8", "replace"))
+        return file.absolute()
+
+    def _tell_files(self, tasks: Sequence[TaskResult], documents: int) -> None:
+        """Name the samples files to the hub, which takes them whole."""
+        if not destination_arguments(HUB, self.config.hf_hub_log_args).get("push_samples_to_hub"):
+            return
+        for task in tasks:
+            if file := self._samples_file(task.task.name):
+                self.session.tell(TaskSamples(task.task.name, documents, (), (), file=file), {HUB.name})
+
+    def _samples_file(self, task: str) -> str:
+        """Return the path of a task's samples file; empty where none was written."""
+        files = self.record.files
+        path = None if files is None or not self.config.log_samples else files.samples(task).absolute()
+        return str(path) if path is not None and path.is_file() else ""
+
+    def _tell_samples(self, names: set[str], tasks: Sequence[TaskResult], store: RunStore, documents: int) -> None:
+        files = self.record.files
+        folders = [self.folder.parent, *([] if files is None else [files.results.parent])]
+        media = MediaStore(self.folder / "media", "thumbnails")
+        try:
+            for task in tasks:
+                found = TaskRows(
+                    task.task.name,
+                    task.doc_ids,
+                    tuple(metric.name for metric in task.task.metrics),
+                    lambda doc_ids, task=task: sample_rows(task, store, doc_ids),
+                    self._samples_file(task.task.name),
+                )
+                self.session.tell(task_samples(found, documents, media, folders, Bounds.of(len(tasks))), names)
+        finally:
+            media.close()
+
+
+def _takes_samples(config: RunConfig, destination: Destination) -> bool:
+    return bool(destination.samples_option and getattr(config, destination.samples_option))
+
+
+def wanted(config: RunConfig) -> Iterator[Destination]:
+    """List the trackers that the options name, and the hub where it is one."""
+    return (one for one in DESTINATIONS if getattr(config, one.option))
+
+
+def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_first: bool) -> Tracked:
+    """Start the trackers that the options name. ``is_first``: of the processes of a launch, that which tells them."""
+    session = Session()
+    opened.callback(session.close)
+    if is_first and destination_arguments(HUB, config.hf_hub_log_args).get("hub_repo_name"):
+        logger.warning("--hf_hub_log_args: hub_repo_name is deprecated: give details_repo_name and results_repo_name")
+    for one in wanted(config) if is_first else ():
+        session.begin(one, _beginning(config, one, record))
+    return Tracked(session, config, record, is_first)
+
+
+def _beginning(config: RunConfig, destination: Destination, record: RunRecord) -> Beginning:
+    arguments: Mapping[str, Any] = destination_arguments(destination, getattr(config, destination.option))
+    return Beginning(
+        arguments=arguments,
+        run_id=run_id(record.key, record.date),
+        name=run_name(
+            config.model, argument_text(config.model_args), str(record.content.get("stamp") or record.date[:19])
+        ),
+        config={"cli_configs": resolved_cli_args(config), "run_key": record.key},
+        is_continued=int(record.content.get("starts", 1)) > 1,
+        model=sanitize_model_name(model_name_from_args(argument_text(config.model_args))),
     )

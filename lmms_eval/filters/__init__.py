@@ -11,17 +11,17 @@ from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
 from lmms_eval.filters.pipeline import FilterPipeline
 
 FILTERS: dict[str, str] = {
-    "lowercase": "lmms_eval.filters.transformation:LowercaseFilter",
-    "majority_vote": "lmms_eval.filters.selection:MajorityVote",
-    "map": "lmms_eval.filters.transformation:MapFilter",
+    "lowercase": "lmms_eval.filters.patterns:LowercaseFilter",
+    "majority_vote": "lmms_eval.filters.patterns:MajorityVote",
+    "map": "lmms_eval.filters.patterns:MapFilter",
     "multi_choice_regex": "lmms_eval.filters.patterns:MultiChoiceRegexFilter",
     "option_letter": "lmms_eval.filters.patterns:OptionLetterFilter",
     "regex": "lmms_eval.filters.patterns:RegexFilter",
-    "remove_whitespace": "lmms_eval.filters.transformation:WhitespaceFilter",
-    "strip_thinking": "lmms_eval.filters.transformation:StripThinkingFilter",
-    "take_first": "lmms_eval.filters.selection:TakeFirst",
-    "take_first_k": "lmms_eval.filters.selection:TakeFirstK",
-    "uppercase": "lmms_eval.filters.transformation:UppercaseFilter",
+    "remove_whitespace": "lmms_eval.filters.patterns:WhitespaceFilter",
+    "strip_thinking": "lmms_eval.filters.patterns:StripThinkingFilter",
+    "take_first": "lmms_eval.filters.patterns:TakeFirst",
+    "take_first_k": "lmms_eval.filters.patterns:TakeFirstK",
+    "uppercase": "lmms_eval.filters.patterns:UppercaseFilter",
 }
 """Name in a ``filter_list`` → ``module:class``."""
 

@@ -5,13 +5,106 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lmms_eval.api.filter import Filter
-from lmms_eval.errors import PatternError, UsageError
+from lmms_eval.errors import ArgumentError, PatternError, UsageError
+from lmms_eval.filters.reasoning import DEFAULT_TAGS, TagPairs, strip_reasoning_tags
 from lmms_eval.utils.answer_reading import BEFORE_STOP, LETTER_ALONE, NOTHING, OPTION_TEXT, note_reading
+
+
+class TakeFirst(Filter):
+    """The first answer, or empty text where there is none."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        return [answers[0] if answers else "" for answers in resps]
+
+
+class TakeFirstK(Filter):
+    """The first ``k`` answers.
+
+    Raises:
+        UsageError: ``k`` is no number above 0, or a document has fewer answers.
+    """
+
+    def __init__(self, k: int = 1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+            raise UsageError(f"filter take_first_k: k is {k!r}; give a number of at least 1")
+        self.k = k
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        fewest = min((len(answers) for answers in resps), default=self.k)
+        if fewest < self.k:
+            raise UsageError(
+                f"filter take_first_k: wants {self.k} answers of each document but one has {fewest};"
+                f" set repeats to at least {self.k}"
+            )
+        return [list(answers[: self.k]) for answers in resps]
+
+
+class MajorityVote(Filter):
+    """A list with the most common answer, the first one on ties; an empty list where there is none."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        return [[answer for answer, _ in Counter(answers).most_common(1)] for answers in resps]
+
+
+class LowercaseFilter(Filter):
+    """Lower case."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        return [[answer.lower() for answer in answers] for answers in resps]
+
+
+class UppercaseFilter(Filter):
+    """Upper case."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        return [[answer.upper() for answer in answers] for answers in resps]
+
+
+class WhitespaceFilter(Filter):
+    """Drops one leading space of each answer."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        return [[("" if answer is None else str(answer)).removeprefix(" ") for answer in answers] for answers in resps]
+
+
+class MapFilter(Filter):
+    """Each answer becomes its value in ``mapping_dict``, or ``default_value`` where it is no key.
+
+    Subclasses in task files read these attributes.
+
+    Raises:
+        ArgumentError: ``mapping_dict`` is no mapping.
+    """
+
+    def __init__(self, mapping_dict: Mapping[Hashable, Any] | None = None, default_value: Any = None) -> None:
+        super().__init__()
+        given = {} if mapping_dict is None else mapping_dict
+        if not isinstance(given, Mapping):
+            raise ArgumentError(f"filter map: mapping_dict is a {type(given).__name__}; give a mapping")
+        self.mapping_dict, self.default_value = dict(given), default_value
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        return [[self.mapping_dict.get(answer, self.default_value) for answer in answers] for answers in resps]
+
+
+class StripThinkingFilter(Filter):
+    """Removes the thoughts of reasoning models (``lmms_eval.filters.reasoning``)."""
+
+    def __init__(self, tag_pairs: TagPairs | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.tag_pairs = DEFAULT_TAGS if tag_pairs is None else tag_pairs
+        strip_reasoning_tags("", self.tag_pairs)
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        return [[strip_reasoning_tags(answer, self.tag_pairs) for answer in answers] for answers in resps]
+
 
 _NUMBER_AFTER_HASHES = r"#### (\-?[0-9\.\,]+)"
 

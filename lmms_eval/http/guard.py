@@ -8,11 +8,79 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import math
 import secrets
-from collections.abc import Mapping
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_CLIENTS = 4096
+_NETWORK_BITS = 64
+"""Of an address of version 6: who has one has all of this network."""
+
+
+@dataclass(slots=True)
+class Rates:
+    """A bucket for each client, which holds ``most`` and fills with ``per_s`` each second.
+
+    The client that has not been seen for longest is forgotten when there are too many: its bucket is full again.
+    """
+
+    most: float
+    per_s: float
+    clock: Callable[[], float] = time.monotonic
+    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def wait_s(self, client: str) -> float:
+        """Return the seconds until the client may go on, 0 if it may now; nothing is taken."""
+        with self._lock:
+            return self._wait(self._level(_network(client)))
+
+    def take(self, client: str) -> float:
+        """Take one, if there is one, and return 0; else return the seconds until there is one."""
+        name = _network(client)
+        with self._lock:
+            level = self._level(name)
+            wait = self._wait(level)
+            self._buckets[name] = (level if wait else level - 1, self.clock())
+            self._buckets.move_to_end(name)
+            while len(self._buckets) > MOST_CLIENTS:
+                self._buckets.popitem(last=False)
+            return wait
+
+    def _level(self, name: str) -> float:
+        level, at = self._buckets.get(name, (self.most, 0.0))
+        return min(self.most, level + (self.clock() - at) * self.per_s)
+
+    def _wait(self, level: float) -> float:
+        return 0.0 if level >= 1 else (1 - level) / self.per_s
+
+
+def retry_after(seconds: float) -> str:
+    """Spell a wait as the header ``Retry-After`` does."""
+    return str(max(1, math.ceil(seconds)))
+
+
+def _network(client: str) -> str:
+    try:
+        address = ipaddress.ip_address(client)
+    except ValueError:
+        return client[:64]
+    if address.version == 4:
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
+
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OF_THIS_PAGE = frozenset({"same-origin", "none"})
@@ -168,3 +236,89 @@ def _cookie(header: str, name: str) -> str:
     except CookieError:
         return ""
     return "" if found is None else found.value
+
+
+_SAFE = {
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+_HEAD_BYTES = 32 << 10
+
+
+def plain_answer(refusal: Refusal) -> Response:
+    """Answer a refused request of a browser."""
+    return PlainTextResponse(f"{refusal.text}\n", refusal.status)
+
+
+def json_answer(refusal: Refusal) -> Response:
+    """Answer a refused request of a program."""
+    return JSONResponse({"detail": refusal.text}, refusal.status)
+
+
+class Guarded:
+    """An application behind a guard.
+
+    Args:
+        app: the application.
+        guard: who may ask.
+        answer: makes the answer to a refused request.
+        failures: how many wrong tokens a client may send; beyond that nothing it sends is looked at for a while.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        guard: Guard,
+        answer: Callable[[Refusal], Response] = plain_answer,
+        failures: Rates | None = None,
+    ) -> None:
+        self._app, self._guard, self._answer, self._failures = app, guard, answer, failures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # a web socket: there are none
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = {name.lower(): value for name, value in message.get("headers", ())}
+                for name, value in _SAFE.items():
+                    headers.setdefault(name.encode(), value.encode())
+                message["headers"] = list(headers.items())
+            await send(message)
+
+        answer = self._refused(scope)
+        if answer is None:
+            await self._app(scope, receive, safely)
+            return
+        answer.headers["connection"] = "close"  # whatever else it sends is not read
+        await answer(scope, receive, safely)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        client = (scope.get("client") or ("",))[0]
+        if self._failures is not None and (wait := self._failures.wait_s(client)):
+            answer = self._answer(Refusal(429, "too many wrong tokens came from this address: wait"))
+            answer.headers["retry-after"] = retry_after(wait)
+            return answer
+        if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["raw_path"]) > _HEAD_BYTES:
+            return self._answer(Refusal(431, f"the head of the request is larger than {_HEAD_BYTES} bytes"))
+        known = dict(Headers(scope=scope).items())
+        refusal = self._guard.refuses(scope["method"], known, scope.get("query_string", b"").decode("latin-1"))
+        if refusal is None:
+            return None
+        if refusal.is_guess and self._failures is not None:
+            self._failures.take(client)
+        answer = self._answer(refusal)
+        if refusal.status == 405:
+            answer.headers["allow"] = ", ".join(self._guard.methods)
+        elif refusal.status == 401:
+            answer.headers["www-authenticate"] = "Bearer"
+        return answer

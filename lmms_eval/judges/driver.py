@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, cast
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.drive import Drive, Driven, Journal, NoJournal
-from lmms_eval.engine.interviews import Inquiry, Interview
-from lmms_eval.engine.judging import ENDED
+from lmms_eval.engine.judging import ENDED, Inquiry, Interview
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.judges.providers import Judge
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from lmms_eval.compat.config_tracker import GeneralConfigTracker as GeneralConfigTracker
 from lmms_eval.errors import UsageError
-from lmms_eval.results.naming import ResultFiles
-from lmms_eval.results.samples import json_text
+from lmms_eval.results.files import ResultFiles
+from lmms_eval.results.samples_file import json_text
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.utils.names import sanitize_long_string, sanitize_task_name
 from lmms_eval.utils.redaction import mask_known

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.compat.imports import require_package
-from lmms_eval.results.samples import json_text
+from lmms_eval.results.samples_file import json_text
 from lmms_eval.utils.redaction import mask_known
 
 MAX_TEXT = 32_768

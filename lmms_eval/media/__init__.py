@@ -21,8 +21,7 @@ from lmms_eval.media.image import (
     to_rgb,
 )
 from lmms_eval.media.reference import MediaRef, digest, resolve
-from lmms_eval.media.sampling import sample_count, uniform_indices
-from lmms_eval.media.video import Sampling, VideoFrames, probe, read_frames
+from lmms_eval.media.video import Sampling, VideoFrames, probe, read_frames, sample_count, uniform_indices
 from lmms_eval.media.video_file import VideoInfo
 
 __all__ = [

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media.containers import open_container
 from lmms_eval.media.reference import MediaRef, Root, resolve
 from lmms_eval.media.sent import is_recording, note_file
+from lmms_eval.media.video_file import open_container
 
 if TYPE_CHECKING:
     import numpy as np

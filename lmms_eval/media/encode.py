@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media.cache import ByteLRU
 from lmms_eval.media.image import (
     UNBOUNDED,
     UPRIGHT,
@@ -26,7 +25,7 @@ from lmms_eval.media.image import (
     shrink,
     to_rgb,
 )
-from lmms_eval.media.originals import original_of
+from lmms_eval.media.originals import ByteLRU, original_of
 from lmms_eval.media.reference import MediaRef, Root, content, digest, known_digest, resolve
 from lmms_eval.media.sent import note_file, note_picture
 

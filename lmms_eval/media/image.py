@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media.cache import ByteLRU
-from lmms_eval.media.originals import KEEPING, carried, detach
+from lmms_eval.media.originals import KEEPING, ByteLRU, carried, detach
 from lmms_eval.media.reference import MediaRef, Root, content, identity, resolve
 from lmms_eval.media.sent import is_recording, note_picture
 

@@ -7,12 +7,121 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.errors import UsageError
-from lmms_eval.metrics.option_letters import extract_mcq_answer
-from lmms_eval.utils.answer_reading import WHOLE_ANSWER, note_reading
+from lmms_eval.utils.answer_reading import (
+    BEFORE_BLANK,
+    BEFORE_STOP,
+    IN_PARENTHESES,
+    NOTHING,
+    WHOLE_ANSWER,
+    note_letter,
+    note_reading,
+)
+
+_CHOICES = ("A", "B", "C", "D", "E", "F", "G", "H")
+_OUTER_MARKS = ",.!?;:'\""
+_PHRASES = (
+    "the answer is", "answer is", "the correct answer is", "correct answer is", "the best answer is", "best answer is",
+    "the correct option is", "correct option is", "the best option is", "best option is", "the choice is", "choice is",
+    "the correct choice is", "correct choice is", "i choose", "i select", "i pick", "my answer is", "my choice is",
+    "옵션", "정답은", "답은", "답:", "答案是", "答案为", "选", "答えは",
+)  # fmt: skip
+ABSENT = -1
+_FORMS = {
+    "({})": IN_PARENTHESES, "{}.": BEFORE_STOP, "{}:": "letter before a colon", "{})": "letter before a parenthesis",
+    "{} ": BEFORE_BLANK, "{}-": "letter before a hyphen", "{}_": "letter before an underscore",
+    "{}=": "letter before an equals sign", "{}": "letter anywhere",
+}  # fmt: skip
+"""Forms in which a letter stands, and their names in the audit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A way to mark a choice as the answer."""
+
+    name: str
+    """Rule that the audit names."""
+    place: Callable[[str, str], int]
+    """Position of a choice in a padded text where it is marked so; ``ABSENT`` where it is not."""
+
+
+def named_choice(
+    response: str | None,
+    choices: Sequence[str],
+    signs: Iterable[Sequence[Sign]],
+    wins: Callable[[Iterable[int]], int],
+) -> str:
+    """Find the choice that an answer names by the clearest sign, or return empty text; note what found it.
+
+    Args:
+        response: the answer; ``None`` counts as empty. Marks around it are dropped, and it is padded by blanks.
+        choices: the letters.
+        signs: from the clearest to the weakest; signs of one group are equally clear.
+        wins: ``min`` or ``max``, of the positions of several choices with signs of one group. At the same position the
+            first choice wins.
+    """
+    text = (response or "").strip()
+    for mark in _OUTER_MARKS:
+        text = text.strip(mark)
+    text = f" {text} "
+    for alike in signs:
+        found = [(sign.place(text, choice), choice, sign.name) for sign in alike for choice in choices]
+        places = [(place, choice, name) for place, choice, name in found if place != ABSENT]
+        if places:
+            best = wins(place for place, *_ in places)
+            chosen, name = next((choice, name) for place, choice, name in places if place == best)
+            note_letter(name, text, *(choice for _, choice, _ in places))
+            return chosen
+    note_reading(NOTHING)
+    return ""
+
+
+def last_place(form: str) -> Sign:
+    """Make the sign that a choice stands in a form, such as ``({})``, where it does so last."""
+    return Sign(_FORMS[form], lambda text, choice: text.rfind(form.format(choice)))
+
+
+def extract_mcq_answer(response: str | None, choices: Sequence[str] | None = None) -> str:
+    """Find the choice that an answer names, or return empty text.
+
+    Signs are tried from the clearest to the weakest: the answer begins with the choice, ends with it, names it after a
+    phrase ("the answer is"), in parentheses, before a full stop, a colon, a closing parenthesis or a blank, anywhere.
+    Of several choices with the same sign the last one in the text wins. Upper and lower case are told apart.
+
+    Args:
+        response: the answer; ``None`` counts as empty.
+        choices: the letters, by default A to H.
+    """
+    return named_choice(response, choices or _CHOICES, _SIGNS, max)
+
+
+def _at_start(text: str, choice: str) -> int:
+    answer = text.strip()
+    return 0 if answer.startswith(choice) and not answer[1:2].isalpha() else ABSENT
+
+
+def _at_end(text: str, choice: str) -> int:
+    answer = text.strip()
+    return len(text) - 1 if answer.endswith(choice) and not answer[-2:-1].isalpha() else ABSENT
+
+
+def _after_phrase(text: str, choice: str) -> int:
+    lowered = text.lower()
+    begins = ((phrase, lowered.find(phrase)) for phrase in _PHRASES)
+    return max(text.find(choice, begin + len(phrase)) if begin != ABSENT else ABSENT for phrase, begin in begins)
+
+
+_SIGNS = (
+    (Sign("letter at the start", _at_start),),
+    (Sign("letter at the end", _at_end),),
+    (Sign("letter after a phrase", _after_phrase),),
+    *((last_place(form),) for form in ("({})", "{}.", "{}:", "{})", "{} ", "{}")),
+)
+
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 REL_TOL, ABS_TOL = 1e-3, 1e-6

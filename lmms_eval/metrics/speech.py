@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib.metadata
+import importlib.util
+import json
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from lmms_eval.errors import UsageError
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.text import levenshtein_distance
 
 
@@ -59,3 +66,86 @@ def wer(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[int, int
 def words(text: Any) -> list[str]:
     """Return the words of a transcript in lower case, without those of punctuation alone."""
     return without_punctuation(str(text)).lower().split()
+
+
+INSTALL_HINT = (
+    "English transcripts need Whisper's list of British spellings, in the package whisper-normalizer: "
+    "pip install 'lmms_eval[asr]'"
+)
+_PACKAGE = "whisper_normalizer"
+_LIST = Path("normalizers", "english.json")
+_BRACKETS = re.compile(r"[<\[][^>\]]*(?:[>\]]|\Z)")
+_PARENTHESES = re.compile(r"\([^)]+(?:\)|\Z)|\(\Z")
+"""To the closing mark, or to the end of the text."""
+Normaliser = Callable[[str], str]
+
+
+@functools.cache
+def british_spellings() -> Mapping[str, str]:
+    """Read the American spellings of British words, as Whisper's authors list them.
+
+    The package is found but not imported: its list alone is needed.
+
+    Raises:
+        NotEvaluated: the package is not installed.
+        DataError: its list is not there or damaged.
+    """
+    found = importlib.util.find_spec(_PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise NotEvaluated(INSTALL_HINT)
+    file = Path(found.submodule_search_locations[0], _LIST)
+    try:
+        pairs = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: cannot be read as a list of spellings: {error}; install the package again") from error
+    if not isinstance(pairs, dict) or not pairs or not all(isinstance(word, str) for word in pairs.values()):
+        raise DataError(f"{file}: is no list of spellings: it must map words to words; install the package again")
+    return pairs
+
+
+def installed_spellings() -> str:
+    """Name the release of the package that holds the spellings, for ``depends_on``; empty without it."""
+    try:
+        return f"{_PACKAGE} {importlib.metadata.version(_PACKAGE)}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def english_normaliser() -> Normaliser:
+    """Make the normaliser of English transcripts: Whisper's English rules, and after them its basic ones.
+
+    The latter drop what the former keep of ``$``, ``%`` and decimal points, on both sides alike.
+
+    Raises:
+        NotEvaluated: the package that holds the spellings is not installed.
+        DataError: its list is damaged.
+    """
+    from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer
+
+    english, basic = EnglishTextNormalizer(british_spellings()), BasicTextNormalizer()
+
+    def normalise(text: str) -> str:
+        text = _without_asides(remove_sp(text, "en"))
+        with contextlib.suppress(ValueError):  # a number of more digits than Python converts: nobody ever said it
+            text = english(text)
+        return str(basic(_without_asides(text)))
+
+    return normalise
+
+
+def basic_normaliser() -> Normaliser:
+    """Make the normaliser of transcripts in other languages: Whisper's basic rules."""
+    from transformers.models.whisper.english_normalizer import BasicTextNormalizer
+
+    basic = BasicTextNormalizer()
+    return lambda text: str(basic(_without_asides(remove_sp(text, ""))))
+
+
+def _without_asides(text: str) -> str:
+    """Remove what stands in brackets, then in parentheses, in linear time.
+
+    The library's expressions for it, of which nothing is left to do then, take quadratic time for many opening marks
+    that nothing closes. Those become another symbol: they end as blanks either way.
+    """
+    text = _BRACKETS.sub(lambda found: "" if found[0][-1] in ">]" else re.sub(r"[<\[]", "~", found[0]), text)
+    return _PARENTHESES.sub(lambda found: "" if found[0][-1] == ")" else found[0].replace("(", "~"), text)

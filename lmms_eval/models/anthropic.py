@@ -13,12 +13,11 @@ from pydantic import Field
 from lmms_eval.api.generation import SAMPLING, TakenOptions
 from lmms_eval.api.request import Request, Usage
 from lmms_eval.errors import MediaError
-from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.generation import extra_body, stop_strings
-from lmms_eval.models.openai.reply import Reply, thought_text
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
-from lmms_eval.models.remote.generation import taken_options
+from lmms_eval.models.remote.errors import AttemptError
+from lmms_eval.models.remote.generation import extra_body, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part, Picture, Text
+from lmms_eval.models.remote.reply import Reply, thought_text
 from lmms_eval.models.remote.sdk import Call, SdkModel, Service
 
 SERVICE = Service(

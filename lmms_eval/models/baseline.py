@@ -7,15 +7,93 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatVideoContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.media_check import open_media
+from lmms_eval.models.remote.media import Frames, read_video
 from lmms_eval.models.task_access import gold_answer_of, offered_options, target_of
+
+FRAMES = ("max_num_frames", "max_frames_num", "max_frame_num", "max_frames", "num_frames", "nframes")
+"""The most frames of a video."""
+MODEL = ("model", "pretrained", "model_version")
+"""The model itself, of back ends that are no ``hf``."""
+
+IGNORED: Mapping[str, str] = {
+    "allow_remote": "documents may name the public network, and what --allow_media adds",
+    "continual_mode": "every answer is journaled in the run's folder, and the same command goes on from there",
+    "conv_template": "prompts go through the model's own chat template; chat_template=FILE gives another one",
+    "customized_config": "the checkpoint's own configuration holds",
+    "fail_on_missing": "a file that is missing always fails its sample, which is counted",
+    "image_token": "the model's processor knows its own placeholders",
+    "interleave": "texts and media are sent in the order that the task gives them",
+    "low_cpu_mem_usage": "weights are always loaded without a second copy",
+    "mm_spatial_pool_*": "the checkpoint's own configuration says how features are pooled",
+    "modality": "every request says itself which media it has",
+    "model_name": "the checkpoint says what it is; the model to load or to ask is pretrained=... or model=...",
+    "num_gpus": "--processes N starts a process for each GPU; device_map=auto divides one model among them",
+    "response_persistent_folder": "answers are kept below --output_path",
+    "simple_prompt": "prompts are those of the task, rendered by the model's chat template",
+    "temperature": "options of generation are the task's, and those of --gen_kwargs: temperature=N stands there",
+    "token_strategy": "the model's processor places the tokens of pictures",
+    "truncate_context": "nothing is cut off: a prompt that is too long fails and is counted",
+    "truncation": "nothing is cut off: a prompt that is too long fails and is counted",
+    "use_custom_video_loader": "videos are always read by this package, the same way for every model",
+    "video_decode_backend": "videos are always decoded by this package, the same way for every model",
+}
+"""Patterns of arguments of the family's wrappers that say nothing here, each with the reason."""
+IGNORED_LOCALLY: Mapping[str, str] = {
+    **IGNORED,
+    "max_tokens": "options of generation are the task's, and those of --gen_kwargs: max_new_tokens=N stands there",
+}
+"""The same of back ends without a default length of answers."""
+
+
+def other_names(first: str, names: Iterable[str]) -> dict[str, str]:
+    """Map the other ``names`` of an argument to its ``first`` name."""
+    return {name: first for name in names if name != first}
+
+
+CHECKED_FRAMES = 8
+"""Frames that a video must give."""
+
+
+def open_media(messages: ChatMessages) -> None:
+    """Decode every picture and sound of a conversation, and some frames of every video.
+
+    Raises:
+        MediaError: one is missing, damaged or of another kind.
+    """
+    for message in messages.messages:
+        for part in message.content:
+            if isinstance(part, ChatImageContent):
+                _picture(part.url)
+            elif isinstance(part, ChatAudioContent):
+                from lmms_eval.media import load_audio
+
+                load_audio(part.url)
+            elif isinstance(part, ChatVideoContent):
+                if isinstance(part.url, Sequence) and not isinstance(part.url, str | bytes | bytearray):
+                    for frame in part.url:
+                        _picture(frame)
+                else:
+                    read_video(part, Frames(CHECKED_FRAMES))
+
+
+def _picture(value: Any) -> None:
+    from lmms_eval.media import load_rgb
+
+    load_rgb(value)
+
 
 TAKE = 64
 OTHER_CHOICE = -10.0
@@ -113,3 +191,113 @@ def is_gold_choice(request: Request) -> bool:
 
 def _said(request: Request, text: str) -> Response:
     return Response(request.id, text=text, finish_reason="stop")
+
+
+@dataclass(slots=True)
+class Read:
+    """Media that were read so far; seconds are summed over the preparation threads."""
+
+    pictures: int = 0
+    videos: int = 0
+    frames: int = 0
+    sounds: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+class Dummy(Baseline):
+    """``--model dummy --model_args response=A``.
+
+    Args:
+        response: the answer to every request.
+        read_bytes: read the files that the prompts name, and count their bytes.
+        decode_num_frames: frames to decode of every video; pictures and sounds are decoded too. 0: nothing is decoded.
+        decode_fps: frames a second to decode, at most ``decode_num_frames`` where both are given.
+        metrics_output_path: JSON file for what was read. The results file has it under ``model`` in any case.
+    """
+
+    ignored_arguments = IGNORED_LOCALLY
+
+    def __init__(
+        self,
+        response: str = "A",
+        read_bytes: bool = False,
+        decode_num_frames: int = 0,
+        decode_fps: float | None = None,
+        metrics_output_path: str | None = None,
+    ) -> None:
+        if decode_num_frames < 0 or (decode_fps is not None and decode_fps <= 0):
+            raise ModelError("dummy: decode_num_frames is at least 0 and decode_fps above 0 (--model_args)")
+        super().__init__("constant", text=response, no_media=True)
+        self.read_bytes = read_bytes
+        self.decode_num_frames, self.decode_fps = decode_num_frames, decode_fps
+        self._output = Path(metrics_output_path).expanduser() if metrics_output_path else None
+        self._read = Read()
+        self._lock = threading.Lock()
+
+    def prepare(self, request: Request) -> Request:
+        """Read what the prompt shows, as far as the arguments ask for it.
+
+        Raises:
+            MediaError: a medium is missing or damaged.
+        """
+        decodes = bool(self.decode_num_frames or self.decode_fps)
+        if not self.read_bytes and not decodes:
+            return request
+        messages = request.build_messages()
+        started, read = time.monotonic(), Read()
+        for message in messages.messages:
+            for part in message.content:
+                if part.type == "text":
+                    continue
+                read.bytes += _file_size(part.url) if self.read_bytes else 0
+                if decodes:
+                    self._decode(part, read)
+        read.seconds = time.monotonic() - started
+        with self._lock:
+            for name, value in asdict(read).items():
+                setattr(self._read, name, getattr(self._read, name) + value)
+        return request
+
+    def describe(self) -> Mapping[str, Any]:
+        """Tell what was read."""
+        return asdict(self._read) if self.read_bytes or self.decode_num_frames or self.decode_fps else {}
+
+    def close(self) -> None:
+        """Write ``metrics_output_path``. Raises ``ModelError`` where that fails."""
+        if self._output is None:
+            return
+        try:
+            self._output.parent.mkdir(parents=True, exist_ok=True)
+            self._output.write_text(json.dumps(asdict(self._read), indent=2), "utf-8")
+        except OSError as error:
+            raise ModelError(f"dummy: {self._output} cannot be written: {error.strerror or error}") from error
+
+    def _decode(self, part: Any, read: Read) -> None:
+        from lmms_eval.media import load_audio, load_rgb
+
+        if part.type == "image":
+            load_rgb(part.url)
+            read.pictures += 1
+        elif part.type == "audio":
+            load_audio(part.url)
+            read.sounds += 1
+        else:
+            read.videos += 1
+            read.frames += self._frames(part)
+
+    def _frames(self, part: ChatVideoContent) -> int:
+        from lmms_eval.media import Sampling, load_rgb, read_frames
+
+        if isinstance(part.url, Sequence) and not isinstance(part.url, str | bytes | bytearray):
+            return len([load_rgb(frame) for frame in part.url[: self.decode_num_frames or None]])
+        sampling = Sampling(count=self.decode_num_frames or None, fps=self.decode_fps)
+        return len(list(read_frames(part.url, sampling).images()))
+
+
+def _file_size(value: Any) -> int:
+    """Bytes of the local file that a part names, read; 0 for what is no such file."""
+    if not isinstance(value, str | Path) or str(value).startswith(("http://", "https://", "data:")):
+        return 0
+    path = Path(str(value).removeprefix("file://")).expanduser()
+    return len(path.read_bytes()) if path.is_file() else 0

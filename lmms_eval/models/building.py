@@ -3,16 +3,90 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 import logging
-from collections.abc import Iterable, Mapping
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from lmms_eval.api.model import Model, lmms
+from lmms_eval.api.registry import ModelManifest
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, ModelError
-from lmms_eval.models.resolved import ResolvedModel
+from lmms_eval.utils.files import read_table
+from lmms_eval.utils.installed import absent_name, told
+from lmms_eval.utils.redaction import is_secret_key
+
+Kind = Literal["chat", "simple"]
+INSTALL_NAMES = {
+    "vllm": "lmms_eval[vllm]",
+    "sglang": "lmms_eval[sglang]",
+    "anthropic": "lmms_eval[anthropic]",
+    "google": "lmms_eval[gemini]",
+    "litellm": "lmms_eval[litellm]",
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+"""Package to install, by module, where the names differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model name after look-up. The class is imported by ``load``."""
+
+    manifest: ModelManifest
+    class_path: str
+    kind: Kind
+
+    def load(self) -> type[Any]:
+        """Import the class and check it.
+
+        Raises:
+            ModelError: a package is missing, the path is wrong, the class is no model or of the other interface.
+        """
+        model_id = self.manifest.model_id
+        cls = _import_class(model_id, self.class_path)
+        if not isinstance(cls, type) or not issubclass(cls, lmms | Model):
+            raise ModelError(
+                f"model {model_id!r}: {self.class_path} is no subclass of lmms_eval.api.model.Model or "
+                "lmms_eval.api.model.lmms"
+            )
+        is_simple = bool(getattr(cls, "is_simple", False))
+        if is_simple != (self.kind == "simple"):
+            raise ModelError(
+                f"model {model_id!r}: {self.class_path} has is_simple={is_simple}, but its manifest gives it as "
+                f"{self.kind}_class_path; make the two agree"
+            )
+        return cls
+
+
+def _import_class(model_id: str, path: str) -> Any:
+    module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
+    try:
+        value: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if module_name == missing or module_name.startswith(f"{missing}."):
+            raise ModelError(f"model {model_id!r} is registered as {path}, but there is no module {missing}") from error
+        if absent_name(error):
+            raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {told(error)}") from error
+        root = missing.partition(".")[0]
+        hint = f"pip install '{INSTALL_NAMES.get(root, root)}'"
+        raise ModelError(f"model {model_id!r} needs the package {missing!r}: {hint}") from error
+    except ImportError as error:
+        raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {told(error)}") from error
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise ModelError(f"model {model_id!r} is registered as {path}, but {module_name} has no {attribute!r}")
+        value = getattr(value, part)
+    return value
+
 
 log = logging.getLogger(__name__)
 CONSTRUCTOR_ERRORS = (TypeError, ValueError, AssertionError, LookupError, OSError, ImportError, RuntimeError)
@@ -163,3 +237,104 @@ def _check_arguments(name: str, cls: type[Any], arguments: Mapping[str, Any]) ->
         close = difflib.get_close_matches(key, named, n=3, cutoff=0.5)
         answer = f"did you mean {', '.join(close)}?" if close else f"it takes: {', '.join(sorted(named)) or 'none'}"
         raise ModelError(f"model {name!r} has no argument {key!r} (--model_args); {answer}")
+
+
+MEANINGS = Path(__file__).with_name("arguments.tsv")
+ArgumentKind = Literal["switch", "whole number", "number", "JSON", "text"]
+_KINDS: Mapping[Any, ArgumentKind] = {bool: "switch", int: "whole number", float: "number", dict: "JSON"}
+_MODEL = ("model", "pretrained")
+_NAMES = {kind.__name__: kind for kind in (bool, int, float, dict)}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a model class."""
+
+    name: str
+    kind: ArgumentKind
+    default: bool | int | float | str | None
+    """``None``: there is none, or the model's own holds."""
+    is_required: bool
+    choices: tuple[str, ...]
+    meaning: str
+    """Empty for arguments of plugins that say nothing of them."""
+    other_names: tuple[str, ...]
+    is_first: bool
+    """One of the few that most people give."""
+    is_secret: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """An argument as the code states it."""
+
+    name: str
+    annotation: Any
+    default: Any
+
+
+def arguments_of(name: str, cls: type[Any]) -> tuple[Argument, ...]:
+    """List the arguments of a model class, those that most people give first.
+
+    Args:
+        name: the registry's name of the model, for meanings that differ between models.
+    """
+    others = _other_names(cls)
+    stated = [one for one in _stated(cls) if one.name not in others]
+    found = [_argument(one, name, others) for one in stated if not ignored_arguments(cls, [one.name])]
+    return tuple(sorted(found, key=lambda one: (one.name not in _MODEL, not (one.is_required or one.is_first))))
+
+
+def _stated(cls: type[Any]) -> Iterator[_Stated]:
+    if kind := _fields_class(cls):
+        for name, field in kind.model_fields.items():
+            default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+            yield _Stated(name, field.annotation, default)
+        return
+    for name, parameter in inspect.signature(cls).parameters.items():
+        if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY):
+            yield _Stated(name, parameter.annotation, parameter.default)
+
+
+def _fields_class(cls: type[Any]) -> Any:
+    """The pydantic class that checks the arguments, where there is one."""
+    return getattr(cls, "arguments_kind", None)
+
+
+def _other_names(cls: type[Any]) -> Mapping[str, str]:
+    if (kind := getattr(cls, "arguments_kind", None)) is not None:
+        return dict(kind.same)
+    return dict(getattr(getattr(cls, "profile", None), "aliases", {}))
+
+
+def _argument(stated: _Stated, model: str, others: Mapping[str, str]) -> Argument:
+    name, (kind, choices) = stated.name, kind_of(stated.annotation)
+    meaning, is_first = _meaning(name, model)
+    needed = stated.default is inspect.Parameter.empty or (name in _MODEL and not stated.default)
+    default = stated.default if isinstance(stated.default, bool | int | float | str) else None
+    own = tuple(sorted(other for other, target in others.items() if target == name))
+    return Argument(name, kind, default, needed, choices, meaning, own, is_first, is_secret_key(name))
+
+
+def kind_of(annotation: Any) -> tuple[ArgumentKind, tuple[str, ...]]:
+    """Read an annotation, which may be the text of one: kind, and choices where it names them."""
+    if isinstance(annotation, str):
+        parts = [part.strip() for part in annotation.split("|")]
+        known = {_NAMES.get(part.partition("[")[0]) for part in parts if part != "None"}
+    else:
+        unions = (typing.Union, types.UnionType)
+        members = typing.get_args(annotation) if typing.get_origin(annotation) in unions else (annotation,)
+        members = tuple(member for member in members if member is not type(None))
+        if len(members) == 1 and typing.get_origin(members[0]) is Literal:
+            return "text", tuple(map(str, typing.get_args(members[0])))
+        known = {typing.get_origin(member) or member for member in members}
+    (only,) = known if len(known) == 1 else (None,)
+    return _KINDS.get(only, "text"), ()
+
+
+def _meaning(name: str, model: str) -> tuple[str, bool]:
+    """The meaning of an argument, and whether most people give it: the row for the model, else that for all."""
+    rows = [row for row in read_table(MEANINGS) if row["argument"] == name]
+    fitting = [row for row in rows if not row["models"] or model in row["models"].split(",")]
+    row = max(fitting, key=lambda one: bool(one["models"]), default=None)
+    return ("", False) if row is None else (row["meaning"], row["place"] == "first")

@@ -5,10 +5,37 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS
+
+NO_TEMPLATE = "none"
+"""Value of ``chat_template`` that asks for the plain context."""
+
+
+def plain_context(turns: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) -> str:
+    """The texts of a conversation as they stand, a blank line between messages; nothing says who speaks.
+
+    Args:
+        turns: messages as chat templates get them: ``role``, and ``content`` as a list of parts.
+        marks: what stands for a part that is no text, by its type.
+
+    Raises:
+        ValueError: the model has no mark for a part.
+    """
+    texts = []
+    for turn in turns:
+        text, follows_text = "", False
+        for part in turn["content"]:
+            is_text = part["type"] == "text"
+            if not is_text and part["type"] not in marks:
+                raise ValueError(f"chat_template=none: this model has no mark for {part['type']} in a plain text")
+            text += ("\n" if is_text and follows_text else "") + (part["text"] if is_text else marks[part["type"]])
+            follows_text = is_text
+        texts.append(text)
+    return "\n\n".join(texts)
+
 
 log = logging.getLogger(__name__)
 RESERVED = frozenset({

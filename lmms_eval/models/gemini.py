@@ -15,12 +15,11 @@ from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Usage
 from lmms_eval.errors import MediaError
-from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.generation import stop_strings
-from lmms_eval.models.openai.reply import Reply, thought_text
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
-from lmms_eval.models.remote.generation import Wanted, taken_options
+from lmms_eval.models.remote.errors import AttemptError
+from lmms_eval.models.remote.generation import Wanted, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part, Picture, Sound, Text
+from lmms_eval.models.remote.reply import Reply, thought_text
 from lmms_eval.models.remote.sdk import Call, SdkModel, Service
 
 SERVICE = Service(
@@ -188,7 +187,7 @@ class Gemini(SdkModel[Arguments]):
         """A client of the package, without retries of its own."""
         import aiohttp
 
-        from lmms_eval.models.remote.bounded import bounded_response
+        from lmms_eval.models.remote.direct import bounded_response
 
         # A session of our own: the package's holds at most 100 connections, and reads whatever comes.
         connector = aiohttp.TCPConnector(limit=self._arguments.ceiling)

@@ -14,13 +14,12 @@ from pydantic import field_validator
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import ChatArguments, Endpoint, is_loopback
-from lmms_eval.models.openai.chat import CHAT_ANSWER_ARGUMENTS, ChatModel
-from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.reply import Reply, read_completion
+from lmms_eval.models.openai.body import CHAT_ANSWER_ARGUMENTS, ChatModel
 from lmms_eval.models.remote.arguments import read_arguments
-from lmms_eval.models.remote.failures import Failures, error_names
+from lmms_eval.models.remote.errors import AttemptError, Failures, error_names
 from lmms_eval.models.remote.media import payload_size
 from lmms_eval.models.remote.model import Complete, import_sdk
+from lmms_eval.models.remote.reply import Reply, read_completion
 from lmms_eval.models.remote.sdk import attempts, read_address
 
 NO_STATUS = frozenset({"Timeout", "APIConnectionError"})

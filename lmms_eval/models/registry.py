@@ -6,21 +6,227 @@ import importlib
 import importlib.util
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 from lmms_eval.api.model import Model
 from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
-from lmms_eval.models.building import BuildOptions, build_model, parse_model_args
+from lmms_eval.models.building import BuildOptions, ResolvedModel, build_model, parse_model_args
 from lmms_eval.models.families.table import FAMILIES, FAMILY_ALIASES
-from lmms_eval.models.plugin_modules import supply_modules
-from lmms_eval.models.resolved import ResolvedModel
-from lmms_eval.models.services import NAMED_SERVICES, aliases_of
-from lmms_eval.utils.absent_names import absent_name, told
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
+from lmms_eval.utils.installed import absent_name, told
+
+_HOME = "lmms_eval.models."
+_FOLDER = Path(__file__).resolve().parent
+
+
+class _Finder:
+    """A finder of Python's ``sys.meta_path``."""
+
+    def __init__(self) -> None:
+        self.packages: list[str] = []
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith(_HOME):
+            return None
+        spec = PathFinder.find_spec(fullname, path) if _is_ours(fullname) else None
+        twins = self.twins(fullname)
+        if spec is not None:
+            if spec.loader is not None and spec.submodule_search_locations is None and any(twins):
+                spec.loader = _Supplied(spec.loader, self.twins)
+            return spec
+        twin = next(twins, None)
+        return None if twin is None else ModuleSpec(fullname, _SameModule(twin), is_package=_is_package(twin))
+
+    def twins(self, fullname: str) -> Iterator[str]:
+        """Names of the plugins' modules that a name may mean."""
+        for package in self.packages:
+            name = f"{package}.models.{fullname.removeprefix(_HOME)}"
+            try:
+                if name in sys.modules or importlib.util.find_spec(name) is not None:
+                    yield name
+            except Exception:  # noqa: BLE001 - a plugin that cannot be imported is told where it is loaded, and has none
+                continue
+
+
+class _SameModule(Loader):
+    """Gives a module that has another name already."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._own_spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:  # noqa: ARG002 - the interface
+        module = importlib.import_module(self._name)
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._own_spec  # the import system has put that of the other name there
+
+
+class _Supplied(Loader):
+    """Runs a module of this package, which then asks the plugins for names that it lacks."""
+
+    def __init__(self, own: Any, twins: Callable[[str], Iterator[str]]) -> None:
+        self._own, self._twins = own, twins
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        made: ModuleType | None = self._own.create_module(spec)
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._own.exec_module(module)
+        _supply(module, self._twins)
+
+
+def _supply(module: ModuleType, twins: Callable[[str], Iterator[str]]) -> None:
+    before: Callable[[str], Any] | None = vars(module).get("__getattr__")
+
+    def attribute(name: str) -> Any:
+        if not name.startswith("__"):
+            for twin in twins(module.__name__):
+                found = vars(importlib.import_module(twin))
+                if name in found:
+                    return found[name]
+        if before is not None:
+            return before(name)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    vars(module)["__getattr__"] = attribute
+
+
+def _is_ours(fullname: str) -> bool:
+    place = _FOLDER.joinpath(*fullname.removeprefix(_HOME).split("."))
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+def _is_package(name: str) -> bool:
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+_FINDER = _Finder()
+
+
+def supply_modules(package: str) -> None:
+    """Let a plugin package supply modules and names that ``lmms_eval.models`` lacks; a later package comes first."""
+    _FINDER.packages = [package, *(known for known in _FINDER.packages if known != package)]
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+        for name, module in list(sys.modules.items()):
+            if name.startswith(_HOME) and not hasattr(module, "__path__"):
+                _supply(module, _FINDER.twins)
+
+
+log = logging.getLogger(__name__)
+MODEL_NAMES = ("model", "model_version", "pretrained")
+OPENAI_KEY = "OPENAI_API_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedService:
+    """A name of a service."""
+
+    name: str
+    backend: str
+    model: str = ""
+    """Asked where the arguments name none; empty: they must."""
+    base_url: str = ""
+    """Empty: that of the back end."""
+    key_variable: str = ""
+    """Environment variable of the key, where it is not the back end's."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments that the name stands for."""
+
+    def arguments(self, given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+        """Complete the arguments for the back end.
+
+        Raises:
+            ModelError: the service has no key.
+        """
+        told = {name: value for name, value in given.items() if value is not None}
+        if self.model and not any(told.get(name) for name in MODEL_NAMES):
+            log.info("model %r: asks %s; model_version=... asks another one", self.name, self.model)
+            told["model"] = self.model
+        if self.key_variable and not told.get("api_key"):
+            key = environment.get(self.key_variable)
+            if key:
+                told["api_key"] = key
+            elif not told.get("base_url"):  # a key of another service must not go there
+                raise ModelError(
+                    f"no key for {self.base_url}: set {self.key_variable}, or give the model argument api_key"
+                )
+        if self.base_url and not told.get("base_url"):
+            told["base_url"] = self.base_url
+        return {**self.fixed, **told}
+
+
+NAMED_SERVICES = {
+    service.name: service
+    for service in (
+        NamedService("batch_gpt4", "openai", "gpt-4o", fixed={"batch": True}),
+        NamedService("claude", "anthropic", "claude-sonnet-4-6"),
+        NamedService("gemini", "gemini", "gemini-3.8-flash"),
+        NamedService("gemini_api", "gemini", "gemini-3.8-flash"),
+        NamedService("gpt4o_audio", "openai", "gpt-4o-audio-preview"),
+        NamedService("gpt4v", "openai", "gpt-4o"),
+        NamedService("openrouter", "openai", "", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        NamedService(
+            "qwen_vl_api", "openai", "qwen-vl-max",
+            "https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY",
+        ),
+        NamedService("reka", "openai", "reka-flash", "https://api.reka.ai/v1", "REKA_API_KEY"),
+        NamedService("xai", "openai", "grok-4", "https://api.x.ai/v1", "XAI_API_KEY"),
+    )
+}  # fmt: skip
+"""By name."""
+KEY_VARIABLES = {
+    "api.reka.ai": "REKA_API_KEY",
+    "api.x.ai": "XAI_API_KEY",
+    "dashscope-intl.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "dashscope.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "openrouter.ai": "OPENROUTER_API_KEY",
+}
+"""Environment variable of the key by the host of ``base_url``."""
+
+VENDORS = (
+    "openai.com", "openai.azure.com", "services.ai.azure.com", "cognitiveservices.azure.com", "anthropic.com",
+    "googleapis.com", "amazonaws.com", "x.ai", "mistral.ai", "deepseek.com", "cohere.com", "cohere.ai", "reka.ai",
+    "moonshot.ai", "moonshot.cn", "aliyuncs.com",
+)  # fmt: skip
+"""Domains at which the makers of models serve them: their services refuse options that they do not know."""
+
+
+def is_vendor(address: str | None) -> bool:
+    """Return whether an address is a vendor's own service."""
+    host = (urlsplit(address or "").hostname or "").lower()
+    return any(host == domain or host.endswith(f".{domain}") for domain in VENDORS)
+
+
+def aliases_of(backend: str) -> tuple[str, ...]:
+    """Names of services that are other names of a back end."""
+    return tuple(name for name, service in NAMED_SERVICES.items() if service.backend == backend != name)
+
+
+def find_key(host: str | None, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Find the key for a host that speaks the protocol of ``openai``; returns it with the name of its variable.
+
+    Where the host's own variable is not set ``OPENAI_API_KEY`` counts, as for a server that is not known.
+    """
+    variable = KEY_VARIABLES.get(host or "", OPENAI_KEY)
+    return environment.get(variable) or environment.get(OPENAI_KEY, ""), variable
+
 
 ENTRY_POINT_GROUP = "lmms_eval.models"
 FOREIGN_NAMES = Path(__file__).with_name("foreign_names.tsv")
@@ -28,12 +234,12 @@ _HOW_TO_RUN = (
     "its class runs as a plugin: LMMS_EVAL_PLUGINS=PACKAGE, see docs/model_guide.md; docs/models/names.md lists the "
     "names that run without one"
 )
-log = logging.getLogger(__name__)
+
 
 BUILTIN_MANIFESTS = (
     ModelManifest("anthropic", chat_class_path="lmms_eval.models.anthropic.Anthropic", aliases=aliases_of("anthropic")),
     ModelManifest("baseline", chat_class_path="lmms_eval.models.baseline.Baseline"),
-    ModelManifest("dummy", chat_class_path="lmms_eval.models.dummy.Dummy", aliases=("dummy_video_reader",)),
+    ModelManifest("dummy", chat_class_path="lmms_eval.models.baseline.Dummy", aliases=("dummy_video_reader",)),
     ModelManifest("gemini", chat_class_path="lmms_eval.models.gemini.Gemini", aliases=aliases_of("gemini")),
     ModelManifest(
         "hf",
@@ -69,7 +275,7 @@ BUILTIN_MANIFESTS = (
     ModelManifest("whisper", chat_class_path="lmms_eval.models.families.whisper.Whisper", aliases=("whisper_vllm",)),
     *(
         ModelManifest(
-            name, chat_class_path=f"lmms_eval.models.families.wrappers:{name}", aliases=FAMILY_ALIASES.get(name, ())
+            name, chat_class_path=f"lmms_eval.models.families.table:{name}", aliases=FAMILY_ALIASES.get(name, ())
         )
         for name in FAMILIES
     ),

@@ -8,17 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval.engine.early import NO_EARLY_INTERVAL
-from lmms_eval.results.run_reader.document import metric_range, part_of
-from lmms_eval.results.run_reader.reading import OtherScore, Reading, reading_of
-from lmms_eval.results.run_reader.run import Run
-from lmms_eval.results.run_reader.sample import OWN_KEYS, Sample, cluster_of
-from lmms_eval.results.run_reader.task import Choice, RunTask
-from lmms_eval.results.table import interval_text
+from lmms_eval.engine.looks import NO_EARLY_INTERVAL
+from lmms_eval.results.facts import metric_range, part_of
+from lmms_eval.results.load import Choice, Run, RunTask
+from lmms_eval.results.reading import OtherScore, Reading, reading_of
+from lmms_eval.results.sample import OWN_KEYS, Sample, cluster_of
+from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.stats.interval import range_of_scores
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
+from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 CHOSEN = "chosen samples"
 """Reason for which a difference has no interval: which samples count may depend on their scores."""

@@ -2,8 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import yaml
+
+from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.utils.files import read_plain_text
+from lmms_eval.utils.yaml_bounds import load_bounded
+
+HUB = "hf://"
+LINES = (".jsonl", ".json")
+"""Endings of samples files."""
+Presets = Mapping[str, str | Mapping[str, str]]
+"""A place of samples by name, or one for each task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The samples that ``--baseline`` names."""
+
+    text: str
+    """As it was written."""
+    places: str | Mapping[str, str]
+    """A file or folder, here (a path) or on the hub (``hf://USER/REPO[/PATH]``), or one for each task."""
+    task: str | None = None
+    """The task of which the samples are, whichever task of the run they are compared with (``preset:task``)."""
+
+    def file(self, task: str) -> Path | None:
+        """Find the samples file to compare a task with; from the hub it is fetched. ``None``: it has none of this task.
+
+        Raises:
+            DataError: there is no such file or folder, or the hub does not give it.
+        """
+        task = self.task or task
+        place = self.places if isinstance(self.places, str) else self.places.get(task)
+        if place is None:
+            return None
+        return _from_hub(place, task) if place.startswith(HUB) else _local(Path(place).expanduser(), task)
+
+
+def find_baseline(text: str, presets: str | None) -> Baseline:
+    """Read a ``--baseline``: a path that exists, ``hf://USER/REPO[/PATH]``, ``PRESET`` or ``PRESET:TASK``.
+
+    Args:
+        text: the option's value.
+        presets: the file that holds presets, where there is one.
+
+    Raises:
+        ConfigError: there is no such preset, or the file of presets cannot be read.
+    """
+    if text.startswith(HUB):
+        if len([part for part in text.removeprefix(HUB).split("/") if part]) < 2:
+            raise ConfigError(f"--baseline {text}: write hf://USER/REPO or hf://USER/REPO/FILE")
+        return Baseline(text, text)
+    if "/" in text or text.endswith(LINES) or Path(text).exists():
+        return Baseline(text, text)
+    name, _, task = text.partition(":")
+    known = read_presets(Path(presets)) if presets else {}
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"did you mean {close[0]}? " if close else ""
+        listed = f"{presets} has: {', '.join(sorted(known)) or 'none'}" if presets else "presets are in a file of yours"
+        raise ConfigError(
+            f"--baseline {text}: neither a samples file nor a preset; {meant}{listed} (--baseline_presets FILE, "
+            "docs/statistics.md)"
+        )
+    places = known[name]
+    if task and not isinstance(places, str) and task not in places:
+        raise ConfigError(f"--baseline {text}: preset {name} has no task {task}; it has: {', '.join(sorted(places))}")
+    return Baseline(text, places, task or None)
+
+
+def read_presets(path: Path) -> Presets:
+    """Read a YAML file of presets: ``NAME: PLACE`` or ``NAME: {TASK: PLACE}``. Paths are relative to its folder.
+
+    Raises:
+        ConfigError: it cannot be read, or is no such mapping.
+    """
+    try:
+        content = load_bounded(read_plain_text(path)) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"--baseline_presets {path}: cannot be read: {error}") from error
+    found: dict[str, str | Mapping[str, str]] = {}
+    for name, places in content.items() if isinstance(content, dict) else [("", content)]:
+        by_task = places if isinstance(places, dict) else {"": places}
+        if (
+            not isinstance(name, str)
+            or not name
+            or not all(isinstance(item, str) for pair in by_task.items() for item in pair)
+        ):
+            raise ConfigError(
+                f"--baseline_presets {path}: write NAME: PLACE or NAME: {{TASK: PLACE}}, a place being a samples "
+                "file, a folder of them, or hf://USER/REPO[/PATH]"
+            )
+        absolute = {task: _beside(path, place) for task, place in by_task.items()}
+        found[name] = absolute if isinstance(places, dict) else absolute[""]
+    return found
+
+
+def choose_file(names: Iterable[str], task: str) -> str | None:
+    """Choose the newest samples of a task (``DATE_samples_TASK.jsonl``), else the only file of lines that there is."""
+    lines = [name for name in names if name.endswith(".jsonl")]
+    own = [name for name in lines if PurePosixPath(name).name.endswith(f"samples_{task}.jsonl")]
+    if own:
+        return max(own, key=lambda name: (PurePosixPath(name).name, name))
+    return lines[0] if len(lines) == 1 and "samples_" not in PurePosixPath(lines[0]).name else None
+
+
+def _beside(presets: Path, place: str) -> str:
+    return place if place.startswith(HUB) else str(presets.parent / Path(place).expanduser())
+
+
+def _local(path: Path, task: str) -> Path | None:
+    if not path.is_dir():
+        return path  # whether it can be read tells who reads it
+    chosen = choose_file((item.as_posix() for item in path.rglob("*.jsonl")), task)
+    return None if chosen is None else Path(chosen)
+
+
+def _from_hub(place: str, task: str) -> Path | None:
+    """Fetch a file of a repository of data sets."""
+    import huggingface_hub
+
+    user, name, *inner = place.removeprefix(HUB).strip("/").split("/")
+    repository, path = f"{user}/{name}", "/".join(inner)
+    try:
+        if not path.endswith(LINES):
+            files = huggingface_hub.HfApi().list_repo_files(repository, repo_type="dataset")
+            chosen = choose_file((file for file in files if file.startswith(f"{path}/" if path else "")), task)
+            if chosen is None:
+                return None
+            path = chosen
+        return Path(huggingface_hub.hf_hub_download(repository, path, repo_type="dataset"))
+    except Exception as error:  # network and hub errors have no common class
+        raise DataError(
+            f"--baseline {place}: the hub does not give {path or 'the list of files'} of the data set {repository}: "
+            f"{type(error).__name__}: {' '.join(str(error).split())}; check the name, the network and HF_TOKEN"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

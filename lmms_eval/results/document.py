@@ -3,26 +3,190 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
+import socket
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from typing import Any
 
 from lmms_eval.api.task import Selection
-from lmms_eval.engine.aggregate import MetricResult, TaskResult
-from lmms_eval.engine.early import EarlyStop, headline_metric
+from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
+from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import RunResult
-from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.headline import LEVEL
-from lmms_eval.engine.outcomes import TaskOutcome
+from lmms_eval.engine.looks import EarlyStop, headline_metric
+from lmms_eval.engine.outcomes import TaskOutcome, TaskTally
+from lmms_eval.engine.records import RunSpending
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls
-from lmms_eval.results.cost import cost_part
-from lmms_eval.results.efficiency import efficiency, throughput
-from lmms_eval.results.environment import GitState, machine, versions
-from lmms_eval.results.judge import judge_usage
 from lmms_eval.results.layout import GroupEarlyStop, directions, group_early_stop, group_outcome, table_layout
-from lmms_eval.utils.prices import Tariffs
+from lmms_eval.utils.installed import git, package_version
+from lmms_eval.utils.prices import Spending, Tariff, Tariffs
+
+RECORDED_PACKAGES = (
+    "accelerate", "aiohttp", "av", "codebleu", "datasets", "nltk", "numpy", "openai", "orjson", "pillow", "pyarrow",
+    "pycocoevalcap", "pydantic", "rapidfuzz", "sacrebleu", "sglang", "sympy", "text-unidecode", "torch", "transformers",
+    "vllm",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GitState:
+    """Commit and branch of the harness's own checkout; ``None`` where it is none."""
+
+    commit: str | None
+    branch: str | None
+
+
+@lru_cache(maxsize=1)
+def git_state() -> GitState:
+    return GitState(git("rev-parse", "HEAD"), git("rev-parse", "--abbrev-ref", "HEAD"))
+
+
+def versions() -> dict[str, Any]:
+    """Versions of Python and of the packages that can change a result, as installed (nothing is imported)."""
+    found = {name: version for name in RECORDED_PACKAGES if (version := package_version(name)) is not None}
+    return {"python": platform.python_version(), "lmms_eval": package_version("lmms_eval"), **found}
+
+
+def machine() -> dict[str, Any]:
+    """Host facts; they may differ between two starts of the same run."""
+    facts: dict[str, Any] = {
+        "host": socket.gethostname(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        facts["gpus"] = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+        facts["cuda"] = torch.version.cuda
+    return facts
+
+
+def cost_part(spent: RunSpending, tariffs: Tariffs) -> dict[str, Any]:
+    """``usage.cost``: of all starts of the run, as far as their journals are here; hits of the cache cost nothing.
+
+    ``None`` stands for a cost that is not known: the back end told no tokens, the table has no price, or it has one of
+    media and some were not measured.
+    """
+    model, judge = _cost(tariffs.model, spent.model), _cost(tariffs.judge, spent.judge)
+    part: dict[str, Any] = {
+        "model": model,
+        "judge": judge,
+        "total": None if model is None or judge is None else model + judge,
+        "currency": tariffs.model.currency,
+        "price": tariffs.model.source,
+    }
+    return part | ({"judge_price": tariffs.judge.source} if tariffs.judge is not None else {})
+
+
+def cost_lines(spent: RunSpending, tariffs: Tariffs | None) -> list[str]:
+    """Say below the table what the run has cost; nothing without prices."""
+    if tariffs is None:
+        return []
+    lines = _lines("cost", tariffs.model, spent.model)
+    return lines + (_lines("cost of the judge", tariffs.judge, spent.judge) if spent.judge != Spending() else [])
+
+
+def _lines(name: str, tariff: Tariff | None, spent: Spending) -> list[str]:
+    tokens = f"{spent.input_tokens:,} tokens in and {spent.output_tokens:,} out"
+    if tariff is None:
+        return [f"{name}: price not known ({tokens})"]
+    cost = _cost(tariff, spent)
+    if cost is None:
+        if spent.untold:
+            return [f"{name}: not known, for {spent.untold:,} answers came without a count of their tokens"]
+        return [f"{name}: not known, for {spent.unmeasured:,} sounds of unknown length or whole videos were sent"]
+    return [f"{name}: {tariff.shown(cost)} for {tokens} (price: {tariff.source})"]
+
+
+def _cost(tariff: Tariff | None, spent: Spending) -> float | None:
+    """The cost; ``None`` where there is no price, tokens were not told, or media that have a price not measured."""
+    if spent == Spending():
+        return 0.0
+    return None if tariff is None or spent.untold or not tariff.price.knows(spent) else tariff.cost(spent)
+
+
+def throughput(report: AskReport) -> dict[str, float]:
+    """Return the speeds of what this start has asked; empty where the back end counted no tokens.
+
+    ``avg_latency`` is the mean over the answers whose latency the back end told (seconds from a request to its answer),
+    which does not depend on how many are asked at a time; it is absent where none was told.
+    """
+    if not report.output_tokens or report.seconds <= 0:
+        return {}
+    speeds = {
+        "total_gen_tokens": report.output_tokens,
+        "total_elapsed_time": report.seconds,
+        "avg_speed": report.output_tokens / report.seconds,
+    }
+    return {**speeds, "avg_latency": report.latency / report.timed} if report.timed else speeds
+
+
+def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:
+    """``overall`` and ``by_task``; each document counts once, however many filter pipelines there are."""
+    total = TaskTally()
+    for result in tasks:
+        for item in fields(TaskTally):
+            setattr(total, item.name, getattr(total, item.name) + getattr(result.tally, item.name))
+    return {"by_task": {result.task.name: _entry(result.tally) for result in tasks}, "overall": _entry(total)}
+
+
+def _entry(tally: TaskTally) -> dict[str, Any]:
+    return {
+        "docs": float(tally.documents),
+        "docs_with_token_counts": float(tally.documents_with_tokens),
+        "total_input_tokens": float(tally.input_tokens),
+        "total_output_tokens": float(tally.output_tokens),
+        "total_tokens": float(tally.input_tokens + tally.output_tokens),
+        "total_correct_score": tally.correct,
+        "avg_output_tokens_per_sample": tally.output_tokens / tally.documents if tally.documents else 0.0,
+        "tokens_per_correct_answer": tally.output_tokens / tally.correct if tally.correct > 0 else None,
+    }
+
+
+COUNTS = {
+    "questions": "judge_questions",
+    "replies": "judge_replies",
+    "answered": "judge_answered",
+    "judge_unparsable": "judge_unparsable",
+    "failed": "judge_failed",
+    "input_tokens": "judge_input_tokens",
+    "output_tokens": "judge_output_tokens",
+    "reasoning_tokens": "judge_reasoning_tokens",
+}
+"""Key of the results -> field of ``TaskTally``."""
+
+
+def judge_part(judge: Mapping[str, Any], tasks: Sequence[TaskResult], report: AskReport) -> dict[str, Any]:
+    """Counts over all documents of the run, resumed ones included; ``asked`` and ``cache`` are of this start alone."""
+    by_task = {
+        result.task.name: {key: getattr(result.tally, name) for key, name in COUNTS.items()}
+        for result in tasks
+        if result.task.is_judged
+    }
+    totals = {key: sum(counts[key] for counts in by_task.values()) for key in COUNTS}
+    part: dict[str, Any] = {**judge, "asked": report.judge_asked, **totals, "by_task": by_task}
+    if report.judge_give_up:
+        part["given_up"] = report.judge_give_up
+    if report.judge_cache:
+        part["cache"] = dict(report.judge_cache)
+    return part
+
+
+def judge_usage(tally: TaskTally) -> dict[str, int]:
+    """Tokens of the judge, as an entry of ``usage``."""
+    return {
+        "input_tokens": tally.judge_input_tokens,
+        "output_tokens": tally.judge_output_tokens,
+        "reasoning_tokens": tally.judge_reasoning_tokens,
+        "total_tokens": tally.judge_input_tokens + tally.judge_output_tokens,
+        "n_api_calls": tally.judge_replies,
+    }
 
 
 @dataclass(frozen=True, slots=True)

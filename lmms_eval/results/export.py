@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from lmms_eval.errors import LmmsEvalError, UsageError
-from lmms_eval.results.run_reader.columns import Columns, batches, row_of
-from lmms_eval.results.run_reader.sample import Sample, json_cell
+from lmms_eval.results.columns import Columns, batches, row_of
+from lmms_eval.results.sample import Sample, json_cell
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.utils.spreadsheet import no_formula
-from lmms_eval.utils.terminal import printable
+from lmms_eval.utils.terminal import no_formula, printable
 
 MOST_ROWS = 1_048_576
 LONGEST_CELL = 32_767

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lmms_eval.api.task import Selection
-from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.early import stop_mark
-from lmms_eval.engine.groups import GroupResult
+from lmms_eval.engine.aggregate import GroupResult, TaskResult
+from lmms_eval.engine.looks import stop_mark
 from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome
 
 

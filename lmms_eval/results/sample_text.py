@@ -2,15 +2,148 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval.results.conversation_text import conversation_text, is_plain, media_lines
-from lmms_eval.results.run_reader.messages import read_messages
-from lmms_eval.results.run_reader.reading import noted_rule
-from lmms_eval.results.run_reader.repeats import Repeat, thoughts_text, without_thoughts
-from lmms_eval.results.run_reader.sample import Sample, json_cell
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
+from lmms_eval.results.facts import part_of
+from lmms_eval.results.reading import noted_rule
+from lmms_eval.results.sample import (
+    Conversation,
+    Message,
+    Piece,
+    Repeat,
+    Sample,
+    json_cell,
+    read_messages,
+    thoughts_text,
+    without_thoughts,
+)
+from lmms_eval.utils.terminal import Column, escaped, markdown_table
+
+
+def conversation_text(messages: Conversation, media: Sequence[Any] = ()) -> str:
+    """Write messages one after another; a medium is ``[image 1]``, by its number among ``media`` from 1 on."""
+    return "\n\n".join(f"{_heading(message)}\n{_content(message, media)}" for message in messages)
+
+
+def is_plain(messages: Conversation) -> bool:
+    """Tell whether messages are one text of the user, after its media: the prompt says it all."""
+    kinds = [piece.kind == "text" for message in messages for piece in message.content]
+    return len(messages) < 2 and all(message.role == "user" for message in messages) and kinds == sorted(kinds)
+
+
+def media_lines(media: Sequence[Any], is_numbered: bool = False) -> Iterator[str]:
+    """Describe media as they were sent, a line for each."""
+    for number, one in enumerate(media, 1):
+        if isinstance(one, Mapping):
+            lead = f"{number}. " if is_numbered else ""
+            yield f"{lead}{one.get('type', 'medium')}: {_place(one)}{_size(one)}{_times(one)}"
+
+
+def _heading(message: Message) -> str:
+    facts = [f"round {message.round + 1}"] if message.round else []
+    if message.after is not None:
+        facts.append(f"after the first {message.after} messages alone" if message.after else "sent alone")
+    role = f"{message.role} {message.call}" if message.call else message.role
+    return f"[{role}{''.join(f', {fact}' for fact in facts)}]"
+
+
+def _content(message: Message, media: Sequence[Any]) -> str:
+    return "".join(piece.text if piece.kind == "text" else _mark(piece, media) for piece in message.content)
+
+
+def _mark(piece: Piece, media: Sequence[Any]) -> str:
+    if piece.kind == "call":
+        return f"[{piece.text}]"
+    if piece.medium is None:
+        return f"[{piece.kind}]"
+    number = next((number for number, one in enumerate(media, 1) if one is piece.medium), None)
+    name = _place(piece.medium) if number is None else str(number)
+    return f"[{piece.kind} {name}{'' if piece.frame is None else f', frame {piece.frame + 1}'}]"
+
+
+def _place(medium: Mapping[str, Any]) -> Any:
+    return medium.get("path") or medium.get("url") or medium.get("name") or medium.get("sha256") or "in memory"
+
+
+def _size(medium: Mapping[str, Any]) -> str:
+    return f", {medium['width']} x {medium['height']}" if "width" in medium and "height" in medium else ""
+
+
+def _times(medium: Mapping[str, Any]) -> str:
+    times = medium.get("times")
+    return f", frames at {', '.join(f'{time} s' for time in times)}" if isinstance(times, list) else ""
+
+
+_MOST_NAMED = 4
+_LONGEST_REQUEST = 400
+"""Characters of a part that is shown."""
+_DIGITS = 12
+"""Of a hash that is shown."""
+
+
+def asked_lines(document: Mapping[str, Any], task: str = "") -> list[str]:
+    """Describe the requests of a run's tasks, or of one: options, prompts, limits of media, and the media as they were.
+
+    Empty for results of earlier versions and of the family, which do not tell.
+    """
+    return [*_requests(document, task), *_ignored(document), *_media(document, task)]
+
+
+def _requests(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
+    """One block for all tasks with equal requests."""
+    found: dict[str, list[str]] = {}
+    told = part_of(document, "effective_requests")
+    for task in told:
+        if task == wanted or not wanted:
+            found.setdefault(str(part_of(told, task).get("sha256")), []).append(task)
+    for digest, tasks in found.items():
+        yield f"requests of {_listed(tasks)} (sha256 {digest[:_DIGITS]}):"
+        for part, value in part_of(told, tasks[0]).items():
+            if part != "sha256":
+                yield f"  {part}: {_shown(part, value)}"
+
+
+def _ignored(document: Mapping[str, Any]) -> Iterator[str]:
+    named = document.get("ignored_gen_kwargs")
+    if isinstance(named, list) and named:
+        yield f"asked without these options of --gen_kwargs (--allow_ignored): {', '.join(map(str, named))}"
+
+
+def _media(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
+    """One line for all tasks with equal media."""
+    told = part_of(document, "sent_media")
+    found: dict[str, list[str]] = {}
+    for task in told:
+        if task == wanted or not wanted:
+            entry = part_of(told, task)
+            parts = [f"{name} {_spread(entry[name])}" for name in entry if isinstance(entry[name], Mapping)]
+            found.setdefault(f"{entry.get('documents')} documents, {', '.join(parts)}", []).append(task)
+    for text, tasks in found.items():
+        yield f"media of {_listed(tasks)} (min / median / max): {text}"
+
+
+def _spread(value: Mapping[str, Any]) -> str:
+    ends = [value.get(name) for name in ("min", "median", "max")]
+    texts = [f"{end:g}" if isinstance(end, int | float) else "?" for end in ends]
+    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
+
+
+def _shown(part: str, value: Any) -> str:
+    if part == "chat_template":
+        return f"sha256 {str(value)[:_DIGITS]}"
+    if isinstance(value, Mapping):
+        text = ", ".join(f"{name}={json.dumps(item, ensure_ascii=False, default=str)}" for name, item in value.items())
+    else:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST_REQUEST else f"{text[:_LONGEST_REQUEST]}…"
+
+
+def _listed(tasks: Sequence[str]) -> str:
+    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
+    return f"{', '.join(tasks[:_MOST_NAMED])}{more}"
+
 
 _LONGEST = 60
 _LONGEST_LINE = 200

@@ -4,25 +4,159 @@ from __future__ import annotations
 
 import atexit
 import base64
+import contextvars
 import json
 import os
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from lmms_eval.errors import LmmsEvalError
 from lmms_eval.sandbox.confine import Setup
-from lmms_eval.sandbox.layer import BUBBLEWRAP, LANDLOCK, NAMESPACES, SECCOMP, THREADS, Layer
-from lmms_eval.sandbox.layers import bubblewrap, clean_environment, interpreter
-from lmms_eval.sandbox.policy import Policy, SandboxError, current_policy
-from lmms_eval.sandbox.program import Limits, Outcome, Program
+from lmms_eval.sandbox.layers import (
+    BUBBLEWRAP,
+    LANDLOCK,
+    NAMESPACES,
+    SECCOMP,
+    THREADS,
+    Confined,
+    Layer,
+    bubblewrap,
+    clean_environment,
+    interpreter,
+)
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
+
+Style = Literal["script", "captured"]
+Reason = Literal["ok", "nonzero", "cpu", "wall", "memory", "output", "killed", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A Python program and its input.
+
+    ``script``: runs as ``__main__``; ``stdin`` is its standard input, what it writes to standard output its output.
+
+    ``captured``: ``input()`` takes the lines of ``stdin`` one by one (``StopIteration`` after the last), standard input
+    itself is empty, and what is printed becomes output when the program has come to its end. The text of an exception
+    takes its place; a program that exits gives none (``nonzero``).
+    """
+
+    source: str
+    stdin: str = ""
+    style: Style = "script"
+    one_namespace: bool = True
+    """``captured`` only. ``False``: top-level names are local, functions do not see them."""
+    packages: tuple[str, ...] = ()
+    """Installed packages that it may import beside the standard library; one that is absent is passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Resources that a program may use."""
+
+    cpu_s: int = 2
+    wall_s: float = 10.0
+    memory_bytes: int = 1 << 30
+    """Address space."""
+    output_bytes: int = 1 << 20
+    source_bytes: int = 1 << 20
+    """Bytes of the program and its input together; more is refused."""
+    open_files: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a program.
+
+    ``ok``: exit status 0; ``nonzero``: any other, also an exception; ``cpu``, ``wall``, ``memory``, ``output``: over
+    that limit; ``killed``: by another signal; ``refused``: not started (too large).
+    """
+
+    reason: Reason
+    status: int | None = None
+    """Exit status, or minus the signal."""
+    stdout: bytes = b""
+    """Output, at most ``output_bytes`` of it."""
+    stderr: bytes = b""
+    """The end of it."""
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+
+
+REQUIRED: tuple[Confined, ...] = ("files", "network", "processes")
+REMEDY = (
+    "enable Landlock or unprivileged user namespaces, or install bubblewrap (`lmms-eval doctor` shows what "
+    "is missing); --allow_unsafe_code runs programs without"
+)
+
+
+class SandboxRefused(LmmsEvalError):
+    """Nothing here would keep a program from the machine's files, network or processes."""
+
+
+class SandboxError(LmmsEvalError):
+    """The sandbox itself failed: its child could not be started or did not answer."""
+
+
+def _found_here() -> Sequence[Layer]:
+    from lmms_eval.sandbox.layers import probe_layers
+
+    return probe_layers()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Conditions that must hold before a program runs."""
+
+    allow_unsafe: bool = False
+    """Run also where a required layer is missing; the layers that are there are used all the same."""
+    probe: Callable[[], Sequence[Layer]] = _found_here
+
+    def layers(self) -> Sequence[Layer]:
+        """All layers, active or not. Raises ``SandboxRefused`` where the active ones do not suffice."""
+        layers = self.probe()
+        missing = not_confined(layers)
+        if missing and not self.allow_unsafe:
+            raise SandboxRefused(f"programs are not run: nothing confines their {' and '.join(missing)}; {REMEDY}")
+        return layers
+
+
+def not_confined(layers: Sequence[Layer]) -> tuple[Confined, ...]:
+    """Name those of files, network and processes that no active layer confines."""
+    held = {part for layer in layers for part in layer.confines}
+    return tuple(part for part in REQUIRED if part not in held)
+
+
+_policy: contextvars.ContextVar[Policy | None] = contextvars.ContextVar("sandbox_policy", default=None)
+
+
+def current_policy() -> Policy:
+    """The run's policy; the strict one where the run has set none."""
+    return _policy.get() or Policy()
+
+
+class using:
+    """Context in which, in this thread, ``policy`` is the current one."""
+
+    __slots__ = ("_policy", "_token")
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def __enter__(self) -> None:
+        self._token = _policy.set(self._policy)
+
+    def __exit__(self, *_: object) -> None:
+        _policy.reset(self._token)
+
 
 START_LIMIT_S = 30.0
 GRACE_S = 5.0

@@ -11,24 +11,41 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lmms_eval.sandbox.confine import Setup
-from lmms_eval.sandbox.layer import (
-    BUBBLEWRAP,
-    CONFINES,
-    LANDLOCK,
-    LIMITS,
-    NAMESPACES,
-    NO_NEW_PRIVILEGES,
-    SECCOMP,
-    THREADS,
-    Layer,
-)
 from lmms_eval.sandbox.namespaces import WORK, outermost
 from lmms_eval.sandbox.threads import ROOM, ROOM_AMONG_OTHERS
+
+Confined = Literal["files", "network", "processes", "resources"]
+NAMESPACES, LANDLOCK, SECCOMP, BUBBLEWRAP = "namespaces", "landlock", "seccomp", "bubblewrap"
+NO_NEW_PRIVILEGES, THREADS, LIMITS = "no_new_privs", "threads", "limits"
+CONFINES: Mapping[str, tuple[Confined, ...]] = {
+    NAMESPACES: ("files", "network"),
+    BUBBLEWRAP: ("files", "network"),
+    LANDLOCK: ("files",),
+    SECCOMP: ("network", "processes"),
+    NO_NEW_PRIVILEGES: (),
+    THREADS: ("resources",),
+    LIMITS: ("resources",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One way in which the system holds a program back."""
+
+    name: str
+    active: bool
+    detail: str
+    """Effect of the layer on this machine, or the reason why it cannot be used."""
+
+    @property
+    def confines(self) -> tuple[Confined, ...]:
+        return CONFINES.get(self.name, ()) if self.active else ()
+
 
 PROBE_TIMEOUT_S = 30.0
 CHILD = Path(__file__).with_name("child.py")

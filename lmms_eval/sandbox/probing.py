@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from lmms_eval.sandbox import landlock, namespaces, seccomp, threads
 from lmms_eval.sandbox.confine import Setup, enclose
-from lmms_eval.sandbox.forks import in_fork
 from lmms_eval.sandbox.linux import PR_SET_NO_NEW_PRIVS, prctl, start_bare_thread
+from lmms_eval.sandbox.threads import in_fork
 
 _OUTSIDE = "/etc"
 

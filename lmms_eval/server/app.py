@@ -2,24 +2,129 @@
 
 from __future__ import annotations
 
+import errno
+import html
+import logging
+import os
+import signal
+import socket
+import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
+from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lmms_eval.errors import LmmsEvalError
-from lmms_eval.http.bodies import BoundedBody
-from lmms_eval.server.answers import answer_error
-from lmms_eval.server.contents import Runs
-from lmms_eval.server.endpoints import family_router
+from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, UsageError
+from lmms_eval.http.bounds import BoundedBody
+from lmms_eval.http.guard import Guard, Rates, is_loopback
+from lmms_eval.server.endpoints import answer_error, contents_router, family_router
 from lmms_eval.server.events import Feeds
-from lmms_eval.server.job_endpoints import contents_router
-from lmms_eval.server.metrics import Metrics
-from lmms_eval.server.reference import reference_page
+from lmms_eval.server.outcome import Runs
 from lmms_eval.server.service import Service
+from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
+from lmms_eval.utils.redaction import learn_secrets
+
+if TYPE_CHECKING:
+    import uvicorn
+
+
+STATES = ("queued", "running", "completed", "failed", "cancelled")
+
+
+class _Jobs(Collector):
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self._service.store.counts()
+        jobs = GaugeMetricFamily("lmms_eval_jobs", "Jobs in the list, by state", labels=["state"])
+        for state in STATES:
+            jobs.add_metric([state], counts.get(state, 0))
+        yield jobs
+        scheduler = self._service.scheduler
+        ended = CounterMetricFamily("lmms_eval_jobs_ended", "Jobs that have ended since the start", labels=["state"])
+        for state, count in scheduler.ended.items():
+            ended.add_metric([state], count)
+        yield ended
+        yield GaugeMetricFamily("lmms_eval_gpus", "GPUs that are given out to jobs", len(scheduler.plan.room.gpus))
+        yield GaugeMetricFamily("lmms_eval_gpus_held", "GPUs that running jobs hold", len(scheduler.held_gpus))
+
+
+class Metrics:
+    """The figures of one server."""
+
+    def __init__(self, service: Service) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(_Jobs(service))
+        self._seconds = Histogram(
+            "lmms_eval_request_seconds",
+            "Time to the beginning of an answer",
+            ["method", "route", "status"],
+            registry=self._registry,
+        )
+
+    def saw(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Note an answer; ``route`` is the pattern of the address, so that their number is bounded."""
+        self._seconds.labels(method, route, str(status)).observe(seconds)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+_HEAD = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>lmms-eval server</title>'
+    '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}'
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}td{border-top:1px solid #8886;padding:.2rem .6rem .2rem 0;"
+    "vertical-align:top;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .3rem}</style>"
+    "<h1>lmms-eval server</h1><p>The same as a schema: <a href=openapi.json>openapi.json</a></p>"
+)
+
+
+def reference_page(schema: Mapping[str, Any]) -> str:
+    """Make the page of an OpenAPI description."""
+    return _HEAD + "".join(_parts(schema))
+
+
+def _parts(schema: Mapping[str, Any]) -> Iterator[str]:
+    for path, methods in schema.get("paths", {}).items():
+        for method, told in methods.items():
+            yield f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>"
+            yield f"<p>{html.escape(told.get('description', ''))}</p>"
+            rows = [*_parameters(told), *_fields(told, schema)]
+            if rows:
+                yield f"<table>{''.join(rows)}</table>"
+
+
+def _parameters(told: Mapping[str, Any]) -> Iterator[str]:
+    for one in told.get("parameters", ()):
+        yield _row(one["name"], one.get("schema", {}), one.get("description", f"in the {one['in']}"))
+
+
+def _fields(told: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    body = told.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    if "$ref" in body:
+        body = schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]
+    for name, field in body.get("properties", {}).items():
+        yield _row(name, field, field.get("description", ""))
+
+
+def _row(name: str, field: Mapping[str, Any], text: str) -> str:
+    default = field.get("default")
+    told = f" (default: {default})" if default is not None else ""
+    return f"<tr><td><code>{html.escape(name)}</code><td>{html.escape(_kind(field))}<td>{html.escape(text + told)}"
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    parts = field.get("anyOf", [field])
+    return " or ".join(str(part.get("type", part.get("enum", "any"))) for part in parts if part.get("type") != "null")
 
 
 def make_app(service: Service) -> FastAPI:
@@ -71,3 +176,107 @@ class Timing:
             await send(message)
 
         await self._app(scope, receive, noted)
+
+
+log = logging.getLogger(__name__)
+METHODS = ("GET", "HEAD", "POST", "DELETE")
+_GUESSES, _GUESSES_PER_S = 20, 0.2
+"""Wrong tokens of one client: at once, and each second from then on."""
+_EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
+
+
+def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        settings: the server's.
+        told: is given the line that says where the server listens.
+
+    Raises:
+        UsageError: the address cannot be taken, or the folder not be used.
+        MissingOptionalDependencyError: the extra is not installed.
+    """
+    try:
+        import uvicorn
+
+        from lmms_eval.http.bounds import bounded_config
+        from lmms_eval.server.service import Service
+    except ImportError as error:
+        raise MissingOptionalDependencyError(f"{_EXTRA} ({error})") from error
+    check_token(settings)
+    with bound(settings) as listener:
+        host, port = listener.getsockname()[:2]
+        app = guarded(make_app(Service(settings)), settings, port)
+        server = uvicorn.Server(bounded_config(app, timeout_graceful_shutdown=5, lifespan="on"))
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        with ending_quietly(server):
+            told(f"listening on http://{place}, jobs in {settings.folder.absolute()}")
+            server.run(sockets=[listener])
+
+
+def check_token(settings: ServerSettings) -> None:
+    """Keep the token out of all that is written. Raises ``UsageError`` where others could ask, and there is none."""
+    if not is_loopback(settings.host) and not settings.token:
+        port = settings.port or "PORT"
+        raise UsageError(
+            f"--host {settings.host}: whoever reaches this address could run evaluations: give a token "
+            f"(--token_file FILE, or {TOKEN_VARIABLE}), or leave the address out and reach the server through a "
+            f"tunnel (ssh -L {port}:localhost:{port} HOST)"
+        )
+    learn_secrets({"token": settings.token}, os.environ)
+
+
+def guarded(app: ASGIApp, settings: ServerSettings, port: int) -> ASGIApp:
+    """Return an application that answers those alone who may ask."""
+    from lmms_eval.http.guard import Guarded, json_answer
+
+    return Guarded(app, guard_of(settings, port), json_answer, Rates(_GUESSES, _GUESSES_PER_S))
+
+
+def guard_of(settings: ServerSettings, port: int) -> Guard:
+    """Make the rules by which a server answers."""
+    is_open = not is_loopback(settings.host)
+    own = {settings.host, socket.gethostname()} if is_open else set()
+    names = frozenset(name.lower().rstrip(".") for name in (*own, *settings.allow_hosts))
+    return Guard(str(port), settings.token, "serve", METHODS, is_page=False, names=names, any_address=is_open)
+
+
+@contextmanager
+def ending_quietly(server: uvicorn.Server) -> Iterator[None]:
+    """Have a signal end the server and nothing else: from now on, and when uvicorn sends it once more at its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def bound(settings: ServerSettings) -> socket.socket:
+    """Take the address. Raises ``UsageError``."""
+    place = f"{settings.host}:{settings.port}"
+    try:
+        # With the protocol named, asyncio sends small answers at once; else they wait for the client's 40 ms.
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise UsageError(f"{place}: no address of this machine: {error}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(f"{place} is in use: another process listens there; choose another --port") from error
+        raise UsageError(f"cannot listen on {place}: {error.strerror or error}") from error
+    return listener

@@ -2,19 +2,188 @@
 
 from __future__ import annotations
 
+import os
 import random
+import stat
+import tempfile
 import time
+import zipfile
+import zlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from pathlib import Path, PurePosixPath
+from shutil import copyfileobj
+from types import TracebackType
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
+import httpx2
 import orjson
 from loguru import logger
 
-from lmms_eval.errors import EvaluationServerError, JobFailedError, JobTimeoutError
+from lmms_eval.errors import DataError, EvaluationServerError, JobFailedError, JobTimeoutError
+from lmms_eval.models.remote.errors import retry_after
+from lmms_eval.server.settings import TOKEN_VARIABLE
+from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.terminal import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One number of a task or group.
+
+    Args:
+        model: name of the folder that holds the run.
+        filter: the filter pipeline, ``none`` if there is one without a name.
+        value: ``None`` if the number is withheld.
+        low: lower end of the 95 % interval; ``None`` for none.
+        method: of the interval, or why there is none.
+        n: documents.
+    """
+
+    model: str
+    task: str
+    metric: str
+    filter: str
+    value: float | None
+    stderr: float | None
+    low: float | None
+    high: float | None
+    method: str
+    n: int
+    higher_is_better: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobResults:
+    """The scores of a job.
+
+    Args:
+        status: of the job. One whose scores are withheld is ``failed``, and has results all the same.
+        states: by model the state of its run: ``complete``, ``stopped early`` (``--until``), ``withheld``,
+            ``interrupted``.
+        content: the server's whole answer: by model also ``results``, ``groups``, ``n_samples``, ``outcomes``.
+    """
+
+    job_id: str
+    status: str
+    states: Mapping[str, str]
+    scores: tuple[Score, ...]
+    content: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Self:
+        """Read the answer of ``/jobs/{job_id}/results``.
+
+        Raises:
+            EvaluationServerError: it has another form.
+        """
+        try:
+            models = content["models"]
+            found = [_score(name, row) for name, told in models.items() for row in told["scores"]]
+            states = {name: str(told["state"]) for name, told in models.items()}
+            return cls(content["job_id"], str(content["status"]), states, tuple(found), content)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise EvaluationServerError(f"the scores of a job have another form than expected: {error!r}") from error
+
+    def score(self, task: str, metric: str) -> float | None:
+        """Return a value by task and metric; ``None`` if it is withheld.
+
+        Args:
+            metric: its name, or name and filter with a comma (``exact_match,none``) where a task has several filters.
+
+        Raises:
+            DataError: there is no such number, or there are several.
+        """
+        found = [
+            one for one in self.scores if one.task == task and metric in (one.metric, f"{one.metric},{one.filter}")
+        ]
+        if len(found) != 1:
+            known = ", ".join(sorted({f"{one.task}: {one.metric},{one.filter}" for one in self.scores}))
+            raise DataError(f"job {self.job_id} has {len(found)} numbers {metric} of {task}; it has {known or 'none'}")
+        return found[0].value
+
+
+def _score(model: str, row: Mapping[str, Any]) -> Score:
+    names = ("task", "metric", "filter", "value", "stderr", "low", "high", "method", "n")
+    return Score(model, **{name: row[name] for name in names}, higher_is_better=row["higher"])
+
+
+class Download:
+    """An archive that is received, then unpacked; a context manager.
+
+    Args:
+        folder: where the files are to lie; made if it is missing.
+
+    Raises:
+        DataError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed at the end of the block that this opens
+        except OSError as error:
+            raise _unwritten(folder, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def begin(self) -> None:
+        """Forget what an earlier connection has brought."""
+        self._file.seek(0)
+        self._file.truncate()
+
+    def add(self, data: bytes) -> None:
+        """Take the next piece. Raises ``DataError`` where the disk does not."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _unwritten(self._folder, error) from error
+
+    def unpack(self) -> list[Path]:
+        """Write the files and return where they are; files of these names are replaced.
+
+        Raises:
+            EvaluationServerError: the archive is damaged; or it holds links or names of places outside of the folder,
+                and nothing was written.
+            DataError: the disk does not take it.
+        """
+        try:
+            with zipfile.ZipFile(self._file) as archive:
+                entries = [one for one in archive.infolist() if not one.is_dir()]
+                targets = [self._target(one) for one in entries]
+                for entry, target in zip(entries, targets, strict=True):
+                    with archive.open(entry) as source, replacing(target, survives_power_loss=False) as file:
+                        copyfileobj(source, file)
+                return targets
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+            raise EvaluationServerError(f"the archive of the job's files is damaged: {error}") from error
+        except OSError as error:
+            raise _unwritten(self._folder, error) from error
+
+    def _target(self, entry: zipfile.ZipInfo) -> Path:
+        name = PurePosixPath(entry.filename)
+        mode = entry.external_attr >> 16
+        is_file = stat.S_IFMT(mode) in (0, stat.S_IFREG)
+        is_plain = not name.is_absolute() and ".." not in name.parts
+        target = self._folder.joinpath(*name.parts)
+        if not (is_file and is_plain and target.parent.resolve().is_relative_to(self._folder.resolve())):
+            place = f"is a link or lies outside of {self._folder}"
+            raise EvaluationServerError(f"{entry.filename!r} of the job's files {place}: nothing was written")
+        return target
+
+
+def _unwritten(folder: Path, error: OSError) -> DataError:
+    return DataError(f"{folder}: the job's files cannot be written: {error.strerror or error}")
+
 
 _T = TypeVar("_T")
 IDEMPOTENCY_HEADER = "idempotency-key"
@@ -209,3 +378,37 @@ def _has_ended(found: Job) -> bool:
     if status == "cancelled":
         raise JobFailedError(printable(f"job {found.get('job_id')} was cancelled"))
     return status == "completed"
+
+
+PATIENCE_S = 60.0
+CONNECT_S = 10.0
+
+
+def limits(timeout: float | None) -> httpx2.Timeout:
+    """Return the limits of one call; ``timeout``: seconds to wait for the server, ``None`` for no limit."""
+    return httpx2.Timeout(timeout, connect=CONNECT_S if timeout is None else min(CONNECT_S, timeout))
+
+
+def headers(token: str | None) -> dict[str, str]:
+    """Return the headers of all calls; the token is by default that of the environment."""
+    token = os.environ.get(TOKEN_VARIABLE) if token is None else token
+    return {"authorization": f"Bearer {token}"} if token else {}
+
+
+def request(http: httpx2.Client | httpx2.AsyncClient, call: Call, silence: float | None = None) -> httpx2.Request:
+    """Make a request; ``silence``: seconds without a byte after which its connection is lost."""
+    headers = dict(call.headers) if call.body is None else {**call.headers, "content-type": "application/json"}
+    allowed = http.timeout if silence is None else limits(silence)
+    return http.build_request(
+        call.method, call.path, content=call.content, params=call.query, headers=headers, timeout=allowed
+    )
+
+
+def reply(found: httpx2.Response) -> Reply:
+    """Take a reply that has been read."""
+    return Reply(found.status_code, found.content, retry_after(found.headers))
+
+
+def no_reply(error: httpx2.TransportError) -> Reply:
+    """Take the loss of a connection."""
+    return Reply(0, (str(error) or type(error).__name__).encode())

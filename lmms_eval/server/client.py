@@ -16,14 +16,24 @@ import httpx2
 
 from lmms_eval.errors import EvaluationServerError
 from lmms_eval.server import calls
-from lmms_eval.server.calls import Call, Job, Reply, Talk
-from lmms_eval.server.download import Download
+from lmms_eval.server.calls import (
+    PATIENCE_S,
+    Call,
+    Download,
+    Job,
+    JobResults,
+    Reply,
+    Talk,
+    headers,
+    limits,
+    no_reply,
+    reply,
+    request,
+)
 from lmms_eval.server.job_events import ENDED_EARLY, SILENCE_S, Following, JobEvent, ProgressEvent
-from lmms_eval.server.scores import JobResults
-from lmms_eval.server.sending import PATIENCE_S, headers, limits, no_reply, reply, request
 
 if TYPE_CHECKING:
-    from lmms_eval.results.following.snapshot import Snapshot
+    from lmms_eval.results.follow import Snapshot
 
 _T = TypeVar("_T")
 

@@ -10,10 +10,10 @@ import orjson
 
 from lmms_eval.errors import EvaluationServerError
 from lmms_eval.server.calls import Call, Patience, Reply, job, pause_before
-from lmms_eval.server.job import FINAL
+from lmms_eval.server.store import FINAL
 
 if TYPE_CHECKING:
-    from lmms_eval.results.following.snapshot import Snapshot
+    from lmms_eval.results.follow import Snapshot
 
 _T = TypeVar("_T")
 SILENCE_S = 60.0
@@ -119,8 +119,7 @@ def _read(kind: str, place: str, content: Any) -> JobEvent | None:
 
 
 def _snapshot(content: Mapping[str, Any]) -> Snapshot:
-    from lmms_eval.results.following.scores import ScoreSoFar
-    from lmms_eval.results.following.snapshot import Snapshot, TaskSnapshot
+    from lmms_eval.results.follow import ScoreSoFar, Snapshot, TaskSnapshot
 
     def score(told: Mapping[str, Any] | None) -> ScoreSoFar | None:
         return None if told is None else _made(ScoreSoFar, told)

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import stat
+import zipfile
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import IO, Any, cast
 
-from lmms_eval.errors import DataError
-from lmms_eval.results.naming import RUNS, is_stamp
-from lmms_eval.results.run_reader.document import part_of
-from lmms_eval.results.run_reader.finding import results_date
+from lmms_eval.errors import DataError, RequestError
+from lmms_eval.results.facts import part_of
+from lmms_eval.results.files import RUNS, is_stamp, read_state, results_date
+from lmms_eval.results.load import Choice, Run, RunTask, load
+from lmms_eval.results.sample import Sample
 from lmms_eval.server.folder import Exit, JobFolder
-from lmms_eval.server.job import Ending, Job
 from lmms_eval.server.job_log import JobLog
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.server.store import Ending, Job
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.utils.redaction import redact_text
+from lmms_eval.utils.where import parse_where
+from lmms_eval.viewer.numbers import stated_rows
 
 LOG_LINES = 50
 """Last lines of the log that the reason of a failure ends with."""
@@ -170,6 +179,183 @@ def _folders(output: Path) -> list[Path]:
 
 
 def _is_record_of(record: Path, folder: JobFolder) -> bool:
-    from lmms_eval.results.run_reader.finding import read_state
+    from lmms_eval.results.files import read_state
 
     return part_of(read_state(record), "arguments").get("config") == str(folder.config_file)
+
+
+MOST_SAMPLES = 500
+_KEPT_RUNS = 8
+
+
+def scores_of(job: Job, folder: JobFolder) -> dict[str, Any]:
+    """Tell the scores of a job by model. Raises ``DataError`` where there are none, or a file cannot be read."""
+    files = result_of(job, folder)
+    if not files:
+        raise DataError(f"Job {job.job_id} has no results: it is {job.state}")
+    return {name: _scores(load(Path(found["results"]))) for name, found in files.items()}
+
+
+def _scores(run: Run) -> dict[str, Any]:
+    document = run.document
+    return {
+        "date": run.date,
+        "state": run.state,
+        "scores": [row for name in part_of(document, "results") for row in stated_rows(document, name)],
+        "results": part_of(document, "results"),
+        "groups": run.groups,
+        "n_samples": part_of(document, "n-samples"),
+        "outcomes": part_of(document, "outcomes"),
+    }
+
+
+class Runs:
+    """The runs that samples were asked of last: their index need not be made for each page."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[str, int, int], Run] = OrderedDict()
+
+    def of(self, job: Job, folder: JobFolder) -> list[Run]:
+        """Read the runs of a job, finished or not. Raises ``DataError``."""
+        files = [Path(found["results"]) for found in result_of(job, folder).values()]
+        if files:
+            return [self._finished(path) for path in files]
+        return [load(record) for record in records(job, folder)]
+
+    def _finished(self, path: Path) -> Run:
+        found = path.stat()
+        key = str(path), found.st_mtime_ns, found.st_size
+        with self._lock:
+            run = self._known.pop(key, None) or load(path)
+            self._known[key] = run
+            while len(self._known) > _KEPT_RUNS:
+                self._known.popitem(last=False)
+        return run
+
+
+def page_of(runs: list[Run], task: str | None, offset: int, limit: int, where: str | None) -> dict[str, Any]:
+    """Read some samples of one task.
+
+    Raises:
+        RequestError: the task must be named, the bounds are wrong.
+        UsageError: there is no such task, or the expression is wrong.
+    """
+    if not (offset >= 0 and 1 <= limit <= MOST_SAMPLES):
+        raise RequestError(f"offset: 0 or more; limit: from 1 to {MOST_SAMPLES}")
+    if not runs:
+        raise DataError("nothing has been answered yet")
+    names = [name for run in runs for name in run.tasks]
+    if task is None and len(names) != 1:
+        raise RequestError(f"task: name one of {', '.join(names)}")
+    name = task or names[0]
+    run = next((run for run in runs if name in run.tasks), runs[0])
+    found = run.task(name)
+    if where is None:
+        total = len(found)
+        chosen = [found.at(number) for number in range(offset, min(offset + limit, total))]
+    else:
+        total, chosen = _chosen(run, found, offset, limit, where)
+    return {"task": name, "offset": offset, "limit": limit, "total": total, "samples": [one.record for one in chosen]}
+
+
+def _chosen(run: Run, task: RunTask, offset: int, limit: int, where: str) -> tuple[int, list[Sample]]:
+    expression = parse_where(where)
+    run.check(expression)
+    samples: Iterator[Sample] = task.samples(Choice(where=expression))
+    passed = sum(1 for _ in islice(samples, offset))
+    page = list(islice(samples, limit))
+    return passed + len(page) + sum(1 for _ in samples), page
+
+
+_PIECE, _LARGE = 1 << 20, 1 << 30
+_LEFT_OUT = frozenset({"owner.json"})
+
+
+def files_of(job: Job, folder: JobFolder) -> Mapping[str, Path]:
+    """List the regular files that a job's run has written, by their names below its output folder.
+
+    Of an output folder that other runs write into too these are the ones of its date stamps and journals. Links are
+    left out: they may lead anywhere.
+    """
+    output = output_of(job, folder)
+    if not job.request.get("output_dir"):
+        found = _files_below(output)
+    else:
+        found = [path for place, stamp in _stamps(job, folder) for path in _stamped(place, stamp)]
+        found += [path for record in records(job, folder) for path in _files_below(record)]
+    return {str(path.relative_to(output)): path for path in sorted(set(found))}
+
+
+def _stamps(job: Job, folder: JobFolder) -> set[tuple[Path, str]]:
+    ended = {(path.parent, results_date(path.name) or "") for path in results_files(job, folder)}
+    begun = {(record.parent.parent, str(read_state(record).get("stamp") or "")) for record in records(job, folder)}
+    return {(place, stamp) for place, stamp in ended | begun if stamp}
+
+
+def _stamped(place: Path, stamp: str) -> Iterator[Path]:
+    for path in place.glob(f"{stamp}_*"):
+        yield from _files_below(path)
+
+
+def _files_below(place: Path) -> list[Path]:
+    if _is_file(place):
+        return [place]
+    if place.is_symlink():
+        return []
+    return [
+        Path(parent) / name
+        for parent, _, names in os.walk(place)
+        for name in names
+        if name not in _LEFT_OUT and not name.endswith((".tmp", ".reserved")) and _is_file(Path(parent) / name)
+    ]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+class _Sink:
+    """Target of a zip archive; what was written is taken out piece by piece."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._pieces.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def take(self) -> bytes:
+        taken = b"".join(self._pieces)
+        self._pieces.clear()
+        return taken
+
+
+def zip_stream(files: Mapping[str, Path]) -> Iterator[bytes]:
+    """Make an archive piece by piece; memory holds one piece. A file that is gone meanwhile is left out."""
+    sink = _Sink()
+    with zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, path in files.items():
+            with contextlib.suppress(FileNotFoundError):
+                for _ in _add(archive, name, path):
+                    yield sink.take()
+    yield sink.take()
+
+
+def _add(archive: zipfile.ZipFile, name: str, path: Path) -> Iterator[None]:
+    """Add a file, as long as it is at the beginning: a run that goes on writes behind that."""
+    with open(path, "rb") as source:
+        left = os.fstat(source.fileno()).st_size
+        entry = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        with archive.open(entry, "w", force_zip64=left > _LARGE) as target:
+            while left > 0 and (data := source.read(min(_PIECE, left))):
+                left -= len(data)
+                target.write(data)
+                yield

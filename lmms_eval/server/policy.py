@@ -15,8 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lmms_eval.config.convert import argument_mapping
-from lmms_eval.config.option import Option
-from lmms_eval.config.options import options
+from lmms_eval.config.options import Option, options
 from lmms_eval.errors import ConfigError, RefusedRequestError, RequestError, UsageError
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.utils.document_ids import parse_ids

@@ -5,23 +5,156 @@ from __future__ import annotations
 import dataclasses
 import errno
 import logging
+import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.errors import BusyError, JobStoreError, LmmsEvalError
-from lmms_eval.server.command import Additions
+from lmms_eval.errors import BusyError, JobStoreError, LmmsEvalError, RequestError
+from lmms_eval.server.command import Additions, command_line, environment, run_options, write_config
 from lmms_eval.server.folder import Exit, JobFolder
-from lmms_eval.server.gpus import Room
-from lmms_eval.server.job import Ending, Job, now
 from lmms_eval.server.outcome import ending_of, lost
-from lmms_eval.server.store import JobStore, NewJob, Submission
-from lmms_eval.server.worker import Worker
+from lmms_eval.server.store import Ending, Job, JobStore, NewJob, Submission, now
+from lmms_eval.storage.atomic import write_atomically
+
+_WORKERS = ("media_workers", "score_workers")
+_WORKERS_PER_CORE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """All that a server may give to runs.
+
+    Args:
+        gpus: the GPUs that are given out, by the names that ``CUDA_VISIBLE_DEVICES`` takes; empty: none are, each run
+            sees what the server sees.
+        parallel: runs side by side at most.
+        seen: the number of GPUs that the server sees, which bounds a run where none are given out.
+        cores: the number of its cores, which bounds the workers of a run.
+    """
+
+    gpus: tuple[str, ...] = ()
+    parallel: int = 1
+    seen: int = 0
+    cores: int = 1
+
+    def check(self, request: Mapping[str, Any]) -> None:
+        """Refuse what never fits. Raises ``RequestError``."""
+        for name in _WORKERS:
+            count = request.get(name)
+            if isinstance(count, int) and count > self.cores * _WORKERS_PER_CORE:
+                most = self.cores * _WORKERS_PER_CORE
+                raise RequestError(f"{name}: {self.cores} cores of this server take {most} at most; got {count}")
+        if not self.gpus:
+            if _count(request) > max(1, self.seen):
+                raise RequestError(f"num_gpus: this server sees {self.seen} GPUs; got {_count(request)}")
+            return
+        wanted = _named_gpu(request)
+        if wanted is not None and wanted not in self.gpus:
+            raise RequestError(f"device: this server gives out the GPUs {', '.join(self.gpus)}; there is no {wanted}")
+        if wanted is not None and _count(request) > 1:
+            raise RequestError("device: cuda:N is one GPU; leave it out for num_gpus above 1")
+        if _count(request) > len(self.gpus):
+            raise RequestError(f"num_gpus: this server gives out {len(self.gpus)}; got {_count(request)}")
+
+    def find(self, request: Mapping[str, Any], held: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
+        """Find room for a run beside those that hold theirs: its GPUs, or ``None`` where it must wait."""
+        taken = list(held)
+        if len(taken) >= self.parallel:
+            return None
+        if not self.gpus or _runs_without(request):
+            return ()
+        free = [gpu for gpu in self.gpus if not any(gpu in one for one in taken)]
+        wanted = _named_gpu(request)
+        if wanted is not None:
+            return (wanted,) if wanted in free else None
+        return tuple(free[: _count(request)]) if len(free) >= _count(request) else None
+
+    def visible(self, gpus: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return the GPUs that a run is shown; ``None`` where this server does not give them out."""
+        return gpus if self.gpus else None
+
+
+def _count(request: Mapping[str, Any]) -> int:
+    return int(request.get("num_gpus") or 1)
+
+
+def _runs_without(request: Mapping[str, Any]) -> bool:
+    return str(request.get("device") or "").strip().lower() == "cpu"
+
+
+def _named_gpu(request: Mapping[str, Any]) -> str | None:
+    kind, _, name = str(request.get("device") or "").strip().partition(":")
+    return name if kind == "cuda" and name else None
+
+
+@dataclass(slots=True)
+class Worker:
+    """A running job. It may have been started by an earlier server, whose keeper lives on.
+
+    Args:
+        job: the job, as it was when it was claimed or found.
+        additions: part of every run of this server.
+        room: what this server gives to runs.
+        grace_s: seconds in which a run that is told to end may finish what is in flight; then it is killed.
+    """
+
+    job: Job
+    additions: Additions
+    room: Room
+    grace_s: float
+    deaths: int = 0
+    """Times that its processes were killed from outside since this server watches."""
+    _process: subprocess.Popen[bytes] | None = field(init=False, default=None)
+
+    @property
+    def folder(self) -> JobFolder:
+        return JobFolder(Path(self.job.folder))
+
+    @property
+    def is_alive(self) -> bool:
+        if self._process is not None and self._process.poll() is None:
+            return True  # perhaps on its way to the lock
+        self._process = None
+        return self.folder.has_keeper
+
+    def start(self) -> None:
+        """Start the job's keeper. Raises ``LmmsEvalError`` where its folder does not take what it needs."""
+        folder, request = self.folder, self.job.request
+        was_begun = folder.start_file.exists()
+        try:
+            folder.suspend_file.unlink(missing_ok=True)
+            folder.path.mkdir(parents=True, exist_ok=True)
+            write_config(self.additions.join(run_options(request, folder, self.job.gpus)), folder)
+            words = command_line(request, folder, continues=was_begun)
+            folder.write(folder.start_file, {"command": words, "grace_s": self.grace_s, "gpus": self.job.gpus})
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "lmms_eval.server.keeper", str(folder.path)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment(os.environ, self.room.visible(self.job.gpus)),
+                cwd=folder.path,
+                start_new_session=True,  # it outlives the server, and no signal of a terminal reaches it
+            )
+        except OSError as error:
+            raise LmmsEvalError(f"job {self.job.job_id} cannot be started: {error.strerror or error}") from error
+
+    def cancel(self) -> None:
+        """Have the run ended for good. Raises ``JournalError`` where the disk does not take the note."""
+        write_atomically(self.folder.cancel_file, b"")
+
+    def suspend(self) -> None:
+        """Have the run ended, to go on when a server starts it again. Raises ``JournalError``."""
+        write_atomically(self.folder.suspend_file, b"")
+
 
 log = logging.getLogger(__name__)
 POLL_S = 0.1

@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import BusyError, UsageError
-from lmms_eval.http.rates import Rates, retry_after
+from lmms_eval.http.guard import Rates, retry_after
 from lmms_eval.server.command import Additions
-from lmms_eval.server.gpus import Room
-from lmms_eval.server.job import Job
 from lmms_eval.server.policy import Policy
-from lmms_eval.server.recovery import open_store
 from lmms_eval.server.requests import check_options, read_body
-from lmms_eval.server.scheduler import Plan, Scheduler
+from lmms_eval.server.scheduler import Plan, Room, Scheduler
 from lmms_eval.server.settings import ServerSettings
-from lmms_eval.server.store import Submission
+from lmms_eval.server.store import Job, Submission, open_store
 from lmms_eval.utils.launch import count_gpus
 
 

@@ -11,15 +11,63 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lmms_eval.errors import JobStoreError, RepeatedKeyError
-from lmms_eval.server.job import Ending, Job, State, now
+from lmms_eval.server.folder import JobFolder
+
+State = Literal["queued", "running", "completed", "failed", "cancelled"]
+FinalState = Literal["completed", "failed", "cancelled"]
+FINAL: frozenset[State] = frozenset({"completed", "failed", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as the store holds it."""
+
+    job_id: str
+    number: int
+    """Counts submissions: the order in which jobs are run."""
+    state: State
+    request: Mapping[str, Any]
+    """The body of the submission, defaults filled in."""
+    folder: str
+    """Folder of the job's own files."""
+    created_at: str
+    started_at: str | None = None
+    completed_at: str | None = None
+    result: Mapping[str, Any] | None = None
+    error: str | None = None
+    gpus: tuple[str, ...] = ()
+    """The GPUs that the job holds while it runs."""
+    is_cancelled: bool = False
+    """Somebody has asked for its end; it runs until its processes are gone."""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a job."""
+
+    state: FinalState
+    result: Mapping[str, Any] | None = None
+    error: str | None = None
+
+
+def now() -> str:
+    """Return the time as jobs record it."""
+    return datetime.now(tz=UTC).isoformat()
+
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -404,3 +452,96 @@ def _job(row: Sequence[Any]) -> Job:
         job_id, number, state, json.loads(request), folder, created, started, completed,
         None if result is None else json.loads(result), error, tuple(json.loads(gpus)), bool(is_cancelled),
     )  # fmt: skip
+
+
+DATABASE = "jobs.sqlite"
+
+
+def open_store(folder: Path, jobs: Path) -> JobStore:
+    """Open the list of jobs of a server's folder; a damaged one is put aside and made anew.
+
+    Raises:
+        JobStoreError: it cannot be opened, made or put aside.
+    """
+    path = folder / DATABASE
+    left = Salvage()
+    is_lost = not path.exists() and any(jobs.glob("*/job.json"))
+    try:
+        store = JobStore(path)
+    except sqlite3.DatabaseError as error:
+        left = salvage(path)
+        aside = _put_aside(path)
+        log.warning("%s is damaged (%s): it is kept as %s, and the list is made anew", path, error, aside.name)
+        store, is_lost = JobStore(path), True
+    if is_lost:
+        _refill(store, jobs, left)
+    return store
+
+
+def _refill(store: JobStore, jobs: Path, left: Salvage) -> None:
+    """Fill a new list. Raises ``JobStoreError``."""
+    kept = {one.job.job_id: one for one in left.jobs}
+    read = {one.job.job_id: one for one in _read_back(jobs) if one.job.job_id not in kept}
+    known = {*kept, *read, *(one.job.folder for one in (*kept.values(), *read.values()))}
+    names = {name for name, folder in left.damaged if name and known.isdisjoint((name, folder))}
+    unknown = {name: path for name in names for path in jobs.iterdir() if path.name.endswith(name)}
+    found = [*kept.values(), *read.values(), *(Restored(_untold(name, path)) for name, path in unknown.items())]
+    store.restore(sorted(found, key=lambda one: one.job.created_at))
+    log.warning("%d jobs were read back from %s, %d were kept as they stood in the list", len(read), jobs, len(kept))
+    for name in unknown:
+        log.error("job %s: its entry in the list is damaged, and its folder does not tell it: it has failed", name)
+
+
+def _untold(job_id: str, folder: Path) -> Job:
+    """A job known only by its id and its folder."""
+    told = "its entry in the list of jobs was damaged, and its folder does not tell the request: submit it again"
+    return Job(job_id, 0, "failed", {"model": "", "tasks": []}, str(folder), now(), completed_at=now(), error=told)
+
+
+def _put_aside(path: Path) -> Path:
+    aside = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d_%H%M%S')}")
+    try:
+        path.rename(aside)
+        for ending in ("-wal", "-shm"):
+            beside = path.with_name(path.name + ending)
+            if beside.exists():
+                beside.rename(aside.with_name(aside.name + ending))
+    except OSError as error:
+        raise JobStoreError(f"{path} is damaged and cannot be put aside: {error.strerror or error}") from error
+    return aside
+
+
+def _read_back(jobs: Path) -> Iterator[Restored]:
+    """Read jobs from their folders, as far as these tell; one that was begun goes on."""
+    for file in jobs.glob("*/job.json"):
+        folder = JobFolder(file.parent)
+        told = folder.read(file)
+        request, created = told.get("request"), told.get("created_at")
+        if not (isinstance(request, dict) and isinstance(created, str) and isinstance(told.get("job_id"), str)):
+            log.warning("%s does not tell the job: it is left out of the list", file)
+            continue
+        stated = told.get("state")
+        is_known = folder.has_keeper or folder.exit() is not None
+        final: State | None = next((one for one in FINAL if one == stated), None)
+        state: State = final or ("running" if is_known else "queued")
+        result = told.get("result")
+        job = Job(
+            job_id=told["job_id"],
+            number=0,
+            state=state,
+            request=request,
+            folder=str(file.parent),
+            created_at=created,
+            started_at=_text(told, "started_at") or (created if state == "running" else None),
+            completed_at=_text(told, "completed_at"),
+            result=result if isinstance(result, dict) else None,
+            error=_text(told, "error"),
+            gpus=tuple(folder.read(folder.start_file).get("gpus", ())) if state == "running" else (),
+            is_cancelled=folder.cancel_file.exists(),
+        )
+        yield Restored(job, _text(told, "key"))
+
+
+def _text(told: Mapping[str, Any], name: str) -> str | None:
+    value = told.get(name)
+    return value if isinstance(value, str) else None

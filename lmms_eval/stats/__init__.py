@@ -1,44 +1,48 @@
 """Uncertainty, comparison and power: pure functions. Numpy and scipy are imported inside functions only."""
 
-from lmms_eval.stats.agreement import cosine, krippendorff_alpha, pearson, weighted_kappa
+from lmms_eval.stats.agreement import (
+    CorrectedMean,
+    HumanAgreement,
+    Stability,
+    consensus_accuracy,
+    consistency_rate,
+    corrected_mean,
+    cosine,
+    expected_accuracy,
+    human_agreement,
+    internal_variance,
+    krippendorff_alpha,
+    pearson,
+    stability,
+    weighted_kappa,
+)
 from lmms_eval.stats.bootstrap import NAMED_STATISTICS, bootstrap_interval, bootstrap_stderr
-from lmms_eval.stats.calibration import CorrectedMean, HumanAgreement, corrected_mean, human_agreement
-from lmms_eval.stats.error import (
-    ItemErrors,
-    clustered_stderr,
-    item_errors,
-    item_number,
-    mean_stderr,
-    pop_stddev,
-    sample_stddev,
-)
-from lmms_eval.stats.group import (
-    aggregate_subtask_metrics,
-    combined_sample_stderr,
-    pooled_sample_stderr,
-    unweighted_group_stderr,
-)
+from lmms_eval.stats.differences import PairedResult, paired_ttest
 from lmms_eval.stats.interval import (
     ANY_NUMBER,
     MANY,
     Interval,
+    ItemErrors,
     NoInterval,
     Spread,
+    aggregate_subtask_metrics,
+    clustered_stderr,
+    combined_sample_stderr,
+    item_errors,
+    item_number,
+    mean_stderr,
+    pooled_sample_stderr,
+    pop_stddev,
     quantile,
+    sample_stddev,
     score_interval,
+    t_cdf,
+    t_ppf,
+    two_sided_p,
+    unweighted_group_stderr,
 )
-from lmms_eval.stats.paired import PairedResult, paired_ttest
 from lmms_eval.stats.power import PowerQuestion, PowerResult, power_analysis
 from lmms_eval.stats.sequence import Sampled, StratifiedSampled
-from lmms_eval.stats.stability import (
-    Stability,
-    consensus_accuracy,
-    consistency_rate,
-    expected_accuracy,
-    internal_variance,
-    stability,
-)
-from lmms_eval.stats.student import t_cdf, t_ppf, two_sided_p
 
 __all__ = [
     "ANY_NUMBER",

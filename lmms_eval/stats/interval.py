@@ -8,14 +8,245 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any
 
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.error import clustered_stderr, mean_stderr
-from lmms_eval.stats.student import t_ppf
 from lmms_eval.utils.numbers import SHARES, ScoreRange
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def _squared_deviations(values: Sequence[float]) -> float:
+    centre = _mean(values)
+    return math.fsum((value - centre) ** 2 for value in values)
+
+
+def pop_stddev(values: Sequence[float]) -> float:
+    """Standard deviation with denominator n; NaN for no values."""
+    return math.sqrt(_squared_deviations(values) / len(values)) if values else math.nan
+
+
+def sample_stddev(values: Sequence[float]) -> float:
+    """Standard deviation with denominator n − 1; NaN for fewer than two values."""
+    return math.sqrt(_squared_deviations(values) / (len(values) - 1)) if len(values) > 1 else math.nan
+
+
+def mean_stderr(values: Sequence[float]) -> float:
+    """Standard error of the mean by the central limit theorem: sample deviation / √n; NaN for n < 2."""
+    return sample_stddev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+
+
+def clustered_stderr(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
+    """Standard error of the mean of values that come in clusters of related items.
+
+    SE² = s²/n + (1/n²) Σ_c [(Σ_i d_ic)² − Σ_i d_ic²] with d the deviations from the mean and s² with n − 1
+    (Miller 2024, "Adding error bars to evals", eq. 4). Where clusters are negatively correlated the right side
+    can fall below 0 and is taken as 0. NaN for n < 2.
+
+    Raises:
+        UsageError: not one cluster for each value.
+    """
+    if len(values) != len(clusters):
+        raise UsageError(f"clustered error: {len(values)} values but {len(clusters)} cluster ids; give one for each")
+    n = len(values)
+    if n < 2:
+        return math.nan
+    centre = _mean(values)
+    deviations: dict[Hashable, list[float]] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        deviations.setdefault(cluster, []).append(value - centre)
+    covariance = math.fsum(math.fsum(d) ** 2 - math.fsum(x * x for x in d) for d in deviations.values())
+    return math.sqrt(max(0.0, _squared_deviations(values) / (n - 1) / n + covariance / n**2))
+
+
+@dataclass(frozen=True, slots=True)
+class ItemErrors:
+    """Errors of a mean over per-document values; ``None`` where one is not defined."""
+
+    clt: float | None
+    clustered: float | None
+
+
+def item_number(item: Any, score_key: str = "score") -> float | None:
+    """The number that a per-document value stands for: itself, or its field ``score_key``; ``None`` if neither."""
+    if not isinstance(item, int | float) and isinstance(item, Mapping):
+        item = item.get(score_key)
+    return item if isinstance(item, int | float) else None
+
+
+def item_errors(
+    items: Iterable[Any], cluster_key: str | None = None, score_key: str = "score", scale: float = 1.0
+) -> ItemErrors:
+    """CLT and clustered error of the per-document values of a metric.
+
+    Items that hold no number are left out. The clustered error is defined for mappings with more than one
+    distinct cluster id; those without an id form one cluster. ``scale`` is 100 for an aggregate in percent of
+    values that are fractions.
+    """
+    kept = [(number, item) for item in items if (number := item_number(item, score_key)) is not None]
+    numbers = [number for number, _ in kept]
+    if len(numbers) < 2:
+        return ItemErrors(None, None)
+    clt = mean_stderr(numbers) * scale
+    if not cluster_key or not all(isinstance(item, Mapping) for _, item in kept):
+        return ItemErrors(clt, None)
+    clusters = [item.get(cluster_key) for _, item in kept]
+    if len({cluster for cluster in clusters if cluster is not None}) < 2:
+        return ItemErrors(clt, None)
+    return ItemErrors(clt, clustered_stderr(numbers, clusters) * scale)
+
+
+def _check_lengths(*parts: Sequence[float]) -> None:
+    if len({len(part) for part in parts}) != 1:
+        raise UsageError(f"group: lists of {', '.join(str(len(p)) for p in parts)} numbers; give one for each part")
+
+
+def aggregate_subtask_metrics(metrics: Sequence[float], sizes: Sequence[float], weight_by_size: bool = True) -> float:
+    """Σ m_i w_i / Σ w_i with w the sizes, or 1 each; NaN for no parts or no weight."""
+    _check_lengths(metrics, sizes)
+    weights = sizes if weight_by_size else [1] * len(metrics)
+    total = math.fsum(weights)
+    return math.fsum(m * w for m, w in zip(metrics, weights, strict=True)) / total if total else math.nan
+
+
+def pooled_sample_stderr(stderrs: Sequence[float], sizes: Sequence[float]) -> float:
+    """Error of the size-weighted mean: √(Σ (n_i − 1) n_i se_i² / (Σ n_i − k) / Σ n_i).
+
+    NaN where no part has more than one sample.
+    """
+    _check_lengths(stderrs, sizes)
+    total, freedom = math.fsum(sizes), math.fsum(sizes) - len(sizes)
+    if freedom <= 0:
+        return math.nan
+    squares = math.fsum((n - 1) * n * se * se for n, se in zip(sizes, stderrs, strict=True))
+    return math.sqrt(squares / freedom / total)
+
+
+def combined_sample_stderr(stderrs: Sequence[float], sizes: Sequence[float], metrics: Sequence[float]) -> float:
+    """Error that also counts the spread between the parts, folding them in one after the other.
+
+    With (v, m) so far and the next part (se, n, x), N the size of the first part:
+    m ← (N m + n x)/(N + n); v ← ((N − 1) v + (n − 1) se²)/(N + n − 1) + N n (m − x)²/((N + n)(N + n − 1)).
+    Kept for those who call it; groups use ``pooled_sample_stderr`` or ``unweighted_group_stderr``.
+    """
+    _check_lengths(stderrs, sizes, metrics)
+    if not stderrs:
+        return math.nan
+    first, variance, centre = sizes[0], stderrs[0] ** 2, metrics[0]
+    for se, n, value in zip(stderrs[1:], sizes[1:], metrics[1:], strict=True):
+        both = first + n
+        centre = (centre * first + value * n) / both
+        within = ((first - 1) * variance + (n - 1) * se * se) / (both - 1)
+        variance = within + first * n / (both * (both - 1)) * (centre - value) ** 2
+    return math.sqrt(variance)
+
+
+def unweighted_group_stderr(stderrs: Sequence[float]) -> float:
+    """Error of the plain mean over k independent parts: √(Σ se²)/k; NaN for no parts."""
+    return math.sqrt(math.fsum(se * se for se in stderrs)) / len(stderrs) if stderrs else math.nan
+
+
+_TINY = 1e-300
+_MAX_STEPS = 100_000
+
+
+def _half_gamma_ratio(a: float) -> float:
+    """Γ(a + ½)/Γ(a), by its asymptotic series for large a (the difference of log-gammas would lose digits)."""
+    if a < 50:
+        return math.exp(math.lgamma(a + 0.5) - math.lgamma(a))
+    x = 1.0 / a
+    series = 1 - x / 8 + x**2 / 128 + 5 * x**3 / 1024 - 21 * x**4 / 32768 - 399 * x**5 / 262144
+    return math.sqrt(a) * (series + 869 * x**6 / 4194304)
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """Continued fraction of the incomplete beta function (DLMF 8.17.22) by Lentz's method."""
+    c, d = 1.0, 1.0 - (a + b) * x / (a + 1)
+    d = 1.0 / (d if abs(d) > _TINY else _TINY)
+    result = d
+    for m in range(1, _MAX_STEPS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        step = 1.0
+        for numerator in (even, odd):
+            d = 1.0 + numerator * d
+            d = 1.0 / (d if abs(d) > _TINY else _TINY)
+            c = 1.0 + numerator / c
+            c = c if abs(c) > _TINY else _TINY
+            step = c * d
+            result *= step
+        if abs(step - 1.0) < 1e-16:
+            break
+    return result
+
+
+def two_sided_p(t: float, df: float) -> float:
+    """P(|T| ≥ |t|) for T with ``df`` degrees of freedom.
+
+    Relative error below 1e-12, but for |t| > 3 with more than 10,000 degrees: below 1e-9.
+
+    Raises:
+        UsageError: ``df`` is not positive.
+    """
+    if not df > 0:
+        raise UsageError(f"Student's t: {df} degrees of freedom; needs more than 0")
+    if math.isnan(t):
+        return math.nan
+    if t == 0.0:
+        return 1.0
+    if math.isinf(t) or math.isinf(t * t):
+        return 0.0
+    a, square = df / 2, t * t
+    x, rest = df / (df + square), square / (df + square)
+    front = math.exp(-a * math.log1p(square / df)) * math.sqrt(rest) * _half_gamma_ratio(a) / math.sqrt(math.pi)
+    if x < (a + 1) / (a + 2.5) and (df < 100 or square > 9):  # with many degrees x is near 1 and carries few digits
+        return min(1.0, front * _beta_fraction(a, 0.5, x) / a)
+    return max(0.0, 1.0 - front * _beta_fraction(0.5, a, rest) / 0.5)
+
+
+def t_cdf(t: float, df: float) -> float:
+    """P(T ≤ t)."""
+    tail = two_sided_p(t, df) / 2
+    return 1.0 - tail if t > 0 else tail
+
+
+def t_ppf(q: float, df: float) -> float:
+    """The quantile: t with P(T ≤ t) = q, to about 1e-12 (relative).
+
+    Raises:
+        UsageError: ``q`` does not lie between 0 and 1, or ``df`` is not positive.
+    """
+    if not 0.0 < q < 1.0:
+        raise UsageError(f"Student's t: quantile of {q}; give a probability between 0 and 1")
+    if q == 0.5:
+        return 0.0
+    tail = min(q, 1.0 - q)
+    low, high = 0.0, max(1.0, -NormalDist().inv_cdf(tail))
+    while two_sided_p(high, df) / 2 > tail:
+        low, high = high, high * 2
+    t = high
+    for _ in range(200):
+        excess, density = two_sided_p(t, df) / 2 - tail, _density(t, df)
+        if abs(excess) <= 1e-15 * tail:
+            break
+        low, high = (t, high) if excess > 0 else (low, t)
+        newton = t + (excess / density if density else math.nan)
+        following = newton if low < newton < high else (low + high) / 2
+        if abs(following - t) <= 1e-15 * t:
+            break
+        t = following
+    return t if q > 0.5 else -t
+
+
+def _density(t: float, df: float) -> float:
+    shape = math.exp(-(df + 1) / 2 * math.log1p(t * t / df))
+    return shape * _half_gamma_ratio(df / 2) / math.sqrt(math.pi * df)
+
 
 MANY = 30
 """Number of documents from which on the quantile is the normal one."""

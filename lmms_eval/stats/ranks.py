@@ -10,9 +10,9 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from lmms_eval.errors import UsageError
+from lmms_eval.stats.bootstrap import unit_codes, unit_sums
 from lmms_eval.stats.differences import USUAL, PairOptions
-from lmms_eval.stats.redraws import unit_codes, unit_sums
-from lmms_eval.stats.student import two_sided_p
+from lmms_eval.stats.interval import two_sided_p
 
 if TYPE_CHECKING:
     from numpy import float64

@@ -9,16 +9,277 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.betting import Floor
 from lmms_eval.stats.interval import Interval
-from lmms_eval.stats.strata import Plan, StrataFloor, rounds_before
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
-    from lmms_eval.stats.betting import Floats
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Places = NDArray[np.int64]
+
+MOST_ROUNDS = 1000
+LEFT_OUT = 0.005
+"""Weight of the strata that may have fewer documents than there are rounds; the range alone bounds what they lack."""
+MOST = 0.75
+"""Greatest stake of a document, as a share of the range."""
+_RATES = 8
+_RATIO = 2.0
+_NEWTON_STEPS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The documents of the strata that have a place in every round, by round; fixed before the first value."""
+
+    rounds: int
+    is_included: list[bool]
+    place: Places
+    """Of each document in round order: its place in stratum order."""
+    ends: Places
+    """Documents in the first 0, 1, 2, ... rounds."""
+    left: Floats
+    """Documents of the stratum that are left, this one included."""
+    before: Floats
+    """Documents of the stratum that came before."""
+    share: Floats
+    """Weight of the document in the mean: w_k / N_k."""
+    stake: Floats
+    """Stake at rate 1."""
+    growth: Floats
+    """Of each round: the coefficient of θ at rate 1."""
+    rates: Floats
+    scale: Floats
+    """Rates × rounds: by how much stakes are cut so that none exceeds ``MOST``."""
+
+    @classmethod
+    def of(cls, totals: Sequence[int], weights: Sequence[float], alpha: float) -> Plan:
+        import numpy as np
+
+        rounds = _number_of_rounds(totals, weights)
+        is_included = [total >= rounds and weight > 0 for total, weight in zip(totals, weights, strict=True)]
+        stratum = np.repeat(np.arange(len(totals)), totals)
+        sizes, parts = np.array(totals)[stratum], np.array(weights)[stratum]
+        index = np.arange(len(stratum)) - np.repeat(np.cumsum(totals) - np.array(totals), totals)
+        turn = rounds_before(index, sizes, rounds)
+        # The last round ends with all documents, where the mean is known.
+        places = np.flatnonzero(np.array(is_included)[stratum] & (turn < rounds - 1))
+        place = places[np.argsort(turn[places], kind="stable")]
+        turn, stratum, sizes, parts, index = (each[place] for each in (turn, stratum, sizes, parts, index))
+        done = np.arange(rounds) / rounds
+        growth = np.diff(done / (1 - done))
+        # Within a round as 1 / (values left), with which the sample mean is used best.
+        left = sizes - index
+        key = turn * len(totals) + stratum
+        sums = np.bincount(key, weights=sizes / left**2, minlength=rounds * len(totals))
+        stake = parts * growth[turn] / left / sums[key] if len(place) else np.zeros(0)
+        ends = np.concatenate(([0], np.cumsum(np.bincount(turn, minlength=rounds - 1)))).astype(np.int64)
+        largest = np.maximum.reduceat(stake, ends[:-1]) if len(place) else np.zeros(0)
+        variance = sum(w * w / n for w, n, used in zip(weights, totals, is_included, strict=True) if used) / 4
+        least = math.sqrt(2 * math.log(1 / alpha) * 0.05 / 0.95 / variance) if variance else 1.0
+        rates = np.array([least * _RATIO**step for step in range(_RATES)])
+        scale = np.minimum(1.0, MOST / (rates[:, None] * largest)) if len(place) else np.zeros((_RATES, 0))
+        before = index.astype(np.float64)
+        return cls(rounds, is_included, place, ends, sizes - before, before, parts / sizes, stake, growth, rates, scale)
+
+
+def _number_of_rounds(totals: Sequence[int], weights: Sequence[float]) -> int:
+    """As many as the documents of the strata, but of some that weigh next to nothing."""
+    missing = 0.0
+    for total, weight in sorted(zip(totals, weights, strict=True)):
+        missing += weight
+        if missing > LEFT_OUT:
+            return min(total, MOST_ROUNDS)
+    return MOST_ROUNDS  # not reached: the weights sum to 1
+
+
+def rounds_before(count: Any, total: Any, rounds: int) -> Any:
+    """The complete rounds of a stratum of which ``count`` documents are there, that is ⌊ρ N / R⌋ for the greatest ρ."""
+    return ((count + 1) * rounds + total - 1) // total - 1
+
+
+class StrataFloor:
+    """Limit below which the weighted mean of the included strata does not lie."""
+
+    def __init__(self, plan: Plan, total: int, alpha: float) -> None:
+        import numpy as np
+
+        self._plan = plan
+        self._threshold = math.log(_RATES / alpha)
+        self.values, self.sums_before = np.zeros(total), np.zeros(total)
+        self._constant, self._slope = np.zeros(_RATES), np.zeros(_RATES)
+        self._shares, self._weighted = 0.0, 0.0
+        self.bound = 0.0
+
+    def advance(self, start: int, stop: int) -> Floats:
+        """Limits after each of the rounds ``start`` to ``stop``, without ``stop``; they never fall."""
+        import numpy as np
+
+        plan = self._plan
+        docs = slice(int(plan.ends[start]), int(plan.ends[stop]))
+        ends = plan.ends[start : stop + 1] - plan.ends[start]
+        turn = np.repeat(np.arange(stop - start), np.diff(ends))
+        place = plan.place[docs]
+        x, before = self.values[place], self.sums_before[place]
+        shares = np.cumsum(np.concatenate(([self._shares], plan.share[docs])))
+        weighted = np.cumsum(np.concatenate(([self._weighted], plan.share[docs] * x)))
+        one = plan.share[0]
+        usual = (one / 2 + weighted[ends]) / (one + shares[ends])  # of all strata, at the start of the round
+        guess = (usual[turn] + before) / (1 + plan.before[docs])
+        stakes = plan.rates[:, None] * plan.scale[:, start + turn] * plan.stake[docs]
+        gains = stakes * (x + before / plan.left[docs]) + (np.log1p(-stakes) + stakes) * (x - guess) ** 2
+        constants = np.cumsum(np.concatenate((self._constant[:, None], gains), axis=1), axis=1)[:, ends[1:]]
+        growth = plan.rates[:, None] * plan.scale[:, start:stop] * plan.growth[start:stop]
+        slopes = np.cumsum(np.concatenate((self._slope[:, None], growth), axis=1), axis=1)[:, 1:]
+        limits = np.maximum.accumulate(np.maximum(self.bound, self._limits(constants, slopes)))
+        self._constant, self._slope = constants[:, -1], slopes[:, -1]
+        self._shares, self._weighted, self.bound = float(shares[-1]), float(weighted[-1]), float(limits[-1])
+        return limits
+
+    def _limits(self, constants: Floats, slopes: Floats) -> Floats:
+        """The θ at which Σ exp(constant − slope θ) is the threshold, for each column."""
+        import numpy as np
+
+        theta: Floats = np.max((constants - self._threshold) / slopes, axis=0)
+        for _ in range(_NEWTON_STEPS):
+            # The logarithm of a sum of exponentials of lines is convex: Newton's steps from the left stay left.
+            lines = constants - slopes * theta
+            top = lines.max(axis=0)
+            terms = np.exp(lines - top)
+            whole = terms.sum(axis=0)
+            theta = theta + np.maximum(0.0, top + np.log(whole) - self._threshold) * whole / (terms * slopes).sum(
+                axis=0
+            )
+        return theta
+
+
+CANDIDATES = 17
+"""Candidates for the mean that are followed, evenly over the window."""
+GREATEST_STAKE = 0.95
+"""Share of his capital that a gambler stakes at most."""
+
+_GREATEST_RATE = 1.0
+_BET_STEPS = 6
+_LARGEST_LOGARITHM = 700.0
+
+
+def rates(total: int, alpha: float) -> list[float]:
+    """Rates of the gamblers, by factors of 2.
+
+    The best rate for a look after n values with the variance s² is √(2 log(1/α) (N − n) / (N n s²)): from that for
+    nearly the whole list and the largest variance, 1/4, upwards.
+    """
+    seen = 0.95
+    least = math.sqrt(2 * math.log(1 / alpha) * (1 - seen) / (seen * total / 4))
+    count = 1 + max(2, math.ceil(math.log(_GREATEST_RATE / least, _RATIO)))
+    return [least * _RATIO**step for step in range(count)]
+
+
+class Floor:
+    """Limit below which the mean of ``total`` values between 0 and 1 does not lie, ever, but with probability alpha.
+
+    ``bound`` is a function of the values and of the windows alone, however they are cut into calls of ``add``.
+    """
+
+    def __init__(self, total: int, alpha: float) -> None:
+        import numpy as np
+
+        self.bound = 0.0
+        self._total, self._alpha = total, alpha
+        self._rates = np.array(rates(total, alpha))
+        self._shares = np.full(len(self._rates), 1 / len(self._rates))
+        self._grid = np.linspace(0.0, 1.0, CANDIDATES)
+        self._capital = np.ones((len(self._rates), CANDIDATES))
+        self._is_straight = np.ones(self._capital.shape, dtype=bool)
+        self._seen, self._sum = 0, 0.0
+
+    def add(self, values: Floats) -> Floats:
+        """Limits after each of the values; they never fall."""
+        import numpy as np
+
+        left = self._total - np.arange(self._seen, self._seen + len(values))
+        sums = np.cumsum(np.concatenate(([self._sum], values)))
+        means = (self._total * self._grid - sums[:-1, None]) / left[:, None]
+        gaps = values[:, None] - means
+        stakes = np.minimum(self._rates * (self._total / left)[:, None], np.maximum(self._rates, GREATEST_STAKE))
+        allowed = GREATEST_STAKE / np.maximum(means, 1e-12)
+        factors = np.empty((len(values) + 1, *self._capital.shape))
+        factors[0] = self._capital
+        factors[1:] = stakes[:, :, None] * gaps[:, None, :] + 1
+        is_straight = np.tile(self._is_straight, (len(values), 1, 1))
+        for gambler in np.flatnonzero((stakes > allowed[:, -1:]).any(axis=0)):  # the greatest candidate allows least
+            stake = stakes[:, gambler, None]
+            factors[1:, gambler] = np.minimum(stake, allowed) * gaps + 1
+            is_straight[:, gambler] &= np.logical_and.accumulate(stake <= allowed)
+        with np.errstate(over="ignore", under="ignore"):
+            capital = np.multiply.accumulate(factors)[1:]
+        limits = np.maximum.accumulate(np.maximum(self.bound, self._limits(capital, is_straight)))
+        self._capital, self._is_straight = capital[-1], is_straight[-1]
+        self._seen, self._sum, self.bound = self._seen + len(values), float(sums[-1]), float(limits[-1])
+        return limits
+
+    def watch(self, low: float, high: float) -> None:
+        """Follow candidates between ``low`` and ``high`` only, within the ones followed so far."""
+        import numpy as np
+
+        grid = np.linspace(low, high, CANDIDATES)
+        right = np.clip(np.searchsorted(self._grid, grid), 1, CANDIDATES - 1)
+        near, slope = self._lines(self._capital[:, right - 1], self._capital[:, right], self._is_straight[:, right])
+        part = (grid - self._grid[right - 1]) / (self._grid[right] - self._grid[right - 1])
+        with np.errstate(under="ignore"):
+            self._capital = np.exp(near + part * slope)
+        self._is_straight = self._is_straight[:, right]
+        self._grid = grid
+
+    def _limits(self, capital: Floats, is_straight: NDArray[np.bool_]) -> Floats:
+        """Means at which the capital of all gamblers together, at each time, falls below 1/α; at most ``bound``."""
+        import numpy as np
+
+        out = np.count_nonzero(np.tensordot(self._shares, capital, (0, 1)) >= 1 / self._alpha, axis=1) - 1
+        limits = np.where(out == CANDIDATES - 1, self._grid[-1], self.bound)
+        rows = np.flatnonzero((out >= 0) & (out < CANDIDATES - 1))
+        cell = out[rows]
+        left, width = self._grid[cell], self._grid[cell + 1] - self._grid[cell]
+        near, slopes = self._lines(capital[rows, :, cell], capital[rows, :, cell + 1], is_straight[rows, :, cell + 1])
+        near = near + np.log(self._shares)
+        known = np.clip((self.bound - left) / width, 0.0, 1.0)
+        is_higher = _above(near, slopes, known, self._alpha)[0] >= 0
+        near, slopes, part = near[is_higher], slopes[is_higher], np.zeros(np.count_nonzero(is_higher))
+        for _ in range(_BET_STEPS):
+            # The logarithm of a sum of exponentials of lines is convex: Newton's steps from the left stay left.
+            above, slope = _above(near, slopes, part, self._alpha)
+            step = np.divide(above, -slope, out=np.zeros_like(part), where=(above > 0) & (slope < 0))
+            part = np.minimum(1.0, part + step)
+        limits[rows[is_higher]] = left[is_higher] + part * width[is_higher]
+        return limits
+
+    @staticmethod
+    def _lines(near: Floats, far: Floats, is_straight: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Logarithm of the capital at a candidate, and the rise to the next one, of lines never above the capital."""
+        import numpy as np
+
+        with np.errstate(divide="ignore"):
+            left, right = np.minimum(np.log(near), _LARGEST_LOGARITHM), np.log(far)
+        is_usable = is_straight & np.isfinite(right)
+        left = np.where(is_usable, np.maximum(left, right), right)
+        return left, np.subtract(right, left, out=np.zeros_like(left), where=is_usable)
+
+
+def _above(near: Floats, slopes: Floats, part: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Logarithm of the sum of the capitals, over 1/α, at a part of the way to the next candidate; and its slope."""
+    import numpy as np
+
+    lines = near + part[:, None] * slopes
+    top = np.maximum(lines.max(axis=1, initial=-1e9), -1e9)
+    terms = np.exp(lines - top[:, None])
+    whole = np.maximum(terms.sum(axis=1), 1e-300)
+    return top + np.log(whole) + math.log(alpha), (terms * slopes).sum(axis=1) / whole
+
 
 BLOCK = 128
 """Values after which the window of candidates is narrowed to the interval."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from lmms_eval.errors import JournalError
+from lmms_eval.errors import DataError, JournalError
+from lmms_eval.utils.files import read_plain
 
 
 @contextlib.contextmanager
@@ -49,3 +52,71 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.write(data)
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+class LatestFile:
+    """Writes in a thread of its own. Content that comes while another is written replaces what waits."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed = threading.Condition()
+        self._waiting: Callable[[], bytes] | None = None
+        self._is_closed = False
+        self._error: JournalError | None = None
+        self._thread: threading.Thread | None = None
+
+    def put(self, render: Callable[[], bytes]) -> None:
+        """Have ``render()`` written soon; it is called in the writing thread.
+
+        Raises:
+            JournalError: an earlier content could not be written.
+        """
+        with self._changed:
+            self._raise_error()
+            self._waiting = render
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write, name="latest-file", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Wait until the latest content is written. Raises as ``put``."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+        self._raise_error()
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _write(self) -> None:
+        while (render := self._next()) is not None:
+            try:
+                write_atomically(self._path, render())
+            except JournalError as error:
+                self._error = error
+                return
+
+    def _next(self) -> Callable[[], bytes] | None:
+        with self._changed:
+            while self._waiting is None and not self._is_closed:
+                self._changed.wait()
+            render, self._waiting = self._waiting, None
+            return render
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        DataError: it cannot be read, or is cut short or damaged.
+    """
+    try:
+        return json.loads(read_plain(path))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is no complete JSON file: {error}") from error

@@ -15,8 +15,8 @@ from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
-from lmms_eval.utils.absent_names import absent_name, told
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
+from lmms_eval.utils.installed import absent_name, told
 
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent

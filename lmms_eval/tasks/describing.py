@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lmms_eval.config.controls import CONTROLS
+from lmms_eval.config.rules import CONTROLS
 from lmms_eval.metrics.table import METRICS
 from lmms_eval.tasks.catalogue import Catalogue, Entry
 from lmms_eval.tasks.facts import Facts, facts_of
 from lmms_eval.tasks.selection import choose
 from lmms_eval.tasks.yaml.metrics import DEFAULTS
 from lmms_eval.tasks.yaml.task import TaskSource
-from lmms_eval.utils.task_files import read_text
+from lmms_eval.utils.files import read_text
 
 PERMUTED = "permute-choices"
 """Stands among controls for ``--permute_choices``."""
 _CONTROLLED = ("image", "video", "audio")
 """Modalities whose media can be left out, made blank and shuffled."""
-Kind = Literal["task", "group", "tag"]
+EntryKind = Literal["task", "group", "tag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Description:
     """Facts of a name. ``None`` and empty texts: not stated."""
 
     name: str
-    kind: Kind
+    kind: EntryKind
     file: str
     title: str
     """The heading of the card, and its first paragraph."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from lmms_eval.config.controls import CONTROLS
+from lmms_eval.config.rules import CONTROLS
 from lmms_eval.errors import TaskError
 from lmms_eval.utils.arguments import comma_list
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
 
 FACTS = Path(__file__).resolve().parent / "facts.tsv"
 MODALITIES = ("text", "image", "video", "audio", "3d")

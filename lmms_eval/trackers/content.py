@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.trackers.contract import Cell, Results, Step, Table
-from lmms_eval.utils.redaction import redact
+from lmms_eval.results.sample import Sample, SampleKeys
+from lmms_eval.trackers.contract import Cell, Results, Step, Table, TaskSamples
+from lmms_eval.utils.redaction import mask_known, redact
+from lmms_eval.viewer.media import MediaStore, Places, made_in, media_of
 
 if TYPE_CHECKING:
-    from lmms_eval.engine.progress import ProgressLook, RunningScore
+    from lmms_eval.engine.live import ProgressLook, RunningScore
+
 
 MOST_NAME = 40
 """Characters of a run's name."""
@@ -105,3 +111,116 @@ def _rows(document: Mapping[str, Any], part: str, name: str) -> Iterator[tuple[C
 def _number(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if is_number else None
+
+
+MOST_ROWS, MOST_OF_ALL = 1_000, 20_000
+"""Rows of a task, and of all tasks of a run."""
+MOST_TEXT = 4_000
+"""Characters of a cell."""
+MOST_PICTURES, MOST_PICTURES_OF_ALL = 200, 2_000
+"""Of a task, and of all tasks; of each sample the first ``MOST_OF_SAMPLE``."""
+MOST_OF_SAMPLE = 2
+MOST_FILE = 100 << 20
+"""Bytes of a samples file that is sent whole."""
+_FIXED = ("doc_id", "filter", "status", "prompt", "answer", "prediction", "target", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRows:
+    """Samples of one task that a run has finished."""
+
+    task: str
+    doc_ids: Sequence[int]
+    metrics: tuple[str, ...]
+    rows: Any
+    """Function from documents to the lines of their samples."""
+    file: str = ""
+    """Path of the samples file; empty where none was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Rows and pictures of one task at most."""
+
+    rows: int = MOST_ROWS
+    pictures: int = MOST_PICTURES
+
+    @classmethod
+    def of(cls, tasks: int) -> Bounds:
+        """Bounds in a run of so many tasks."""
+        return cls(min(MOST_ROWS, max(1, MOST_OF_ALL // tasks)), min(MOST_PICTURES, MOST_PICTURES_OF_ALL // tasks))
+
+
+def task_samples(
+    found: TaskRows, documents: int, media: MediaStore, folders: Sequence[Path], bounds: Bounds
+) -> TaskSamples:
+    """Make the rows of a task; pictures are written into the folder of ``media``.
+
+    Args:
+        found: the task's samples.
+        documents: finished documents of the whole run.
+        media: makes the small pictures.
+        folders: pictures that the model made are named relative to one of them.
+        bounds: of rows and pictures.
+    """
+    keys = SampleKeys(metrics=found.metrics)
+    lines = list(found.rows(evenly(found.doc_ids, bounds.rows)))
+    waiting = [_futures(line, media, folders) for line in lines[: bounds.pictures]]
+    rows = _typed([_row(Sample(found.task, line, keys), found.metrics) for line in lines])
+    pictures: list[tuple[str, ...]] = []
+    room = bounds.pictures
+    for futures in waiting:
+        paths = [path for future in futures for path in _paths(future.result(), media)][: min(MOST_OF_SAMPLE, room)]
+        room -= len(paths)
+        pictures.append(tuple(paths))
+    pictures += [()] * (len(rows) - len(pictures))
+    is_sent = found.file and Path(found.file).stat().st_size <= MOST_FILE
+    return TaskSamples(
+        found.task, documents, (*_FIXED, *found.metrics), rows, tuple(pictures) if any(pictures) else (),
+        found.file if is_sent else "",
+    )  # fmt: skip
+
+
+def _futures(line: Mapping[str, Any], media: MediaStore, folders: Sequence[Path]) -> list[Any]:
+    shown = [*media_of(line), *made_in({"parts": line.get("parts")}).values()]
+    places = Places(tuple(folders))
+    return [media.add(one, places) for one in shown[:MOST_OF_SAMPLE] if one.get("type", "image") != "audio"]
+
+
+def _paths(item: Mapping[str, Any], media: MediaStore) -> Iterator[str]:
+    """List the files of a picture, or of the first frame of a video."""
+    assert media.folder is not None  # its files are sent by their paths
+    sources = [item.get("src"), *(frame["src"] for frame in item.get("frames", [])[:1])]
+    for source in sources:
+        if isinstance(source, str):
+            yield str(media.folder.parent / source)
+
+
+def _row(sample: Sample, metrics: Sequence[str]) -> tuple[Cell, ...]:
+    fixed = (
+        sample.doc_id, sample.filter, sample.status, sample.prompt, sample.raw, sample.prediction, sample.target,
+        sample.reason,
+    )  # fmt: skip
+    return (*(_text(text) for text in fixed), *(_metric(sample, name) for name in metrics))
+
+
+def _typed(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
+    """Make texts of the numbers in columns that hold texts too, since trackers want columns of one type."""
+    mixed = {place for row in rows for place, cell in enumerate(row) if isinstance(cell, str)}
+    return tuple(
+        tuple(str(cell) if place in mixed and cell is not None else cell for place, cell in enumerate(row))
+        for row in rows
+    )
+
+
+def _metric(sample: Sample, name: str) -> Cell:
+    """Return a metric's number; what has none as JSON."""
+    number = sample.number(name)
+    if number is not None or sample.record.get(name) is None:
+        return number
+    return _text(json.dumps(sample.record[name], default=str))
+
+
+def _text(text: str) -> str:
+    shown = mask_known(text).encode("utf-8", "replace").decode("utf-8")
+    return shown if len(shown) <= MOST_TEXT else f"{shown[:MOST_TEXT]}..."

@@ -6,9 +6,20 @@ import contextlib
 import importlib
 from typing import Any
 
-from lmms_eval.trackers.contract import Beginning, Ending, Message, Place, Results, Step, TaskSamples, Tracker
-from lmms_eval.trackers.messages import TrackerError, read_line, reply_of
-from lmms_eval.utils.line_server import own_pipes
+from lmms_eval.trackers.contract import (
+    Beginning,
+    Ending,
+    Message,
+    Place,
+    Results,
+    Step,
+    TaskSamples,
+    Tracker,
+    TrackerError,
+    read_line,
+    reply_of,
+)
+from lmms_eval.utils.line_process import own_pipes
 
 MOST_TEXT = 2_000
 """Characters of an error."""

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
+
+
+@asynccontextmanager
+async def closed_on_error(items: AsyncIterator[Any]) -> AsyncIterator[None]:
+    """Close what is iterated over when the block raises an exception.
+
+    A generator that is left open is closed by the event loop together with the generators that it uses itself, in any
+    order, and asyncio prints a traceback when one of them is still running. ``KeyboardInterrupt`` and its like pass
+    through at once: nothing is waited for then.
+    """
+    try:
+        yield
+    except Exception:  # whatever the block raises passes on
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
+        raise
+
 
 _RATE_LIMIT_MARKS = (
     "429", "rate limit", "too many requests", "quota", "rate_limit", "throttle", "requests per min",

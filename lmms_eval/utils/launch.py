@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 import re
 import sys
@@ -11,6 +13,22 @@ from itertools import takewhile
 from pathlib import Path
 
 from lmms_eval.errors import ModelError
+
+_M_ARENA_MAX = -8
+
+
+@functools.cache
+def share_heap() -> bool:
+    """Let all threads that start from now on allocate from one heap (glibc); false where that cannot be said.
+
+    Else each thread has its own: what one has decoded and freed lies idle while another decodes, and a process with
+    two preparing threads takes twice the memory of its pictures. ``MALLOC_ARENA_MAX`` wins where it is set.
+    """
+    if not sys.platform.startswith("linux") or "MALLOC_ARENA_MAX" in os.environ:
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and bool(mallopt(_M_ARENA_MAX, 1))
+
 
 STORE_PORT, STORE_TOKEN = "LMMS_EVAL_STORE_PORT", "LMMS_EVAL_STORE_TOKEN"
 """Variables by which the processes of ``--processes`` find their store: a port of the loopback address, and a key."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import yaml
 
 from lmms_eval.errors import DataError, MissingOptionalDependencyError, UsageError
-from lmms_eval.utils.plain_files import read_plain_text
+from lmms_eval.utils.files import read_plain_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 if TYPE_CHECKING:

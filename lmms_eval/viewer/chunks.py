@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import orjson
 
@@ -104,3 +104,159 @@ def write_file(path: Path, data: bytes) -> None:
             file.write(data)
     except OSError as error:
         raise LmmsEvalError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+PER_ROWS, PER_COLUMN, PER_NAMES = 200, 10_000, 2_000
+"""Samples in a piece of the texts of a list's rows, in one of a column of numbers or codes, in one of sorted ids."""
+PER_GROWING = 1_000
+"""Samples in a piece of texts where rows may still come: each is asked for over a connection."""
+FEW_SAMPLES, FEW_VALUES = 500, 64
+"""Up to so many samples all columns stand in the index itself, and up to so many values those of a column."""
+
+Kind = Literal["texts", "numbers", "codes"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexColumn:
+    """One column: texts of the list's rows, numbers, or a few values by their places in a list of them."""
+
+    key: str
+    """Name in the page's address: ``id``, ``latency``, ``s.METRIC,FILTER``, ``m.NAME``."""
+    kind: Kind
+    values: Sequence[Any]
+    """One for each sample; ``None`` where there is none."""
+    codes: dict[Any, int] = field(default_factory=dict)
+    """Codes of values, to which those of values that are not there yet are added."""
+
+
+class TaskIndex:
+    """Index of a task's samples: ``content``, which tells the columns, and their pieces.
+
+    A column of one value throughout has no pieces.
+
+    Args:
+        columns: the column ``id`` first.
+        is_growing: rows may still come: the names are one piece, which tells of rows that come later no less.
+    """
+
+    def __init__(self, columns: Sequence[IndexColumn], is_growing: bool = False) -> None:
+        self._ids = columns[0].values
+        self._texts: dict[str, Sequence[str]] = {}
+        self._cells: dict[int, Sequence[Any]] = {}
+        self._values: dict[int, list[Any]] = {}
+        self._names: list[tuple[str, int]] = []
+        self._per_names = max(1, len(self._ids)) if is_growing else PER_NAMES
+        self._per_rows = PER_GROWING if is_growing else PER_ROWS
+        self.content: dict[str, Any] = {"count": len(self._ids), "per_rows": self._per_rows, "per_column": PER_COLUMN}
+        self.content["columns"] = [self._entry(number, column) for number, column in enumerate(columns)]
+        if "id" in self._texts and is_growing:
+            self._names = [(name, place) for place, name in enumerate(self._ids)]
+            self.content["names"] = [""]
+        elif "id" in self._texts:
+            self._names = _ordered(self._ids)
+            self.content["names"] = [name for name, _ in self._names[:: self._per_names]]
+
+    def _entry(self, number: int, column: IndexColumn) -> dict[str, Any]:
+        """Tell of a column what the index itself holds of it, and keep the rest for its pieces."""
+        entry: dict[str, Any] = {"key": column.key, "kind": column.kind}
+        is_small = len(self._ids) <= FEW_SAMPLES
+        if column.key == "id" and (first := _first_number(column.values)) is not None:
+            return entry | {"from": first}
+        if not any(value not in (None, "") for value in column.values):
+            return entry | {"empty": True}
+        if column.kind == "texts" and not is_small:
+            self._texts[column.key] = column.values
+            return entry
+        cells = column.values
+        if column.kind == "codes":
+            known = column.codes
+            cells = [-1 if value in (None, "") else known.setdefault(value, len(known)) for value in cells]
+            if len(known) <= FEW_VALUES:
+                entry["values"] = list(known)
+            else:
+                self._values[number] = list(known)
+            if not any(cells):
+                return entry | {"same": True}
+        if is_small:
+            return entry | {"all": cells}
+        self._cells[number] = cells
+        return entry
+
+    def rows(self, number: int) -> dict[str, Sequence[str]]:
+        """Return the texts of ``per_rows`` samples."""
+        return {key: _part(values, number, self._per_rows) for key, values in self._texts.items()}
+
+    def column(self, column: int, number: int) -> Sequence[Any]:
+        """Return numbers or codes of a column for ``PER_COLUMN`` samples; none where it has no pieces."""
+        return _part(self._cells.get(column, ()), number, PER_COLUMN)
+
+    def values(self, column: int) -> list[Any]:
+        """Return what the codes of a column stand for, where that has a piece of its own."""
+        return self._values.get(column, [])
+
+    def names(self, number: int) -> dict[str, Any]:
+        """Return ids with their places, by which one sample is found."""
+        part = _part(self._names, number, self._per_names)
+        return {"ids": [name for name, _ in part], "places": [place for _, place in part]}
+
+    def pieces(self, task: str) -> Iterator[tuple[str, Any]]:
+        """Make all pieces with their names: ``rows-TASK-N``, ``column-TASK-C-N``, ``values-TASK-C``,
+        ``names-TASK-N``, and at last ``index-TASK``."""
+        for column, listed in self._values.items():
+            yield f"values-{task}-{column}", listed
+        for column, cells in self._cells.items():
+            for number in range(-(-len(cells) // PER_COLUMN)):
+                yield f"column-{task}-{column}-{number}", self.column(column, number)
+        for number in range(-(-len(self._ids) // self._per_rows) if self._texts else 0):
+            yield f"rows-{task}-{number}", self.rows(number)
+        for number in range(len(self.content.get("names", ()))):
+            yield f"names-{task}-{number}", self.names(number)
+        yield f"index-{task}", self.content
+
+
+def write_index(chunks: Chunks, task: str, columns: Sequence[IndexColumn]) -> None:
+    """Write the index of a task and its pieces.
+
+    Args:
+        chunks: place of the pieces.
+        task: name of the task in the names of pieces.
+        columns: the column ``id`` first.
+
+    Raises:
+        LmmsEvalError: a file cannot be written.
+    """
+    for name, content in TaskIndex(columns).pieces(task):
+        chunks.write(name, content)
+
+
+def plain_number(value: float) -> float | int | None:
+    """Return a number as JSON writes it shortest; ``None`` for NaN."""
+    if math.isnan(value):
+        return None
+    rounded = round(float(value), 6)
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def _part(values: Sequence[T], number: int, per: int) -> Sequence[T]:
+    return values[number * per : (number + 1) * per]
+
+
+def _first_number(ids: Sequence[str]) -> int | None:
+    """Return the first of ids that are numbers each one above the last; ``None`` where they are not."""
+    if not ids or not ids[0].isdecimal() or not ids[0].isascii():
+        return None
+    first = int(ids[0])
+    return first if all(text == str(number) for number, text in enumerate(ids, first)) else None
+
+
+def _ordered(ids: Sequence[str]) -> list[tuple[str, int]]:
+    """Return ids in the order in which browsers compare texts, each once, with their places."""
+    places: dict[str, int] = {}
+    for place, name in enumerate(ids):
+        places.setdefault(name, place)
+    return sorted(places.items(), key=_utf16)
+
+
+def _utf16(item: tuple[str, int]) -> bytes:
+    return item[0].encode("utf-16-be", "replace")

@@ -3,20 +3,64 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.compare.comparing import compare_pairs_of
+from lmms_eval.compare.differences import compare_parts, dividing_columns
 from lmms_eval.compare.flips import surprises_among
 from lmms_eval.compare.matching import MatchedPair, PairedColumn, chosen_runs, match_pair, pairs_of, runs_of
-from lmms_eval.compare.options import CompareOptions
 from lmms_eval.compare.runs import RunRows
-from lmms_eval.compare.verdicts import Comparison, PairComparison
+from lmms_eval.compare.verdicts import CompareOptions, Comparison, PairComparison
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
+from lmms_eval.results.breakdown import MOST_COLUMNS
 from lmms_eval.stats.differences import right_counts
 from lmms_eval.viewer.chunks import Chunks
-from lmms_eval.viewer.parts import write_parts
+
+MOST_PARTS = 1_000
+"""Rows of all columns and pairs; columns with which they would be more are left to the command."""
+
+
+def write_parts(
+    chunks: Chunks,
+    pairs: Sequence[MatchedPair],
+    numbers: Mapping[str, int],
+    options: CompareOptions,
+    allowed: Collection[str] | None,
+) -> list[dict[str, Any]]:
+    """Write the pieces ``parts-A-B-N`` of each pair of runs and column with few values.
+
+    Args:
+        chunks: the place for them.
+        pairs: what is compared.
+        numbers: those of the runs in the report, by name.
+        options: the rules of the comparison.
+        allowed: columns that may be told; ``None``: all.
+
+    Returns:
+        An entry for each column N: its name, and the number of rows over all pairs or the reason why there are none.
+    """
+    found: list[dict[str, Any]] = []
+    left = MOST_PARTS
+    for column, most in dividing_columns(pairs).items():
+        if len(found) == MOST_COLUMNS or (allowed is not None and column not in allowed):
+            continue
+        entry: dict[str, Any] = {"column": column, "rows": 0, "reason": ""}
+        try:
+            rows = compare_parts(pairs, column, options) if most <= left else []
+        except UsageError:  # no document of its tasks has both scores
+            continue
+        for pair, of_pair in zip(pairs, rows, strict=bool(rows)):
+            name = f"parts-{numbers[pair.first.name]}-{numbers[pair.second.name]}-{len(found)}"
+            chunks.write(name, [asdict(row) for row in of_pair])
+            entry["rows"] += len(of_pair)
+        if not rows:
+            entry["reason"] = f"too many parts for a report ({most:,}): lmms-eval compare --by {column} tells them"
+        left -= entry["rows"]
+        found.append(entry)
+    return found
+
 
 if TYPE_CHECKING:
     from numpy import intp, str_

@@ -3,21 +3,218 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.compare.runs import Column, TaskRows
 from lmms_eval.results.audit import CHOSEN
-from lmms_eval.results.cells import Asked, Cell, Documents, cells, divisions, whole_cell
-from lmms_eval.results.run_reader.document import part_of
-from lmms_eval.results.run_reader.sample import finite
+from lmms_eval.results.breakdown import Asked, Cell, Documents, cells, divisions, whole_cell
+from lmms_eval.results.facts import part_of
+from lmms_eval.results.sample import finite
 from lmms_eval.stats import NoInterval
 from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.samples import TaskFacts
 
 Plain = dict[str, Any]
 """An object of JSON."""
+LEVELS = (2, 3, 4, 5)
+"""Of General-Level."""
+
+
+def headlines(document: Mapping[str, Any]) -> list[Plain]:
+    """List the benchmarks' own numbers of a run, in the form of a row of results; the first ones come first."""
+    return [*_megabench(document), *_milebench(document), *_mmie(document), *_general_bench(document)]
+
+
+def _part(document: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    for key in keys:
+        document = part_of(document, key)
+    return document
+
+
+def _count(part: Mapping[str, Any], key: str) -> int:
+    value = part.get(key)
+    return value if isinstance(value, int) else 0
+
+
+def _row(task: str, metric: str, value: Any, ends: Any, n: Any, reason: Any = "") -> Plain:
+    low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
+    return {
+        "task": task,
+        "metric": metric,
+        "filter": "",
+        "value": finite(value),
+        "low": finite(low),
+        "high": finite(high),
+        "method": str(reason or ""),
+        "n": n if isinstance(n, int) else 0,
+        "higher": True,
+    }
+
+
+def _megabench(document: Mapping[str, Any]) -> Iterator[Plain]:
+    for name in part_of(document, "megabench_breakdown"):
+        parts = _part(document, "megabench_breakdown", name, "intervals", "model_summary")
+        sides = {side: part for side in ("core", "open") if (part := part_of(parts, side))}
+        tasks = sum(_count(part, "num_eval_tasks") for part in sides.values())
+        shown = {"overall": part_of(parts, "overall"), **(sides if len(sides) > 1 else {})}
+        for metric, part in shown.items():
+            task = f"MEGA-Bench, {name.replace('_', ' ')} set"
+            n = part.get("num_eval_tasks", tasks)
+            yield _row(task, metric, part.get("score"), part.get("ci95"), n, part.get("no_interval"))
+
+
+def _milebench(document: Mapping[str, Any]) -> Iterator[Plain]:
+    for name in part_of(document, "milebench_report"):
+        overall = _part(document, "milebench_report", name, "overall")
+        for metric in overall:
+            figure = part_of(overall, metric)
+            whole, partial = part_of(figure, "official"), _part(figure, "partial", "official")
+            found = whole or partial
+            ends = [found.get("low"), found.get("high")]
+            label = metric if whole else f"{metric}, partial"
+            yield _row(f"MileBench, {name}", label, found.get("score"), ends, figure.get("samples"))
+
+
+def _mmie(document: Mapping[str, Any]) -> Iterator[Plain]:
+    for name in part_of(document, "mmie_report"):
+        average = _part(document, "mmie_report", name, "categories", "AVG")
+        yield _row(f"MMIE, {name}", "AVG", average.get("mean"), average.get("interval"), average.get("scored"))
+
+
+def _general_bench(document: Mapping[str, Any]) -> Iterator[Plain]:
+    for name in part_of(document, "general_bench_report"):
+        found = _part(document, "general_bench_report", name, "general_level")
+        modalities = part_of(found, "modalities")
+        tasks = sum(_count(part_of(modalities, one), "supported") for one in modalities)
+        language = _count(part_of(found, "language"), "supported")
+        for level in LEVELS:
+            value = part_of(found, "levels").get(f"level{level}")
+            if value is not None:
+                sensitivity = _part(found, "sensitivity", f"level{level}")
+                n = tasks + (language if level == LEVELS[-1] else 0)
+                reason = sensitivity.get("no_interval")
+                yield _row(name, f"level {level}", value, sensitivity.get("interval"), n, reason)
+
+
+FEW_TASKS = 3
+_OUTCOMES = (
+    *("requested", "scored", "unscored", "failed", "not_asked", "coverage", "withheld", "reasons"),
+    *("answers", "blank", "filtered", "truncated", "judge_unread", "truncation"),
+)
+
+
+def outcome_counts(run: ReportRun, task: str) -> Plain:
+    """Count samples by outcome: as the results document states, else by the rows."""
+    stated = part_of(run.document, "outcomes", task)
+    if stated:
+        return {key: stated[key] for key in _OUTCOMES if key in stated}
+    rows = run.rows.tasks.get(task)
+    counts = Counter(rows.statuses if rows is not None else ())
+    total = sum(counts.values())
+    found: Plain = {"requested": total, **{name: counts.get(name, 0) for name in ("scored", "unscored", "failed")}}
+    return found | {"coverage": counts["scored"] / total if total else 0.0}
+
+
+def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
+    """List what a reader of the numbers has to know first; the page puts the gravest first."""
+    found = [_warning("problem", "", problem) for problem in run.problems]
+    state = str(run.document.get("state") or run.state.get("state") or "")
+    if state and state not in ("complete", "stopped early"):
+        found.append(_warning("state", "", f"the run is {state}"))
+    stops = part_of(run.document, "early_stop")
+    found += [
+        _warning("early", task, f"stopped early: rests on {stop.get('asked')} of {stop.get('of')} documents")
+        for task, stop in stops.items()
+        if isinstance(stop, Mapping)
+    ]
+    counts = {task: outcome_counts(run, task) for task in part_of(run.document, "outcomes")}
+    for task, outcome in counts.items():
+        found += _outcome_warnings(task, outcome)
+    return [*found, *_answer_warnings(counts), *_fixed_warnings(rows)]
+
+
+def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
+    if counts.get("withheld"):
+        yield _warning("withheld", task, "the score is withheld")
+    for name, text in (("failed", "failed"), ("unscored", "could not be scored"), ("not_asked", "were not asked")):
+        if counts.get(name):
+            reason = next(iter(counts.get("reasons") or ()), "")
+            more = f" (most often: {reason})" if reason and name != "not_asked" else ""
+            yield _warning(name, task, f"{counts[name]} of {counts.get('requested')} samples {text}{more}")
+    if counts.get("judge_unread"):
+        text = f"{counts['judge_unread']} of {counts.get('requested')} samples lack a readable reply of the judge"
+        yield _warning("answers", task, text)
+    for column in part_of(counts, "truncation"):
+        found = part_of(part_of(counts, "truncation"), column)
+        low, high = found.get("low"), found.get("high")
+        if isinstance(low, int | float) and isinstance(high, int | float):
+            text = f"{column} lies between {low:.4g} and {high:.4g}, whatever the truncated answers are worth"
+            yield _warning("answers", task, text)
+
+
+def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]:
+    """Answers that are no whole ones: by task, of more than a few tasks in one sentence."""
+    for name in ("blank", "filtered", "truncated"):
+        found = {task: outcome for task, outcome in counts.items() if outcome.get(name)}
+        if len(found) > FEW_TASKS:
+            times, of = (sum(outcome.get(key) or 0 for outcome in found.values()) for key in (name, "answers"))
+            yield _warning("answers", "", f"{times} of {of} answers of {len(found)} tasks are {name}")
+            continue
+        for task, outcome in found.items():
+            yield _warning("answers", task, f"{outcome[name]} of {outcome.get('answers')} answers are {name}")
+
+
+def _fixed_warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Plain]:
+    """Official numbers that differ from those of the repaired rule beside them."""
+    values = {(row["task"], row["metric"], row["filter"]): row["value"] for row in rows}
+    for (task, metric, pipeline), value in values.items():
+        fixed = values.get((task, f"{metric}_fixed", pipeline))
+        if value is not None and fixed is not None and not math.isclose(value, fixed, abs_tol=1e-9):
+            yield _warning(
+                "fixed", task, f"{metric}: {value:.4g} by the official rule, {fixed:.4g} by the repaired one"
+            )
+
+
+def _warning(kind: str, task: str, text: str) -> Plain:
+    return {"kind": kind, "task": task, "text": text}
+
+
+BINS = 32
+
+
+def distributions(tasks: Sequence[TaskFacts]) -> dict[str, dict[str, Any] | None]:
+    """Make the histograms of all samples of some tasks together."""
+    return {
+        "latency": histogram([value for task in tasks for value in task.latencies]),
+        "tokens_in": histogram([value for task in tasks for value in task.tokens_in]),
+        "tokens_out": histogram([value for task in tasks for value in task.tokens_out]),
+    }
+
+
+def histogram(values: Sequence[float | int | None]) -> dict[str, Any] | None:
+    """Counts in bins of equal width up to the 99th percentile, with quantiles; ``None`` where nothing is known."""
+    import numpy as np
+
+    known = np.array([value for value in values if value is not None], dtype=np.float64)
+    if not len(known):
+        return None
+    middle, ninth, last = (float(number) for number in np.quantile(known, (0.5, 0.9, 0.99)))
+    low, high = float(known.min()), float(known.max())
+    upper = min(high, low + 1.2 * (last - low)) if last > low else high
+    counts, edges = np.histogram(known[known <= upper], bins=min(BINS, max(1, len(set(known.tolist())))))
+    return {
+        "counts": counts.tolist(),
+        "edges": [float(edge) for edge in edges],
+        "beyond": int((known > upper).sum()),
+        "n": len(known),
+        "median": middle,
+        "p90": ninth,
+        "p99": last,
+        "max": high,
+    }
 
 
 def result_rows(run: ReportRun) -> list[Plain]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from lmms_eval.utils.line_server import own_pipes
+from lmms_eval.utils.line_process import own_pipes
 from lmms_eval.utils.redaction import mask_known, note_secrets
 
 FIRST_S = 10.0
@@ -65,7 +65,7 @@ class Renewer:
             raise SystemExit(0)
 
     def _journal_bytes(self) -> int:
-        from lmms_eval.results.run_reader.journals import JOURNALS
+        from lmms_eval.results.journals import JOURNALS
 
         return sum(path.stat().st_size for path in self.record.glob(JOURNALS))
 
@@ -73,7 +73,7 @@ class Renewer:
 def write(run: str, out: Path, before_piece: Callable[[], None] | None = None) -> dict[str, Any]:
     """Write a run's report; returns what the run is told: ``samples``, or a ``problem``."""
     try:
-        from lmms_eval.viewer.options import ReportOptions
+        from lmms_eval.viewer.page import ReportOptions
         from lmms_eval.viewer.report import write_report
 
         report = write_report([run], out, ReportOptions(), before_piece)

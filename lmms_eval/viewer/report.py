@@ -14,17 +14,21 @@ from lmms_eval.compare.readers import unique_names
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
 from lmms_eval.viewer.comparison import ComparisonWriter
-from lmms_eval.viewer.distributions import distributions
-from lmms_eval.viewer.headlines import headlines
 from lmms_eval.viewer.media import MediaStore
-from lmms_eval.viewer.numbers import breakdowns, result_rows
-from lmms_eval.viewer.options import ReportOptions
-from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, folder_page, single_page
-from lmms_eval.viewer.place import PAGE, check_place, writing_alone
+from lmms_eval.viewer.numbers import breakdowns, distributions, headlines, outcome_counts, result_rows, warnings
+from lmms_eval.viewer.page import (
+    PAGE,
+    SCRIPT,
+    STYLE,
+    ReportOptions,
+    bundle,
+    check_place,
+    folder_page,
+    single_page,
+    writing_alone,
+)
 from lmms_eval.viewer.runs import ReportRun, read_report_runs
-from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
-from lmms_eval.viewer.selection import check_columns, options_told
-from lmms_eval.viewer.warnings import outcome_counts, warnings
+from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, check_columns, options_told, redacted
 
 DATA, MEDIA = "data", "media"
 

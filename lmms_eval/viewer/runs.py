@@ -12,15 +12,12 @@ from loguru import logger
 
 from lmms_eval.compare.readers import harness_runs, read_runs
 from lmms_eval.compare.readers.contract import Looked
-from lmms_eval.compare.readers.result_facts import Results
-from lmms_eval.compare.readers.samples import SampleFacts
+from lmms_eval.compare.readers.samples import Results, SampleFacts
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
-from lmms_eval.results.naming import RUNS
-from lmms_eval.results.run_reader.document import record_facts, sample_keys
-from lmms_eval.results.run_reader.finding import find_runs, read_state, run_path
-from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
-from lmms_eval.results.run_reader.sample import SampleKeys
+from lmms_eval.results.facts import record_facts, sample_keys
+from lmms_eval.results.files import RUNS, find_runs, read_state, run_path
+from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.viewer.media import Places
 
 

@@ -7,12 +7,18 @@ from collections.abc import Mapping
 
 import pytest
 
-from lmms_eval.checks import reasons
-from lmms_eval.checks.findings import Checked, Finding
-from lmms_eval.checks.jobs import model_job
-from lmms_eval.checks.network import RefusedConnectionError, _audit, is_this_machine
-from lmms_eval.checks.reasons import _extras, finding, of_reason
-from lmms_eval.checks.workers import CheckOptions, run_checks
+from lmms_eval.checks import findings as reasons
+from lmms_eval.checks.findings import (
+    Checked,
+    Finding,
+    RefusedConnectionError,
+    _audit,
+    _extras,
+    finding,
+    is_this_machine,
+    of_reason,
+)
+from lmms_eval.checks.workers import CheckOptions, model_job, run_checks
 from lmms_eval.errors import DataError, MissingOptionalDependencyError
 
 PLUGIN = """

@@ -10,10 +10,8 @@ from textwrap import dedent
 
 import pytest
 
-from lmms_eval.checks.findings import Checked, Checks, joined
-from lmms_eval.checks.report import report_lines
-from lmms_eval.checks.tasks import check_tasks
-from lmms_eval.checks.workers import CheckOptions
+from lmms_eval.checks.findings import Checked, Checks, check_lines, joined
+from lmms_eval.checks.workers import CheckOptions, check_tasks
 from lmms_eval.tasks.catalogue import Catalogue
 from tests.painting import png
 
@@ -206,7 +204,7 @@ def test_message_says_where_and_what_to_do(name: str, text: str, reports: Mappin
 
 
 def test_report_puts_what_is_broken_first(checks: Checks) -> None:
-    lines = report_lines(checks)
+    lines = check_lines(checks)
     outcomes = [line.split("|")[1].strip() for line in lines[0].splitlines()[2:]]
     order = ["broken", "doubtful", "skipped"]
     assert outcomes == sorted(outcomes, key=order.index)

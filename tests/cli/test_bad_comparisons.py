@@ -192,7 +192,7 @@ def test_what_cannot_be_read_or_written_is_told(folder: Path, capsys: pytest.Cap
 def test_a_file_that_cannot_be_made_leaves_the_others_unwritten(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from lmms_eval.compare import files
+    from lmms_eval.compare import table as files
 
     def full(_flips: Any) -> Any:
         yield '{"task":"good"}\n'

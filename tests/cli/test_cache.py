@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.engine.cache_file import CacheFile, Row, cache_path
+from lmms_eval.engine.response_cache import CacheFile, Row, cache_path
 
 
 def filled(tmp: Path) -> CacheFile:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval import errors
-from lmms_eval.cli.errors import report_error
+from lmms_eval.cli.output import report_error
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.cli.commands import COMMANDS
-from lmms_eval.cli.examples import EXAMPLES, FIRST_RUN, NEXT_STEPS
+from lmms_eval.cli.help import EXAMPLES, FIRST_RUN, NEXT_STEPS
 from lmms_eval.cli.main import main
 from lmms_eval.config import build_config, check_config, parse_flags
 from lmms_eval.models.registry import ModelRegistry

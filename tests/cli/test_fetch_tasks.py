@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.cli.fetch_tasks import shown_size
+from lmms_eval.cli.fetch import shown_size
 from lmms_eval.cli.main import main
 from tests.servers.hub import Hub, hub
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.cli import evaluate
-from lmms_eval.cli.general_bench_steps import run_steps
+from lmms_eval.cli.general_bench import run_steps
 from lmms_eval.cli.main import main
 from lmms_eval.errors import UsageError
 from tests.faults.general_bench_kit import CHOICES, DEFECTS, FLOOD, RAIN, TASKS, workbook_cells

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.commands import COMMANDS
-from lmms_eval.cli.examples import EXAMPLES, NEXT_STEPS
-from lmms_eval.cli.help import flag_text
+from lmms_eval.cli.help import EXAMPLES, NEXT_STEPS, flag_text
 from lmms_eval.cli.main import main
 from lmms_eval.config.options import options
 

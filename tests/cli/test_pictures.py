@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from lmms_eval.cli.pictures import LONGEST_SIDE, escape_sequence, protocol, show_pictures, thumbnail
+from lmms_eval.cli.show import LONGEST_SIDE, escape_sequence, protocol, show_pictures, thumbnail
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_mistakes_are_one_line(run: str, capsys, words: list[str], said: str) ->
 
 def test_pictures_are_asked_for_where_one_sample_is_shown(run: str, capsys, monkeypatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("lmms_eval.cli.pictures.show_pictures", asked.extend)
+    monkeypatch.setattr("lmms_eval.cli.show.show_pictures", asked.extend)
     shown(capsys, run, "quiz", "1")
     assert asked == ["/media/1.png"]
     assert show.MOST_LINES == 50

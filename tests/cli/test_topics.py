@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.commands import COMMANDS
-from lmms_eval.cli.help import EXIT_CODES, flag_text
+from lmms_eval.cli.help import EXIT_CODES, flag_text, topics
 from lmms_eval.cli.main import main
-from lmms_eval.cli.topics import topics
 from lmms_eval.config import parse_flags
-from lmms_eval.config.option import GROUPS
-from lmms_eval.config.options import options
+from lmms_eval.config.options import GROUPS, options
 
 ROOT = Path(__file__).parents[2]
 

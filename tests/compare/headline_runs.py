@@ -11,7 +11,7 @@ import numpy as np
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
 from lmms_eval.compare.redrawing import USUAL, Redrawing
 from lmms_eval.compare.runs import Column, RunRows, TaskRows
-from lmms_eval.results.run_reader.document import EarlyStop
+from lmms_eval.results.facts import EarlyStop
 from lmms_eval.stats import item_number
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lmms_eval.compare.runs import Answer, Column, RunRows, TaskRows
-from lmms_eval.results.run_reader.document import EarlyStop
+from lmms_eval.results.facts import EarlyStop
 from lmms_eval.utils.numbers import ScoreRange
 
 SHARES = ScoreRange(0.0, 1.0)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from lmms_eval.compare.comparing import compare_runs
-from lmms_eval.compare.options import CompareOptions
 from lmms_eval.compare.runs import TaskRows
-from lmms_eval.compare.verdicts import Difference
+from lmms_eval.compare.verdicts import CompareOptions, Difference
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.utils.numbers import ScoreRange

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from lmms_eval.compare.comparing import compare_runs
-from lmms_eval.compare.options import CompareOptions
-from lmms_eval.compare.verdicts import Difference
-from lmms_eval.engine.order import place_in
+from lmms_eval.compare.verdicts import CompareOptions, Difference
+from lmms_eval.engine.headline import place_in
 from lmms_eval.stats.sequence import Sampled
 from lmms_eval.utils.numbers import ScoreRange
 from tests.compare.runs import column, run, stopped, task

@@ -6,11 +6,11 @@ import json
 import math
 
 from lmms_eval.compare.comparing import compare_runs
-from lmms_eval.compare.files import comparison_csv, comparison_json, flips_json
 from lmms_eval.compare.flips import flips_of
 from lmms_eval.compare.matching import match_runs
-from lmms_eval.compare.options import CompareOptions
 from lmms_eval.compare.runs import Answer
+from lmms_eval.compare.table import comparison_csv, comparison_json, flips_json
+from lmms_eval.compare.verdicts import CompareOptions
 from tests.compare.runs import column, run, task
 
 HOSTILE = "=cmd|' /C calc'!A0"

@@ -7,8 +7,8 @@ import pytest
 
 from lmms_eval.compare.flips import flip_lines, flips_of
 from lmms_eval.compare.matching import match_runs
-from lmms_eval.compare.options import CompareOptions
 from lmms_eval.compare.runs import Answer
+from lmms_eval.compare.verdicts import CompareOptions
 from tests.compare.runs import column, run, task
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmms_eval.compare.pairing import renamed_metrics, renamed_tasks, share, shared_columns, shared_tasks
+from lmms_eval.compare.matching import renamed_metrics, renamed_tasks, share, shared_columns, shared_tasks
 from lmms_eval.errors import DataError, UsageError
 from tests.compare.runs import column, run, task
 

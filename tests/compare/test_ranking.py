@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lmms_eval.compare.ranking import rank_runs
-from lmms_eval.results.run_reader.document import EarlyStop
+from lmms_eval.compare.comparing import rank_runs
+from lmms_eval.results.facts import EarlyStop
 from tests.compare.headline_runs import rows, run
 
 _RNG = np.random.default_rng(1)

@@ -13,13 +13,12 @@ from benchmarks.workload import picture_task
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, Sight
 from lmms_eval.compare.comparing import compare_runs
-from lmms_eval.compare.gate import check_gate
-from lmms_eval.compare.policy import read_policy
+from lmms_eval.compare.gate import check_gate, read_policy
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.requests import request_notes
 from lmms_eval.config import build_config
 from lmms_eval.evaluation.run import run as evaluate
-from lmms_eval.results.asked import asked_lines
+from lmms_eval.results.sample_text import asked_lines
 from tests.compare.runs import run, task
 
 BACKEND = {"config": {"model_backend": "lmms_eval.models.openai.model.OpenAI (chat)"}}

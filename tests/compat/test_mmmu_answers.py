@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.compat import mmmu_answers
-from lmms_eval.utils.run_seed import RUN_SEED
+from lmms_eval.utils.answer_reading import RUN_SEED
 
 LETTERS = ["A", "B", "C", "D"]
 OPTIONS = {"A": "red", "B": "blue", "C": "green", "D": "dark blue"}

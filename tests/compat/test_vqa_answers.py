@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
-from lmms_eval.metrics.contractions import CONTRACTIONS
+from lmms_eval.metrics.vqa import CONTRACTIONS
 
 NORMALISED = EvalAIAnswerProcessor("ignored", also="ignored")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.config.file import apply_environment, mask, read_config_file
+from lmms_eval.config.resolve import apply_environment, mask, read_config_file
 from lmms_eval.errors import ConfigError
 from tests.parity.vectors import GOLDEN_DIR
 

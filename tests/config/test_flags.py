@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from lmms_eval.config.flags import flag_names, parse_flags
 from lmms_eval.config.options import RunConfig, options
+from lmms_eval.config.resolve import flag_names, parse_flags
 from lmms_eval.errors import ConfigError
 
 

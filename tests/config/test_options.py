@@ -5,8 +5,7 @@ import json
 import pytest
 
 from lmms_eval.config import RunConfig, resolved_cli_args
-from lmms_eval.config.option import GROUPS
-from lmms_eval.config.options import options
+from lmms_eval.config.options import GROUPS, options
 from tests.parity.vectors import GOLDEN_DIR
 
 RECORDED = GOLDEN_DIR / "harness" / "runs" / "vqa_chat" / "results.json"

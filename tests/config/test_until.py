@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.config import build_config, parse_flags
-from lmms_eval.config.until import Bound, StoppingRule, stopping_rules
+from lmms_eval.config.convert import Bound, StoppingRule, stopping_rules
 from lmms_eval.errors import ConfigError
 
 HALF = StoppingRule("halfwidth<=0.01", "halfwidth", Bound(0.01))

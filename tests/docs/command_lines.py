@@ -16,7 +16,7 @@ from lmms_eval.cli.arguments import CommandParser
 from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.main import dispatch
 from lmms_eval.config import load_configs, parse_flags
-from lmms_eval.config.flags import flag_names
+from lmms_eval.config.resolve import flag_names
 from lmms_eval.errors import UsageError
 from tests.docs.pages import Block
 

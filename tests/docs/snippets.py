@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from lmms_eval.compare.policy import read_policy
+from lmms_eval.compare.gate import read_policy
 from lmms_eval.config import load_configs, parse_flags
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.describing import describe

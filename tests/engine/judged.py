@@ -13,16 +13,13 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request, Response, ResponseError
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc, Selection
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
-from lmms_eval.engine.judgements import JudgementStore
-from lmms_eval.engine.judging import JudgeSetup, JudgingOptions
+from lmms_eval.engine.judging import JudgementStore, JudgeSetup, JudgingOptions
 from lmms_eval.engine.plan import plan_task
-from lmms_eval.engine.response_cache import ResponseCache
+from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
-from lmms_eval.judges.providers import Judge
-from lmms_eval.judges.scripted import ScriptedJudge, register_script
+from lmms_eval.judges.providers import Judge, ScriptedJudge, register_script
 from tests.engine.fakes import FakeTask
 
 NAMES = ("form", "content")

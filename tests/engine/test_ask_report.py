@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.api.request import Response, ResponseError, Usage
-from lmms_eval.engine.ask_report import AskReport
+from lmms_eval.engine.drive import AskReport
 
 
 @pytest.mark.parametrize("kind", ["document", "media"])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.api.request import Request, Response, SentMedia, Usage
-from lmms_eval.engine.budget import Budget, Limits
-from lmms_eval.engine.spending import RunSpending
+from lmms_eval.engine.records import RunSpending
+from lmms_eval.engine.stopping import Budget, Limits
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.utils.prices import Spending

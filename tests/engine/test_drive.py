@@ -8,11 +8,9 @@ import pytest
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, Thoughts
-from lmms_eval.engine.cache_file import CacheFile
-from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
 from lmms_eval.engine.drive import Drive, Driven
-from lmms_eval.engine.response_cache import ResponseCache
+from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import JournalError
 from tests.engine.fakes import FakeModel, FakeTask

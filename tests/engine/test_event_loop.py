@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine import event_loop
-from lmms_eval.engine.event_loop import run_coroutine
-from lmms_eval.engine.signals import EndNow
+from lmms_eval.engine import signals as event_loop
+from lmms_eval.engine.signals import EndNow, run_coroutine
 
 
 def test_the_result_of_the_coroutine() -> None:

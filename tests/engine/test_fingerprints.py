@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.api.messages import ChatMessages, build_user_turn
-from lmms_eval.engine.fingerprints import content_fingerprint, message_fingerprint, text_fingerprint
+from lmms_eval.engine.prompts import content_fingerprint, message_fingerprint, text_fingerprint
 from lmms_eval.errors import MediaError
 
 

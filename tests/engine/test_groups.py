@@ -10,8 +10,7 @@ import pytest
 
 from lmms_eval import stats
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
-from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.groups import aggregate_groups
+from lmms_eval.engine.aggregate import TaskResult, aggregate_groups
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask, mean

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine.ends import TaskEnds
-from lmms_eval.engine.hopeless import DOCUMENTS, HopelessTasks
+from lmms_eval.engine.stopping import DOCUMENTS, HopelessTasks, TaskEnds
 
 
 def failed(number: int, reason: str = "process_results raised KeyError: 'column {}'", **answer: Any) -> dict[str, Any]:

@@ -12,8 +12,14 @@ import pytest
 from lmms_eval.api.interleaved import InterleavedText, generated_image
 from lmms_eval.api.request import GeneratedImage, Response
 from lmms_eval.api.task import Answer
-from lmms_eval.engine.images import ImageFolder, images_in
-from lmms_eval.engine.records import answer_from_record, answer_record, response_from_record, response_record
+from lmms_eval.engine.records import (
+    ImageFolder,
+    answer_from_record,
+    answer_record,
+    images_in,
+    response_from_record,
+    response_record,
+)
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
 from lmms_eval.storage import codec
@@ -82,7 +88,7 @@ def test_what_another_process_wrote_meanwhile_will_do(tmp_path: Path, monkeypatc
         (tmp_path / IMAGE.file_name).write_bytes(png(1))
         raise FileNotFoundError
 
-    monkeypatch.setattr("lmms_eval.engine.images.replacing", lost)
+    monkeypatch.setattr("lmms_eval.engine.records.replacing", lost)
     folder = ImageFolder(tmp_path)
     folder.take_in(SAID)
     assert folder.holds(IMAGE)

@@ -15,19 +15,17 @@ from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import GeneratedImage, Request, Response
 from lmms_eval.api.task import Selection, TaskOptions
-from lmms_eval.engine.ask_report import AskReport
-from lmms_eval.engine.cache_file import CacheFile
-from lmms_eval.engine.cache_key import CacheKeys
+from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.records import response_record
-from lmms_eval.engine.response_cache import ResponseCache, is_good
+from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, is_good
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
 from lmms_eval.errors import JournalError
-from lmms_eval.results.samples import sample_rows
+from lmms_eval.results.samples_file import sample_rows
 from lmms_eval.tasks.yaml.task import YamlTask
 from tests.engine.fakes import FakeModel
 from tests.engine.scoring_task import workers

@@ -5,7 +5,7 @@ import pytest
 from lmms_eval.api.request import Response, ResponseError, Usage
 from lmms_eval.api.task import Answer
 from lmms_eval.engine.conversations import Conversations, Job
-from lmms_eval.engine.interviews import Case, Inquiry
+from lmms_eval.engine.judging import Case, Inquiry
 from lmms_eval.errors import ModelError
 from tests.engine.judged import JudgedTask
 

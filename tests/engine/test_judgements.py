@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from lmms_eval.api.request import Request, Response, SentMessage, SentPart
-from lmms_eval.engine.cache_key import CacheKeys
-from lmms_eval.engine.judgements import JudgementStore
+from lmms_eval.engine.judging import JudgementStore
+from lmms_eval.engine.response_cache import CacheKeys
 from lmms_eval.judges.prompts import user_turn
-from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
+from lmms_eval.results.sample import JudgePrompts
 from lmms_eval.storage.lines import read_lines
 from tests.engine.fakes import FakeTask
 

@@ -14,10 +14,8 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, ResponseError
 from lmms_eval.api.task import Answer
 from lmms_eval.engine import judging
-from lmms_eval.engine.cache_file import CacheFile
-from lmms_eval.engine.cache_key import CacheKeys
-from lmms_eval.engine.judgements import JudgementStore
-from lmms_eval.engine.response_cache import ResponseCache
+from lmms_eval.engine.judging import JudgementStore
+from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import JournalError
 from lmms_eval.judges.providers import Judge

@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from lmms_eval.engine.launch_store import HOST, StoreClient, StoreServer
-from lmms_eval.engine.team import HostedStore, Place, Team, TeamError
+from lmms_eval.engine.team import HOST, HostedStore, Place, StoreClient, StoreServer, Team, TeamError
 from lmms_eval.utils.launch import STORE_PORT
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.engine.order import RandomOrder, interleaved, place_in
+from lmms_eval.engine.headline import RandomOrder, interleaved, place_in
 from lmms_eval.engine.plan import plan_task
 from tests.engine.fakes import FakeTask
 
@@ -25,7 +25,7 @@ def test_every_document_once_in_an_order_that_the_seed_fixes() -> None:
 
 def test_every_process_has_the_same_order() -> None:
     code = (
-        "from lmms_eval.engine.order import RandomOrder\n"
+        "from lmms_eval.engine.headline import RandomOrder\n"
         "from lmms_eval.engine.plan import plan_task\n"
         "from tests.engine.fakes import FakeTask\n"
         "print(RandomOrder(3).of(plan_task(FakeTask(50), None, 0)))"

@@ -6,7 +6,7 @@ from PIL import Image
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import SentMedia, SentMessage
-from lmms_eval.engine.outline import outline
+from lmms_eval.engine.prompts import outline
 from lmms_eval.media.sent import FRAME, Frame
 
 FIRST, SECOND = SentMedia("image", path="/a.png"), SentMedia("image", path="/b.png")

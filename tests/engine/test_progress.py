@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine import progress as progress_module
-from lmms_eval.engine.progress import Progress, RunningScore
+from lmms_eval.engine import live as progress_module
+from lmms_eval.engine.live import Progress, RunningScore
 
 
 def record(value: Any = 1.0, **more: Any) -> dict[str, Any]:

@@ -16,12 +16,10 @@ from PIL import Image
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.api.task import Selection
-from lmms_eval.engine.ask_report import AskReport
-from lmms_eval.engine.cache_file import CacheFile, Row
-from lmms_eval.engine.cache_key import CacheKeys, is_sampled
+from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.plan import plan_task
-from lmms_eval.engine.response_cache import ResponseCache, is_good
+from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, Row, is_good, is_sampled
 from lmms_eval.engine.share import _add_report
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import UsageError
@@ -247,7 +245,7 @@ def test_what_has_no_key_is_skipped_and_asked(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from lmms_eval.engine.cache_file import CacheFile, Row
+from lmms_eval.engine.response_cache import CacheFile, Row
 file = CacheFile(Path(sys.argv[1]))
 for number in range(150):
     file.put(f"common {number}", Row("m", b"common"))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmms_eval.engine.early import Sampling
-from lmms_eval.engine.headline import Part
-from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.headline import Part, RandomOrder
+from lmms_eval.engine.live import OF_A_CONTROL, OUTLINE, outline_of, read_outline, write_outline
+from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import plan_task
-from lmms_eval.engine.run_outline import OF_A_CONTROL, OUTLINE, outline_of, read_outline, write_outline
 from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask
 

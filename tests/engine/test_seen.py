@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.engine.seen import SeenMedia, spread
+from lmms_eval.engine.outcomes import SeenMedia, spread
 
 PICTURE = {"type": "image", "width": 64, "height": 48, "processed": [56, 42], "tokens": 12}
 FILM = {"type": "video", "width": 32, "height": 24, "frames": [0, 5, 10], "times": [0.0, 0.5, 1.0], "fps": 2.0}

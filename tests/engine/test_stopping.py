@@ -17,14 +17,11 @@ from lmms_eval import stats
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import PipelineScore, Selection
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.early import Sampling, Stop, number_of
-from lmms_eval.engine.ends import TaskEnds
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
-from lmms_eval.engine.headline import LEAST, HalfWidth, Part, Prefix, Statement, ToldFrom
-from lmms_eval.engine.look_exchange import LookExchange
-from lmms_eval.engine.looks import Looks
-from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.headline import LEAST, HalfWidth, Part, Prefix, RandomOrder, Statement, ToldFrom
+from lmms_eval.engine.looks import LookExchange, Looks, Sampling, Stop, number_of
 from lmms_eval.engine.plan import TaskPlan, plan_task
+from lmms_eval.engine.stopping import TaskEnds
 from lmms_eval.engine.store import RunStore
 from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeModel, FakeTask

@@ -5,8 +5,8 @@ from typing import Any
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, SentMedia
 from lmms_eval.api.task import Answer
-from lmms_eval.engine.outline import outline
-from lmms_eval.engine.transcript import Transcript
+from lmms_eval.engine.conversations import Transcript
+from lmms_eval.engine.prompts import outline
 from tests.engine.fakes import FakeTask
 
 PICTURE = SentMedia("image", path="/a.png")

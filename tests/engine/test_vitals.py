@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from lmms_eval.engine.vitals import Vitals
+from lmms_eval.engine.live import Vitals
 
 
 def test_the_file_is_there_while_the_process_is_at_work(tmp_path: Path) -> None:

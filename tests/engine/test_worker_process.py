@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.engine.records import answer_record
-from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
+from lmms_eval.engine.scoring import WorkerDied, WorkerProcess
 from lmms_eval.storage import codec
 from tests.engine.scoring_task import ANSWER, MODULE, make
 

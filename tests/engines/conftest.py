@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.models.hf.folder import EMBEDDED, model_location
+from lmms_eval.models.hf.options import EMBEDDED, model_location
 from lmms_eval.models.registry import ModelRegistry
 from tests.engines.models import ENGINE, ROOT, environment, smollm2, vllm_server
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from lmms_eval.api.model import Model, RequestStream, lmms
 from lmms_eval.api.request import Request, RequestKind, Response
-from lmms_eval.engine.early import Sampling
+from lmms_eval.engine.looks import Sampling
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.evaluation.sampling import sampling_of

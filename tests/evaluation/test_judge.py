@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.config import RunConfig, build_config
-from lmms_eval.engine.cache_file import CacheFile
+from lmms_eval.engine.response_cache import CacheFile
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ConfigError, ModelError, UsageError
 from lmms_eval.evaluation import writing

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from loguru import logger
 
-from lmms_eval.evaluation import launch
+from lmms_eval.evaluation import run as launch
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from loguru import logger
 from lmms_eval.api.task import Group, Selection, Task
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import AbsentDataError, DataError, MissingDataError, TaskError
-from lmms_eval.evaluation.loading import load_tasks, with_files
+from lmms_eval.evaluation.collect import load_tasks, with_files
 from lmms_eval.evaluator import simple_evaluate
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ConfigError
-from lmms_eval.evaluation import reporting
+from lmms_eval.evaluation import writing as reporting
 from lmms_eval.evaluation.run import RunReport, run
 from tests.evaluation.kit import DOCUMENTS, Told, config, fails_on, right
 from tests.viewer.test_report import content, only_run, warnings

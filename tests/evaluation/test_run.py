@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.errors import DataError, RunLockedError, UsageError
-from lmms_eval.evaluation import launch
+from lmms_eval.evaluation import run as launch
 from lmms_eval.evaluation import run as run_module
 from lmms_eval.evaluation.record import open_record
 from lmms_eval.evaluation.run import RunReport, run

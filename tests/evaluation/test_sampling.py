@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from lmms_eval.config import build_config
-from lmms_eval.engine.early import Sampling
+from lmms_eval.engine.looks import Sampling
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.evaluation.sampling import sampling_of
-from lmms_eval.results.family_table import make_table
+from lmms_eval.results.tables import make_table
 
 TASK = """task: {name}
 dataset_path: json

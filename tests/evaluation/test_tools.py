@@ -14,7 +14,7 @@ import pytest
 from lmms_eval.config import build_config
 from lmms_eval.evaluation.run import run
 from lmms_eval.results import load
-from lmms_eval.results.conversation_text import conversation_text
+from lmms_eval.results.sample_text import conversation_text
 from tests.models import tools
 from tests.servers.stub import StubServer
 from tests.servers.tool_calls import question

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.workload import text_task
-from lmms_eval.cli.errors import report_error
+from lmms_eval.cli.output import report_error
 from tests.faults.bad_input import SAMPLE, end_of, good, here, running, stub_flags, with_function, words_of
 from tests.faults.command import lmms_eval, results
 from tests.servers.stub import StubServer

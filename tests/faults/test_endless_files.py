@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.judges.recorded import RecordedJudge
-from lmms_eval.models.replay_files import SamplesBook, read_submission
-from lmms_eval.results.baseline_files import read_presets
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.judges.providers import RecordedJudge
+from lmms_eval.models.replay import SamplesBook, read_submission
+from lmms_eval.results.baseline import read_presets
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.judge_texts import texts_of
 from lmms_eval.tasks.megabench import submission
 from lmms_eval.tasks.megabench.geocoding import GeocodeTable

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from lmms_eval.http.bodies import BoundedBody
+from lmms_eval.http.bounds import BoundedBody
 
 
 def answered(pieces: list[bytes | None], head: dict[str, str] | None = None) -> tuple[int | None, bytes]:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lmms_eval.http.rates import MOST_CLIENTS, Rates, retry_after
+from lmms_eval.http.guard import MOST_CLIENTS, Rates, retry_after
 
 
 class Clock:

@@ -11,8 +11,8 @@ from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, ResponseError
-from lmms_eval.engine.cache_key import CacheKeys
-from lmms_eval.engine.judgements import JudgementStore
+from lmms_eval.engine.judging import JudgementStore
+from lmms_eval.engine.response_cache import CacheKeys
 from lmms_eval.errors import JournalError, MediaError
 from lmms_eval.judges import Judge, JudgeOptions, ask, open_judge, register_script
 from lmms_eval.judges.prompts import user_turn

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from lmms_eval.engine.fingerprints import content_fingerprint
+from lmms_eval.engine.prompts import content_fingerprint
 from lmms_eval.errors import MediaError, TaskError
 from lmms_eval.judges.prompts import bounded_picture, fill_template, user_turn
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.api.judging import JudgeQuestion
-from lmms_eval.engine.fingerprints import content_fingerprint
+from lmms_eval.engine.prompts import content_fingerprint
 from lmms_eval.errors import ModelError
 from lmms_eval.judges import JudgeOptions, ask, open_judge
 from lmms_eval.judges.prompts import user_turn

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lmms_eval.media.cache import ByteLRU
+from lmms_eval.media.originals import ByteLRU
 
 
 def test_bounded_in_bytes_and_least_recently_used_goes_first() -> None:

@@ -11,12 +11,11 @@ import av
 import numpy as np
 import pytest
 
-from lmms_eval.media import frames as frames_module
 from lmms_eval.media import read_frames, uniform_indices
+from lmms_eval.media import video as frames_module
 from lmms_eval.media import video_file as video_file_module
-from lmms_eval.media.frames import collect_frames
 from lmms_eval.media.reference import MediaRef
-from lmms_eval.media.video import FRAMES, Sampling, VideoFrames, probe
+from lmms_eval.media.video import FRAMES, Sampling, VideoFrames, collect_frames, probe
 from lmms_eval.media.video_file import VideoFile
 from tests.media.draw import HEIGHT, WIDTH, number_of, numbered_frame, write_video
 

@@ -12,7 +12,7 @@ from loguru import logger
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media import Sampling, probe, read_frames, uniform_indices
-from lmms_eval.media import frames as frames_module
+from lmms_eval.media import video as frames_module
 from lmms_eval.media.video import FRAMES, select
 from lmms_eval.media.video_file import VideoInfo
 from tests.media.draw import HEIGHT, WIDTH, number_of, write_video

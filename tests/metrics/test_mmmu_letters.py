@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.metrics.mmmu_letters import audio_letter, egoschema_letter, mmmu_letter
-from lmms_eval.utils.run_seed import RUN_SEED, noting_chance
+from lmms_eval.metrics.mmmu import audio_letter, egoschema_letter, mmmu_letter
+from lmms_eval.utils.answer_reading import RUN_SEED, noting_chance
 
 OPTIONS = {"A": "a red cup", "B": "a blue cup", "C": "a green cup", "D": "a dark blue cup"}
 Rule = Callable[[str, object], str]

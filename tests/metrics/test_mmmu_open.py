@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.metrics import mmmu_open
-from lmms_eval.metrics.mmmu_open import candidates, is_right
+from lmms_eval.metrics import mmmu as mmmu_open
+from lmms_eval.metrics.mmmu import candidates, is_right
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from lmms_eval.metrics.relaxed import relaxed_accuracy
+from lmms_eval.metrics.text import relaxed_accuracy
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from transformers.models.whisper.english_normalizer import BasicTextNormalizer, 
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.metrics import whisper_text
-from lmms_eval.metrics.speech import remove_sp
-from lmms_eval.metrics.whisper_text import basic_normaliser, british_spellings, english_normaliser
+from lmms_eval.metrics import speech as whisper_text
+from lmms_eval.metrics.speech import basic_normaliser, british_spellings, english_normaliser, remove_sp
 from tests.regular_expressions import ends_within
 
 needs_spellings = pytest.mark.skipif(

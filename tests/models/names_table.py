@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmms_eval.models.families.table import FAMILIES
-from lmms_eval.models.registry import BUILTIN_MANIFESTS, foreign_names
-from lmms_eval.models.services import NAMED_SERVICES
+from lmms_eval.models.registry import BUILTIN_MANIFESTS, NAMED_SERVICES, foreign_names
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "models" / "names.md"
 NAMES = Path(__file__).with_name("family_names.txt").read_text("utf-8").split()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from lmms_eval.models.arguments import Argument, arguments_of
+from lmms_eval.models.building import Argument, arguments_of
 from lmms_eval.models.registry import BUILTIN_MANIFESTS, ModelRegistry
 
 
@@ -61,7 +61,7 @@ def test_signatures_of_plugins() -> None:
 def test_torch_is_not_imported() -> None:
     code = (
         "import sys; from lmms_eval.models.registry import ModelRegistry as R; "
-        "from lmms_eval.models.arguments import arguments_of; r = R(); "
+        "from lmms_eval.models.building import arguments_of; r = R(); "
         "[arguments_of(m.name, r.resolve(m.name).load()) for m in r.list_models()]; "
         "assert not {'torch', 'transformers', 'datasets'} & set(sys.modules)"
     )

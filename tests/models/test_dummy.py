@@ -7,7 +7,7 @@ from PIL import Image
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
-from lmms_eval.models.dummy import Dummy
+from lmms_eval.models.baseline import Dummy
 from tests.models.fakes import FakeTask, answers
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.models.hf.folder import EMBEDDED, model_location
+from lmms_eval.models.hf.options import EMBEDDED, model_location
 
 ROOT = Path(__file__).parents[2]
 STORED = Path(__file__).with_name("embedded_answers.json")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.models.hf.folder import EMBEDDED, model_location
+from lmms_eval.models.hf.options import EMBEDDED, model_location
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODULES = ("batches", "cases", "guard", "labels", "mixture", "others", "parts", "scenes")

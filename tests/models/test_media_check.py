@@ -11,8 +11,7 @@ from PIL import Image
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.errors import MediaError
 from lmms_eval.media.audio import encode_wav
-from lmms_eval.models.baseline import Baseline
-from lmms_eval.models.media_check import open_media
+from lmms_eval.models.baseline import Baseline, open_media
 from tests.media.draw import tone, write_video
 from tests.models.fakes import FakeTask
 

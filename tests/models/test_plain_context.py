@@ -1,6 +1,6 @@
 import pytest
 
-from lmms_eval.models.plain_context import plain_context
+from lmms_eval.models.chat_template import plain_context
 
 
 def text(value: str) -> dict[str, str]:

@@ -205,7 +205,7 @@ def test_classes_that_a_plugin_only_imports_are_its_own_too(tmp_path: Path, monk
 @pytest.mark.usefixtures("registered")
 def test_a_class_of_no_plugin_does_not_take_a_built_in_name_in_silence(caplog: pytest.LogCaptureFixture) -> None:
     register_model("dummy")(Simple)
-    assert ModelRegistry().resolve("dummy").class_path == "lmms_eval.models.dummy.Dummy"
+    assert ModelRegistry().resolve("dummy").class_path == "lmms_eval.models.baseline.Dummy"
     assert f"the class {HERE}:Simple" in caplog.text and "--plugins" in caplog.text
 
 

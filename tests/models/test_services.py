@@ -13,8 +13,7 @@ import pytest
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
 from lmms_eval.models.openai.model import OpenAI
-from lmms_eval.models.registry import ModelManifest, ModelRegistry
-from lmms_eval.models.services import NAMED_SERVICES
+from lmms_eval.models.registry import NAMED_SERVICES, ModelManifest, ModelRegistry
 from tests.models.openai.support import ask, make_request
 from tests.servers.batches import BatchServer
 from tests.servers.stub import StubServer

@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request
-from lmms_eval.engine.cache_key import CacheKeys
+from lmms_eval.engine.response_cache import CacheKeys
 from tests.parity.adapters import harness_cache, harness_runs
 from tests.parity.replay import verdicts, write_json, write_lines, write_text
 from tests.parity.vectors import Verdict, deviates

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from lmms_eval.compare.forest import forest_plot
+from lmms_eval.compare.table import forest_plot
 from lmms_eval.compare.verdicts import Bounds, Comparison, Difference, PairComparison, Pairing
 from lmms_eval.errors import UsageError
 from lmms_eval.plots.forest import MOST_ROWS, ForestPanel, ForestRow, forest_panels, plain

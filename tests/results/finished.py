@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.task import Group, Selection
-from lmms_eval.engine.ask_report import AskReport
+from lmms_eval.engine.aggregate import aggregate_groups
+from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import RunResult
-from lmms_eval.engine.groups import aggregate_groups
-from lmms_eval.results.document import RunFacts
-from lmms_eval.results.environment import GitState
+from lmms_eval.results.document import GitState, RunFacts
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import TaskResult, aggregated, failed, metric, values_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.results import load
 from lmms_eval.results.audit import Audit, OtherRule, audit, audit_text
-from lmms_eval.results.run_reader.task import Choice
+from lmms_eval.results.load import Choice
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.utils.numbers import ScoreRange

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import ConfigError, DataError
-from lmms_eval.results.baseline_files import choose_file, find_baseline, read_presets
+from lmms_eval.results.baseline import choose_file, find_baseline, read_presets
 from tests.servers.hub import hub
 
 STAMP, LATER = "20250101_000000", "20250202_000000"
@@ -87,7 +87,7 @@ HELD = {
 CODE = """
 import sys
 from lmms_eval.errors import DataError
-from lmms_eval.results.baseline_files import find_baseline
+from lmms_eval.results.baseline import find_baseline
 
 for text in sys.argv[1:]:
     try:

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 from lmms_eval.api.outcome import BenchmarkReport
 from lmms_eval.api.task import Group
-from lmms_eval.results.benchmarks import benchmark_reports
+from lmms_eval.results.summary import benchmark_reports
 
 
 def finished(name, report, details=(), withheld="", reasons=()):

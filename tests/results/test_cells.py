@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from lmms_eval.engine.order import place_in
-from lmms_eval.results.cells import (
+from lmms_eval.engine.headline import place_in
+from lmms_eval.results.breakdown import (
     FEW,
     LONGEST,
     MOST_COLUMNS,
@@ -20,7 +20,7 @@ from lmms_eval.results.cells import (
     natural,
     whole_cell,
 )
-from lmms_eval.results.run_reader.document import EarlyStop
+from lmms_eval.results.facts import EarlyStop
 from lmms_eval.stats import NoInterval
 from lmms_eval.utils.numbers import ScoreRange
 

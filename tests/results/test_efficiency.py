@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmms_eval.results.efficiency import efficiency
+from lmms_eval.results.document import efficiency
 from tests.results.finished import task_result
 
 

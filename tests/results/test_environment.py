@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.results.environment import GitState, git_state, machine, versions
+from lmms_eval.results.document import GitState, git_state, machine, versions
 from lmms_eval.utils import installed
 from lmms_eval.utils.installed import package_version
 
 
 def test_versions_are_those_installed_and_nothing_is_imported() -> None:
     code = (
-        "import sys; from lmms_eval.results.environment import machine, versions; versions(); machine(); "
+        "import sys; from lmms_eval.results.document import machine, versions; versions(); machine(); "
         "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'transformers', 'datasets')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import ConfigError, JournalError
-from lmms_eval.results.naming import ResultFiles, model_folder, reserve, start_stamp
+from lmms_eval.results.files import ResultFiles, model_folder, reserve, start_stamp
 
 MOMENT = datetime(2024, 12, 31, 23, 59, 59, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval.api.outcome import SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
-from lmms_eval.results.report import ReportFacts, header, notes
+from lmms_eval.results.summary import ReportFacts, header, notes
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import aggregated, scored
 from tests.results.finished import run_result, task_result

@@ -16,8 +16,7 @@ from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.document import results_document
-from lmms_eval.results.family_table import make_table
-from lmms_eval.results.rows import tables
+from lmms_eval.results.tables import make_table, tables
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import aggregated, failed, metric, scored
 from tests.results.finished import FACTS, run_result, selection, task_result

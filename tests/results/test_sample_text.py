@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lmms_eval.results.run_reader.sample import Sample
+from lmms_eval.results.sample import Sample
 from lmms_eval.results.sample_text import sample_text, samples_table
 from tests.results.run_reader.runs import FAILED, sample
 

@@ -12,7 +12,7 @@ from lmms_eval.api.task import PipelineScore
 from lmms_eval.engine.aggregate import AggregateOptions, aggregate_task
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import JournalError
-from lmms_eval.results.samples import json_text, write_samples
+from lmms_eval.results.samples_file import json_text, write_samples
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import answer, failed, scored, store_of
 

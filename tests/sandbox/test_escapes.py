@@ -21,8 +21,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.sandbox import launcher
-from lmms_eval.sandbox.policy import Policy
-from lmms_eval.sandbox.program import Outcome, Program
+from lmms_eval.sandbox.launcher import Outcome, Policy, Program
 from tests.sandbox.kit import (
     COMBINATIONS,
     LIMITS,
@@ -340,8 +339,8 @@ def test_programs_die_with_the_harness(policy: Policy) -> None:
     name = mark()
     code = f"""
         from lmms_eval.sandbox.launcher import run
-        from lmms_eval.sandbox.policy import Policy
-        from lmms_eval.sandbox.program import Program
+        from lmms_eval.sandbox.launcher import Policy
+        from lmms_eval.sandbox.launcher import Program
         from tests.sandbox.kit import only
         policy = Policy(probe=lambda: only({active(policy)!r}))
         run(Program({rename(name) + "import time; time.sleep(30)"!r}), policy=policy)

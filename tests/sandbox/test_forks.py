@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from lmms_eval.sandbox.forks import in_fork
+from lmms_eval.sandbox.threads import in_fork
 
 
 def test_in_fork() -> None:

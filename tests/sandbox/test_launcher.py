@@ -13,10 +13,18 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.sandbox import launcher
-from lmms_eval.sandbox.launcher import package_folders, run
-from lmms_eval.sandbox.layer import Layer
-from lmms_eval.sandbox.policy import Policy, SandboxError, SandboxRefused, using
-from lmms_eval.sandbox.program import Limits, Outcome, Program
+from lmms_eval.sandbox.launcher import (
+    Limits,
+    Outcome,
+    Policy,
+    Program,
+    SandboxError,
+    SandboxRefused,
+    package_folders,
+    run,
+    using,
+)
+from lmms_eval.sandbox.layers import Layer
 from tests.sandbox.kit import only, policy_of
 
 
@@ -219,8 +227,8 @@ def test_a_child_whose_harness_was_killed_removes_its_folder(tmp_path: Path) -> 
     code = """
 import os, tempfile
 from lmms_eval.sandbox.launcher import run
-from lmms_eval.sandbox.policy import Policy
-from lmms_eval.sandbox.program import Program
+from lmms_eval.sandbox.launcher import Policy
+from lmms_eval.sandbox.launcher import Program
 from tests.sandbox.kit import only
 run(Program("1"), policy=Policy(probe=lambda: only(("landlock", "seccomp"))))
 assert len(os.listdir(tempfile.gettempdir())) == 1

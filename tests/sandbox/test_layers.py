@@ -8,9 +8,16 @@ import pytest
 
 from lmms_eval.sandbox import layers
 from lmms_eval.sandbox.confine import Setup
-from lmms_eval.sandbox.layer import CONFINES, Layer
-from lmms_eval.sandbox.layers import bubblewrap, clean_environment, interpreter, probe_bubblewrap, probe_layers
-from lmms_eval.sandbox.policy import not_confined
+from lmms_eval.sandbox.launcher import not_confined
+from lmms_eval.sandbox.layers import (
+    CONFINES,
+    Layer,
+    bubblewrap,
+    clean_environment,
+    interpreter,
+    probe_bubblewrap,
+    probe_layers,
+)
 
 
 def test_every_layer_is_reported_once_with_what_it_does_or_why_not() -> None:

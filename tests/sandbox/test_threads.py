@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.sandbox import launcher, threads
-from lmms_eval.sandbox.forks import in_fork
-from lmms_eval.sandbox.layer import NAMESPACES, THREADS
+from lmms_eval.sandbox.launcher import Limits, Policy, Program
+from lmms_eval.sandbox.layers import NAMESPACES, THREADS
 from lmms_eval.sandbox.linux import (
     CAP_DAC_READ_SEARCH,
     CAP_KILL,
@@ -26,9 +26,7 @@ from lmms_eval.sandbox.linux import (
     set_capabilities,
     start_bare_thread,
 )
-from lmms_eval.sandbox.policy import Policy
-from lmms_eval.sandbox.program import Limits, Program
-from lmms_eval.sandbox.threads import ROOM, ROOM_AMONG_OTHERS, Bound, find_bound, hold, is_held, unused_user
+from lmms_eval.sandbox.threads import ROOM, ROOM_AMONG_OTHERS, Bound, find_bound, hold, in_fork, is_held, unused_user
 from tests.sandbox.kit import (
     COMBINATIONS,
     LIMITS,

@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks.workload import text_task
 from lmms_eval.server.folder import JobFolder
-from lmms_eval.server.job import Job
 from lmms_eval.server.outcome import results_files
+from lmms_eval.server.store import Job
 from tests.server.process import ServerProcess, running_server
 
 PLUGIN = Path(__file__).parent

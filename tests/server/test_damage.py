@@ -14,9 +14,7 @@ import pytest
 
 from lmms_eval.errors import JobStoreError
 from lmms_eval.server.folder import JobFolder
-from lmms_eval.server.job import Ending, Job
-from lmms_eval.server.recovery import DATABASE, open_store
-from lmms_eval.server.store import _VERSION, JobStore, NewJob
+from lmms_eval.server.store import _VERSION, DATABASE, Ending, Job, JobStore, NewJob, open_store
 from tests.server.process import running_server
 
 COLUMNS = (

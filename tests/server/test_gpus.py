@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.errors import RequestError
-from lmms_eval.server.gpus import Room
+from lmms_eval.server.scheduler import Room
 
 
 @pytest.mark.parametrize(

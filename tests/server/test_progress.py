@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.workload import text_task
-from lmms_eval.results.following.run import FollowedRun
-from lmms_eval.results.following.snapshot import Snapshot
-from lmms_eval.server.progress import MOST_JOBS, MOST_LETTERS, MOST_TASKS, JobProgress, JobsProgress, Progress
+from lmms_eval.results.follow import FollowedRun, Snapshot
+from lmms_eval.server.events import MOST_JOBS, MOST_LETTERS, MOST_TASKS, JobProgress, JobsProgress, Progress
 from lmms_eval.storage import codec
 from lmms_eval.storage.lines import unsealed
 from tests.server.process import ServerProcess, running_server

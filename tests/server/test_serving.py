@@ -11,7 +11,7 @@ import pytest
 SERVE = """
 import signal, sys
 from pathlib import Path
-from lmms_eval.server.serving import serve
+from lmms_eval.server.app import serve
 from lmms_eval.server.settings import ServerSettings
 
 serve(ServerSettings(folder=Path(sys.argv[1]), port=0), lambda line: signal.raise_signal(signal.SIGINT))

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import JobStoreError, RepeatedKeyError
-from lmms_eval.server.job import Ending
-from lmms_eval.server.store import JobStore, NewJob, Restored
+from lmms_eval.server.store import Ending, JobStore, NewJob, Restored
 
 
 @pytest.fixture

@@ -17,12 +17,20 @@ from statsmodels.stats.power import NormalIndPower, TTestPower
 from statsmodels.stats.weightstats import ttost_paired
 
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.differences import PairOptions, compare_pairs, mcnemar_exact
-from lmms_eval.stats.equivalence import equivalence_p, non_inferiority_p
-from lmms_eval.stats.flips import flip_test
-from lmms_eval.stats.multiplicity import benjamini_hochberg, holm
+from lmms_eval.stats.differences import (
+    Discordant,
+    PairOptions,
+    benjamini_hochberg,
+    compare_pairs,
+    equivalence_p,
+    flip_test,
+    holm,
+    mcnemar_exact,
+    non_inferiority_p,
+    score_statistic,
+    tango_interval,
+)
 from lmms_eval.stats.power import detectable, documents_needed, power_of_test
-from lmms_eval.stats.tango import Discordant, score_statistic, tango_interval
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 
@@ -61,7 +69,7 @@ def test_the_normal_rest_of_many_flips_is_theirs(monkeypatch: pytest.MonkeyPatch
     sums = np.random.default_rng(6).exponential(size=3_000) * np.random.default_rng(7).choice([-1.0, 1.0], 3_000)
     sums[0] += 1.2 * math.sqrt(float(sums @ sums))
     rest, _ = flip_test(sums, 10_000, 0)
-    monkeypatch.setattr("lmms_eval.stats.flips.LARGEST", 10_000)
+    monkeypatch.setattr("lmms_eval.stats.differences.LARGEST", 10_000)
     whole, _ = flip_test(sums, 10_000, 0)
     assert 0.01 < whole < 0.9
     assert rest == pytest.approx(whole, abs=4 * math.sqrt(2 * whole * (1 - whole) / 10_000))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.stats import Interval, Sampled, Spread, score_interval
-from lmms_eval.stats.betting import MOST, rates
-from lmms_eval.stats.cell_sequence import sampled_cells
+from lmms_eval.stats.cells import sampled_cells
+from lmms_eval.stats.sequence import GREATEST_STAKE, rates
 from lmms_eval.utils.numbers import ScoreRange
 from tests.stats.test_sequence import simulation_slack
 
@@ -28,7 +28,7 @@ def capital(values, inside, total: int, mean: float) -> float:
         for number, (value, is_in) in enumerate(zip(values, inside, strict=True)):
             left = total - number
             stretch = math.floor(math.log(total / left) / math.log(1.05))
-            stake = min(rate * 1.05**stretch, MOST)
+            stake = min(rate * 1.05**stretch, GREATEST_STAKE)
             z = value - mean if is_in else 0.0
             log += math.log1p(stake * z) + stake * before / left
             before += z

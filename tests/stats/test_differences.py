@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import Interval, NoInterval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
-from lmms_eval.stats.error import mean_stderr
+from lmms_eval.stats.interval import mean_stderr
 from lmms_eval.utils.numbers import ScoreRange
 
 SHARE = ScoreRange(0.0, 1.0)

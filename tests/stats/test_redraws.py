@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.redraws import Redraws
+from lmms_eval.stats.bootstrap import Redraws
 
 CLUSTERS = ["a", "b", "a", None, "c", None]
 
@@ -39,7 +39,7 @@ def test_the_normal_limit_of_many_documents_is_theirs(monkeypatch: pytest.Monkey
     columns = np.stack([generator.exponential(size=3_000), np.ones(3_000), generator.random(3_000)], axis=1)
     columns[:, 2] += columns[:, 0]
     drawn = Redraws(3_000, draws=10_000).sums(columns)
-    monkeypatch.setattr("lmms_eval.stats.redraws.NORMAL_FROM", 1_000)
+    monkeypatch.setattr("lmms_eval.stats.bootstrap.NORMAL_FROM", 1_000)
     limit = Redraws(3_000, draws=10_000).sums(columns)
     error = math.sqrt(3_000) * columns.std(axis=0)
     assert (limit[:, 1] == pytest.approx(3_000)) and (drawn[:, 1] == 3_000).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import Sampled, StratifiedSampled
-from lmms_eval.stats.betting import Floor, rates
+from lmms_eval.stats.sequence import Floor, rates
 from lmms_eval.utils.numbers import ScoreRange
 
 SHARE = ScoreRange(0, 1)

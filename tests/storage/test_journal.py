@@ -9,8 +9,7 @@ import pytest
 
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.storage.journal import JournalSet, JournalWriter
-from lmms_eval.storage.lines import LineReader, read_lines, sealed
+from lmms_eval.storage.lines import JournalSet, JournalWriter, LineReader, read_lines, sealed
 
 
 def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
@@ -60,7 +59,7 @@ def test_a_short_write_is_an_error_and_what_was_before_is_kept(tmp_path: Path) -
     script = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from lmms_eval.storage.journal import JournalWriter\n"
+        "from lmms_eval.storage.lines import JournalWriter\n"
         "from lmms_eval.errors import JournalError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
@@ -102,7 +101,7 @@ def test_after_a_short_write_the_next_record_stands_on_a_line_of_its_own(tmp_pat
     script = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from lmms_eval.storage.journal import JournalWriter\nfrom lmms_eval.storage.lines import LineReader\n"
+        "from lmms_eval.storage.lines import JournalWriter\nfrom lmms_eval.storage.lines import LineReader\n"
         "from lmms_eval.errors import JournalError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 
 
 def test_the_content(tmp_path: Path) -> None:

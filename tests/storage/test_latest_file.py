@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from lmms_eval.errors import JournalError
-from lmms_eval.storage.latest_file import LatestFile
+from lmms_eval.storage.atomic import LatestFile
 
 
 def test_the_latest_content_stands_in_the_end_and_what_waited_is_passed_over(tmp_path):

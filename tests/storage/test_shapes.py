@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.storage.shapes import EACH, NEEDS, MisshapenError, fits, shaped
+from lmms_eval.storage.codec import EACH, NEEDS, MisshapenError, fits, shaped
 
 SHAPE: dict[str, Any] = {
     NEEDS: ("name",), "name": str, "parts": {EACH: {"n": float}}, "all": [{}], "flag": bool, "count": int,

@@ -13,7 +13,7 @@ from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import UnknownNameError, UsageError
 from lmms_eval.tasks import select_tasks
 from lmms_eval.tasks.catalogue import FAMILY_TASKS, Catalogue, Entry
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.config.controls import CONTROLS
+from lmms_eval.config.rules import CONTROLS
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.describing import PERMUTED, Wanted, _metrics, controls_of_source, describe, search

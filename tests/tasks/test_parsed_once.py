@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.data.in_flight import ROWS
+from lmms_eval.tasks.data.documents import ROWS
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.prompts import media
 from lmms_eval.tasks.selection import select_tasks

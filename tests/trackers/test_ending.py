@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.trackers.contract import Beginning, Ending
-from lmms_eval.trackers.process import Patience, TrackerProcess, TrackerReport
-from lmms_eval.trackers.session import Session
+from lmms_eval.trackers.session import Patience, Session, TrackerProcess, TrackerReport
 from tests.trackers.test_process import MODULE, is_alive, told, until_called
 
 LONG = Patience(start=600.0, answer=600.0, end=600.0)

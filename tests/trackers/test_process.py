@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.trackers.contract import Beginning, Ending, Results, Step, Table, TaskSamples
-from lmms_eval.trackers.process import Patience, TrackerProcess, TrackerReport
+from lmms_eval.trackers.session import Patience, TrackerProcess, TrackerReport
 from lmms_eval.utils.redaction import REDACTED, learn_secrets
 
 MODULE = "tests.trackers.trouble"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from lmms_eval.trackers.content import MOST_FILE, MOST_TEXT, Bounds, TaskRows, task_samples
 from lmms_eval.trackers.contract import TaskSamples
-from lmms_eval.trackers.samples import MOST_FILE, MOST_TEXT, Bounds, TaskRows, task_samples
 from lmms_eval.utils.redaction import REDACTED, note_secrets
 from lmms_eval.viewer.media import MediaStore
 

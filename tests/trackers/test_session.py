@@ -7,11 +7,10 @@ import time
 import pytest
 
 from lmms_eval.config.tracking import HUB, WANDB
-from lmms_eval.engine.progress import Progress
+from lmms_eval.engine.live import Progress
 from lmms_eval.trackers import session
 from lmms_eval.trackers.contract import Beginning, Ending, Place, Step
-from lmms_eval.trackers.process import Patience, TrackerReport
-from lmms_eval.trackers.session import Session, report_lines, report_part
+from lmms_eval.trackers.session import Patience, Session, TrackerReport, report_lines, report_part
 
 BEGINNING = Beginning({}, "id", "name", {})
 

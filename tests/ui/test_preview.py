@@ -9,9 +9,8 @@ import sys
 import pytest
 import yaml
 
-from lmms_eval.config.flags import parse_flags
-from lmms_eval.config.resolve import load_configs
-from lmms_eval.ui.preview import preview, problems_of, read_request
+from lmms_eval.config.resolve import load_configs, parse_flags
+from lmms_eval.server.page.preview import preview, problems_of, read_request
 
 REQUEST = {"model": "hf", "model_args": {"pretrained": "embedded"}, "tasks": ["a", "b"], "limit": 8}
 

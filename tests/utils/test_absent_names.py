@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.utils.absent_names import absent_name, told
+from lmms_eval.utils.installed import absent_name, told
 
 
 @pytest.mark.parametrize(

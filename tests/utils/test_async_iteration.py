@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from lmms_eval.utils.async_iteration import closed_on_error
+from lmms_eval.utils.concurrency import closed_on_error
 
 ended: list[str] = []
 

@@ -7,7 +7,7 @@ import pytest
 
 CODE = """
 import threading
-from lmms_eval.utils.heap import share_heap
+from lmms_eval.utils.launch import share_heap
 
 
 def peak_mb():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lmms_eval.utils.plain_files import read_plain, read_plain_text
+from lmms_eval.utils.files import read_plain, read_plain_text
 
 
 def test_a_regular_file_is_read_as_a_whole_links_too(tmp_path):

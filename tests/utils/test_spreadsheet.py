@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.utils.spreadsheet import no_formula
+from lmms_eval.utils.terminal import no_formula
 
 TEXTS = st.text(st.sampled_from("a1 =+-@;,|\t\r\n\"'"), max_size=12)
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loguru import logger
 
-from lmms_eval.cli.errors import report_error
-from lmms_eval.cli.output import complain, emit
+from lmms_eval.cli.output import complain, emit, report_error
 from lmms_eval.errors import DataError
 from lmms_eval.utils.logging import configure_logging, log_lines
 from lmms_eval.utils.terminal import printable

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lmms_eval.config.file import read_config_file
+from lmms_eval.config.resolve import read_config_file
 from lmms_eval.errors import ConfigError, TaskError
 from lmms_eval.tasks.data.locate import hub_copy
 from lmms_eval.tasks.yaml.loader import encode, parse_text

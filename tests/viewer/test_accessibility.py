@@ -12,7 +12,7 @@ import pytest
 
 import lmms_eval.viewer
 from lmms_eval.cli.main import main
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.conversing import rated_run, talk_tasks, talked
 from tests.results.run_reader.runs import document, write_run

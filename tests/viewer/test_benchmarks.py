@@ -11,8 +11,8 @@ import pytest
 
 import lmms_eval.viewer
 from lmms_eval.cli.main import main
-from lmms_eval.results.cells import FEW
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.results.breakdown import FEW
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import Watched
 

@@ -8,8 +8,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.viewer.chunks import PageChunks
-from lmms_eval.viewer.columns import FEW_SAMPLES, FEW_VALUES, PER_NAMES, PER_ROWS, IndexColumn, TaskIndex, write_index
+from lmms_eval.viewer.chunks import (
+    FEW_SAMPLES,
+    FEW_VALUES,
+    PER_NAMES,
+    PER_ROWS,
+    IndexColumn,
+    PageChunks,
+    TaskIndex,
+    write_index,
+)
 
 
 def written(*columns: IndexColumn) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import HOSTILE, Watched, until
 from tests.viewer.test_comparison import divided, table, three  # noqa: F401

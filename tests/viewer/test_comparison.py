@@ -13,10 +13,10 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.compare.matching import match_pair
-from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.viewer.chunks import FolderChunks
 from lmms_eval.viewer.comparison import ComparisonWriter, kinds_of
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.compare.runs import column, run, task
 from tests.viewer.test_report import columns, content, report_of
@@ -93,7 +93,7 @@ def test_parts_of_what_is_left_out_or_too_many_are_not_told(tmp_path, monkeypatc
     runs = divided(tmp_path)
     report_of(tmp_path / "hidden", *runs, redact=frozenset({"kind"}))
     assert content(tmp_path / "hidden", "compare")["by"] == []
-    monkeypatch.setattr("lmms_eval.viewer.parts.MOST_PARTS", 8)
+    monkeypatch.setattr("lmms_eval.viewer.comparison.MOST_PARTS", 8)
     report_of(tmp_path / "many", *runs)
     (entry,) = content(tmp_path / "many", "compare")["by"]
     assert "lmms-eval compare --by kind" in entry["reason"]

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.servers.stub import StubServer
 from tests.tasks.mmie.kit import judged_data, words

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from PIL import Image
 
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import Watched
 

@@ -14,8 +14,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.viewer import media
-from lmms_eval.viewer.kept import INDEX, KeptMedia
-from lmms_eval.viewer.media import MediaStore, Places
+from lmms_eval.viewer.media import INDEX, KeptMedia, MediaStore, Places
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import Watched
 from tests.viewer.test_pages import LISTENS_MS, rows, status

@@ -14,7 +14,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.masks import has_masks, masks_of
 from lmms_eval.viewer.media import MediaStore, Places
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import Watched, until
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import HOSTILE, Watched, until
 

@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.errors import UsageError
-from lmms_eval.viewer.place import check_place, writing_alone
+from lmms_eval.viewer.page import check_place, writing_alone
 from tests.viewer.test_comparison import table
 
 

@@ -16,7 +16,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.viewer.chunks import json_of
 from lmms_eval.viewer.media import MOST_BYTES, MediaStore, Places
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import Report, write_report
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import Request, Response
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.conversing import QUESTION, Speaker, rated_run, talk_tasks, talked
 from tests.painting import png

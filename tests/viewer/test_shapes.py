@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.viewer.shapes import shapes_of
+from lmms_eval.viewer.masks import shapes_of
 
 
 def mega(rules: dict[str, str], right: dict[str, str], response: str) -> dict[str, Any]:

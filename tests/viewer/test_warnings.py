@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.viewer.warnings import _outcome_warnings
+from lmms_eval.viewer.numbers import _outcome_warnings
 
 
 def texts(**counts: Any) -> list[str]:

@@ -8,15 +8,13 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-from lmms_eval.cli.arguments import CommandParser, parsers_asked_for_help
+from lmms_eval.cli.arguments import CommandParser, parsers_asked_for_help, plugins_of_environment
 from lmms_eval.cli.commands import COMMANDS, Command
 from lmms_eval.cli.completion.contents import EVALUATION, Index, Node, Value
-from lmms_eval.cli.source import plugins_of_environment
-from lmms_eval.cli.topics import topics
-from lmms_eval.config.controls import CONTROLS
-from lmms_eval.config.flags import spellings
-from lmms_eval.config.option import Option
-from lmms_eval.config.options import options
+from lmms_eval.cli.help import topics
+from lmms_eval.config.options import Option, options
+from lmms_eval.config.resolve import spellings
+from lmms_eval.config.rules import CONTROLS
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks.catalogue import Catalogue

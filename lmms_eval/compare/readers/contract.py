@@ -2,16 +2,157 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval.compare.runs import RunRows
+from lmms_eval.api.outcome import Status
+from lmms_eval.compare.runs import Answer, Column, RunRows, TaskRows
 from lmms_eval.errors import DataError
-from lmms_eval.results.run_reader.json_lines import load_json
+from lmms_eval.results.journals import load_json
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+
+NO_FILTER = "none"
+"""Pipeline of what names none."""
+_STATUSES: tuple[Status, ...] = ("scored", "unscored", "failed")
+"""From the one that wins, where a document has several lines."""
+_ABSENT = len(_STATUSES)
+
+
+def id_text(value: Any) -> str:
+    """Return the text of a document's id. Raises ``TypeError`` if the value is none."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise TypeError(f"no id of a document: {value!r:.80}")
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """Functions that read when they are asked, as ``TaskRows`` has them."""
+
+    metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
+    answer: Callable[[int], Answer | None] = field(default=lambda _: None)
+    raw: Callable[[str, int], Any] = field(default=lambda _column, _row: None)
+    lines: Callable[[int], Sequence[Mapping[str, Any]]] = field(default=lambda _: ())
+
+
+class TaskBuilder:
+    """Collects the documents of one task, in the order in which they come."""
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+        self.states_filter = True
+        self.ids: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._statuses = bytearray()
+        self._hashes: dict[int, str] = {}
+        self._clusters: dict[int, str] = {}
+        self._columns: dict[tuple[str, str], array[float]] = {}
+        self._passed_over: Counter[str] = Counter()
+
+    def row(self, doc_id: str) -> int:
+        """Return the number of a document's row, a new one for a new document."""
+        number = self._rows.setdefault(doc_id, len(self.ids))
+        if number == len(self.ids):
+            self.ids.append(doc_id)
+            self._statuses.append(_ABSENT)
+        return number
+
+    def is_new(self, row: int) -> bool:
+        """Tell whether nothing is known of the document yet."""
+        return self._statuses[row] == _ABSENT
+
+    def forget(self, row: int) -> None:
+        """Forget what is known of a document, which is about to be read anew."""
+        self._statuses[row] = _ABSENT
+        self._hashes.pop(row, None)
+        self._clusters.pop(row, None)
+        for scores in self._columns.values():
+            if row < len(scores):
+                scores[row] = math.nan
+
+    def end(self, row: int, status: Status) -> None:
+        """Note how the document ended; of several notes, ``scored`` comes before ``unscored`` before ``failed``."""
+        self._statuses[row] = min(self._statuses[row], _STATUSES.index(status))
+
+    def score(self, row: int, metric: str, pipeline: str, number: float | None) -> None:
+        """Note a number; of several of one document the first counts. ``None``: the column is there without one."""
+        scores = self._columns.setdefault((metric, pipeline), array("d"))
+        if number is None:
+            return
+        if len(scores) <= row:
+            scores.extend([math.nan] * (row - len(scores)))
+            scores.append(number)
+        elif math.isnan(scores[row]):
+            scores[row] = number
+
+    def describe(self, row: int, doc_hash: str | None, cluster: str | None) -> None:
+        if doc_hash:
+            self._hashes.setdefault(row, doc_hash)
+        if cluster is not None:
+            self._clusters.setdefault(row, cluster)
+
+    def pass_over(self, reason: str) -> None:
+        """Count what is not taken in."""
+        self._passed_over[reason] += 1
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what was not taken in."""
+        return tuple(f"{self.task}: {reason} ({count})" for reason, count in self._passed_over.items())
+
+    def rows(self, lookups: Lookups = Lookups()) -> TaskRows:
+        columns = {
+            f"{metric},{pipeline}": Column(metric, pipeline, self._padded(scores), states_filter=self.states_filter)
+            for (metric, pipeline), scores in self._columns.items()
+        }
+        count = range(len(self.ids))
+        return TaskRows(
+            task=self.task,
+            ids=self.ids,
+            statuses=[_STATUSES[min(code, 1)] if code == _ABSENT else _STATUSES[code] for code in self._statuses],
+            columns=columns,
+            hashes=[self._hashes.get(row) for row in count] if self._hashes else None,
+            clusters=[self._clusters.get(row) for row in count] if self._clusters else None,
+            metadata=lookups.metadata,
+            answer=lookups.answer,
+            raw=lookups.raw,
+            lines=lookups.lines,
+        )
+
+    def _padded(self, scores: array[float]) -> NDArray[float64]:
+        import numpy as np
+
+        found = np.full(len(self.ids), np.nan)
+        found[: len(scores)] = scores
+        return found
+
+
+class RepeatedScores:
+    """Numbers of documents that were answered several times: a document's score is the mean of its answers'."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, int], list[float]] = {}
+
+    def add(self, row: int, metric: str, number: float) -> None:
+        self._numbers.setdefault((metric, row), []).append(number)
+
+    def give(self, builder: TaskBuilder) -> None:
+        for (metric, row), numbers in self._numbers.items():
+            builder.score(row, metric, NO_FILTER, math.fsum(numbers) / len(numbers))
+
 
 LONGEST_LINE = 1 << 26
 """Bytes of a first line that are looked at: longer ones are of no known format."""

@@ -7,11 +7,15 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-from lmms_eval.compare.readers import evalscope, harness_runs, inspect_logs, plain_tables, vlmevalkit
+from lmms_eval.compare.readers import harness_runs
+from lmms_eval.compare.readers import other_harnesses as evalscope
+from lmms_eval.compare.readers import other_harnesses as inspect_logs
+from lmms_eval.compare.readers import other_harnesses as vlmevalkit
+from lmms_eval.compare.readers import tables as plain_tables
 from lmms_eval.compare.readers.contract import Format, Looked
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError, UsageError
-from lmms_eval.results.run_reader.finding import SHOWN, find_run, run_path
+from lmms_eval.results.files import SHOWN, find_run, run_path
 
 FORMATS: tuple[Format, ...] = (
     harness_runs.RESULTS,

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.compare.readers.contract import Format, Looked
-from lmms_eval.compare.readers.result_facts import Results
-from lmms_eval.compare.readers.samples import ReadTask, is_sample, read_lines, read_samples
+from lmms_eval.compare.readers.samples import ReadTask, Results, is_sample, read_lines, read_samples
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.config import argument_text
 from lmms_eval.errors import DataError
-from lmms_eval.results.naming import RUNS
-from lmms_eval.results.run_reader.finding import NAMINGS, read_state, samples_beside
-from lmms_eval.results.run_reader.journals import JOURNALS, Journals
-from lmms_eval.results.run_reader.json_lines import FileSamples
+from lmms_eval.results.files import NAMINGS, RUNS, read_state, samples_beside
+from lmms_eval.results.journals import JOURNALS, FileSamples, Journals
 from lmms_eval.utils import model_name_from_args
 
 OWN, LMMS_EVAL, LM_EVAL = "lmms_eval", "lmms-eval family", "lm_eval"

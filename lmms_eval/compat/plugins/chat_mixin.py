@@ -7,7 +7,7 @@ from typing import Any
 
 from lmms_eval.api.instance import FailedGeneration, Instance
 from lmms_eval.protocol import ChatMessages
-from lmms_eval.utils.absent_names import told
+from lmms_eval.utils.installed import told
 
 VIDEO_KWARGS: dict[str, Any] = {"fps": 2, "max_frames": 16, "max_pixels": 147456}
 IMAGE_KWARGS: dict[str, Any] = {"max_pixels": 262144}

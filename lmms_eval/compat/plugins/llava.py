@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval.compat.plugins.local import LocalPlugin, refuse
 from lmms_eval.compat.plugins.settings import read_given, takes
-from lmms_eval.models.families.wrappers import wrapper
+from lmms_eval.models.families.table import wrapper
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.compat.plugins.delegating import DelegatingModel
 from lmms_eval.models.hf.inputs import InputBuilder
 from lmms_eval.models.hf.model import HuggingFace
-from lmms_eval.models.hf.options import HFOptions
-from lmms_eval.models.hf.profile import Profile
+from lmms_eval.models.hf.options import HFOptions, Profile
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.load import Loaded

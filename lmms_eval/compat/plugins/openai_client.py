@@ -12,12 +12,11 @@ from typing import Any
 import orjson
 
 from lmms_eval.api.request import Request
-from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.openai.model import OpenAI
-from lmms_eval.models.openai.reply import Reply, read_completion
-from lmms_eval.models.remote.failures import Failures
+from lmms_eval.models.remote.errors import AttemptError, Failures
 from lmms_eval.models.remote.media import payload_size
 from lmms_eval.models.remote.model import Complete
+from lmms_eval.models.remote.reply import Reply, read_completion
 from lmms_eval.models.remote.sdk import attempts
 
 KEYWORDS = frozenset(

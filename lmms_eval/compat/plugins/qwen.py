@@ -10,8 +10,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.compat.plugins.local import HookedModel, LocalPlugin, refuse
 from lmms_eval.compat.plugins.settings import read_given, takes
 from lmms_eval.errors import ModelError
-from lmms_eval.models.families.table import FAMILIES
-from lmms_eval.models.families.wrappers import wrapper
+from lmms_eval.models.families.table import FAMILIES, wrapper
 from lmms_eval.models.hf.model import HuggingFace
 
 ATTENTIONS = (None, "flash_attention_2", "sdpa", "eager")

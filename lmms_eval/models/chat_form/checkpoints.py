@@ -9,23 +9,36 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar
 
-from lmms_eval.api.media_form import MediaForm
+from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.request import Request, ResponseError
 from lmms_eval.errors import ModelError
-from lmms_eval.models.argument_names import IGNORED_LOCALLY
-from lmms_eval.models.chat_form.conversation import ConversationReader
-from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, check_form
+from lmms_eval.models.baseline import IGNORED_LOCALLY
+from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, ConversationReader, check_form
 from lmms_eval.models.chat_form.internvl import InternVLForm
-from lmms_eval.models.chat_form.loading import Place, Wish, check_trust, has_own_code, load_checkpoint, read_config
+from lmms_eval.models.chat_form.loading import (
+    Place,
+    Wish,
+    check_trust,
+    device_map,
+    has_own_code,
+    load_checkpoint,
+    read_config,
+)
 from lmms_eval.models.chat_form.minicpm import MiniCPMForm
 from lmms_eval.models.chat_form.model import ChatModel
-from lmms_eval.models.chat_form.placement import device_map
 from lmms_eval.models.hf.batching import RefusedError
-from lmms_eval.models.hf.converters import flag, positive_int
-from lmms_eval.models.hf.folder import local_folder, stamps
-from lmms_eval.models.hf.memory import peak_memory
-from lmms_eval.models.hf.options import HFOptions
-from lmms_eval.models.hf.profile import COMMON, FRAMES, Converter, Profile
+from lmms_eval.models.hf.model import peak_memory
+from lmms_eval.models.hf.options import (
+    COMMON,
+    FRAMES,
+    Converter,
+    HFOptions,
+    Profile,
+    flag,
+    local_folder,
+    positive_int,
+    stamps,
+)
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 
 FORMS: tuple[type[ChatForm], ...] = (InternVLForm, MiniCPMForm)
@@ -68,8 +81,7 @@ class ChatCheckpoint(ChatModel):
         """The way in which the family's checkpoints are loaded."""
 
     def _load(self) -> Checkpoint:
-        from lmms_eval.models.hf.load import check_processes, resolve_device
-        from lmms_eval.models.hf.processors import source
+        from lmms_eval.models.hf.load import check_processes, resolve_device, source
 
         options, name = self.options, self.profile.name
         local_folder(options.pretrained, ())

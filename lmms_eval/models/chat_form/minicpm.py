@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.chat_form.conversation import (
+from lmms_eval.models.chat_form.form import (
+    ChatForm,
+    Checkpoint,
     Conversation,
     Film,
     Picture,
     Piece,
+    Prompt,
     Senses,
     Sound,
     Turn,
+    call,
     pieces_of,
     text_of,
 )
-from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, Prompt, call
 from lmms_eval.models.hf.batching import RefusedError
 
 _MARKS = ("(<image>./</image>)", "(<audio>./</audio>)")

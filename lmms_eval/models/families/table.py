@@ -7,12 +7,13 @@ Qwen's users have had ever since.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval.models.hf.converters import flag, positive_int
-from lmms_eval.models.hf.profile import COMMON, FRAMES, VISUAL_OPTIONS, Converter, Profile
-from lmms_eval.models.plain_context import NO_TEMPLATE
+from lmms_eval.models.chat_template import NO_TEMPLATE
+from lmms_eval.models.hf.model import HuggingFace
+from lmms_eval.models.hf.options import COMMON, FRAMES, VISUAL_OPTIONS, Converter, Profile, flag, positive_int
 
 _QWEN_PIXELS = {"min_pixels": 256 * 28 * 28, "max_pixels": 2048 * 28 * 28}
 _TEXT_AND_NEWLINE = (
@@ -202,3 +203,22 @@ FAMILIES: Mapping[str, Profile] = {profile.name: profile for profile in _PROFILE
 """From the name of a model to its profile."""
 FAMILY_ALIASES: Mapping[str, tuple[str, ...]] = {"llava_hf": ("llava",)}
 """Further names of rows."""
+
+
+@functools.cache
+def wrapper(name: str) -> type[HuggingFace]:
+    """The class of a family: ``hf`` with the family's profile.
+
+    Raises:
+        KeyError: no row of the table has this name.
+    """
+    profile = FAMILIES[name]
+    described = f"``hf`` for {', '.join(profile.model_types) or profile.architecture}."
+    return type(name, (HuggingFace,), {"__module__": __name__, "__doc__": described, "profile": profile})
+
+
+def __getattr__(name: str) -> type[HuggingFace]:
+    """``wrappers.gemma3``: classes are made when they are asked for, as the registry does by their path."""
+    if name not in FAMILIES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return wrapper(name)

@@ -11,12 +11,12 @@ from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, Encoder, refusing
 from lmms_eval.models.hf.inputs import InputBuilder, Prepared
 from lmms_eval.models.hf.model import HuggingFace
-from lmms_eval.models.hf.profile import COMMON, PROMPT_OPTIONS, VISUAL_OPTIONS, Profile
+from lmms_eval.models.hf.options import COMMON, PROMPT_OPTIONS, VISUAL_OPTIONS, Profile
 
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages
     from lmms_eval.api.request import RequestKind
-    from lmms_eval.models.hf.jobs import Job
+    from lmms_eval.models.hf.inputs import Job
     from lmms_eval.models.hf.load import Loaded
     from lmms_eval.models.hf.options import HFOptions
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.messages import (
     ChatAudioContent,
+    ChatContent,
     ChatImageContent,
     ChatMessage,
     ChatMessages,
@@ -15,13 +18,16 @@ from lmms_eval.api.messages import (
     ChatVideoContent,
 )
 from lmms_eval.api.request import ResponseError
-from lmms_eval.models.chat_template import template_of, template_options, template_variables, warn_of_unread
-from lmms_eval.models.hf.arrange import append_prompt, interleave
-from lmms_eval.models.hf.batching import RefusedError
-from lmms_eval.models.hf.lengths import Lengths
-from lmms_eval.models.hf.options import HFOptions, text_or_file
-from lmms_eval.models.hf.profile import Profile
-from lmms_eval.models.plain_context import NO_TEMPLATE, plain_context
+from lmms_eval.models.chat_template import (
+    NO_TEMPLATE,
+    plain_context,
+    template_of,
+    template_options,
+    template_variables,
+    warn_of_unread,
+)
+from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError
+from lmms_eval.models.hf.options import HFOptions, Profile, text_or_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +37,108 @@ if TYPE_CHECKING:
     from lmms_eval.api.request import Request
     from lmms_eval.media import Bounds
     from lmms_eval.models.hf.load import Loaded
+    from lmms_eval.models.hf.settings import Settings
+
+
+_MARK = re.compile(r"<image ?(\d+)>")
+
+
+def interleave(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Each picture at the first ``<image N>`` (or ``<imageN>``) that names it within its message.
+
+    Pictures count from 1. Those that no text names stay where they are, and so does every mark without a picture.
+    """
+    return [ChatMessage(role=message.role, content=_interleaved(message.content)) for message in messages]
+
+
+def _interleaved(content: Sequence[ChatContent]) -> list[ChatContent]:
+    images = [part for part in content if isinstance(part, ChatImageContent)]
+    texts = [part.text for part in content if isinstance(part, ChatTextContent)]
+    named = {int(number) for text in texts for number in _MARK.findall(text)} & set(range(1, len(images) + 1))
+    moved = [images[number - 1] for number in named]
+    left = set(named)
+    result: list[ChatContent] = []
+    for part in content:
+        if isinstance(part, ChatTextContent):
+            result += _with_images(part.text, images, left)
+        elif not any(part is image for image in moved):
+            result.append(part)
+    return result
+
+
+def _with_images(text: str, images: Sequence[ChatImageContent], left: set[int]) -> list[ChatContent]:
+    """``text`` cut at the marks whose pictures have not been placed yet; those are taken out of ``left``."""
+    result: list[ChatContent] = []
+    start = 0
+    for mark in _MARK.finditer(text):
+        number = int(mark.group(1))
+        if number not in left:
+            continue
+        left.discard(number)
+        if mark.start() > start:
+            result.append(ChatTextContent(text=text[start : mark.start()]))
+        result.append(images[number - 1])
+        start = mark.end()
+    if start < len(text) or not result:
+        result.append(ChatTextContent(text=text[start:]))
+    return result
+
+
+def append_prompt(messages: Sequence[ChatMessage], prompt: str) -> list[ChatMessage]:
+    """``prompt`` behind the last text of the user's last message."""
+    result = list(messages)
+    for place in reversed(range(len(result))):
+        if result[place].role != "user":
+            continue
+        content = list(result[place].content)
+        last = max((i for i, part in enumerate(content) if isinstance(part, ChatTextContent)), default=None)
+        found = content[last] if last is not None else None
+        if last is not None and isinstance(found, ChatTextContent):
+            content[last] = ChatTextContent(text=found.text + prompt)
+        else:
+            content.append(ChatTextContent(text=prompt))
+        result[place] = ChatMessage(role="user", content=content)
+        return result
+    return result
+
+
+_CHARACTERS_PER_TOKEN = 3.5
+_PIXELS_PER_TOKEN = 28 * 28
+_PICTURE_MIN_TOKENS = 64
+_SOUND_TOKENS_PER_SECOND = 25
+_STEP = 16
+"""Pixels to which a processor is asked about widths and heights: asking takes 0.1 ms, so sizes that are nearly alike
+share an answer."""
+
+
+class Lengths:
+    """Estimates for one model. Thread-safe.
+
+    Args:
+        processor: is asked for the tokens of a picture of a given size, where it can tell.
+        image_options: keyword arguments that it gets with pictures.
+    """
+
+    def __init__(self, processor: Any, image_options: Mapping[str, Any]) -> None:
+        self._count = getattr(processor, "_get_num_multimodal_tokens", None)
+        self._image_options = dict(image_options)
+        self._of_size = functools.lru_cache(maxsize=4096)(self._ask)
+
+    def tokens(self, text: str, sizes: Iterable[tuple[int, int]], seconds: float = 0.0) -> float:
+        """Tokens of a prompt with pictures of these widths and heights and ``seconds`` of sound."""
+        rounded = [tuple(-(-side // _STEP) * _STEP for side in size) for size in sizes]
+        media = sum(self._of_size(*size) for size in rounded) + seconds * _SOUND_TOKENS_PER_SECOND
+        return len(text) / _CHARACTERS_PER_TOKEN + media
+
+    def _ask(self, width: int, height: int) -> float:
+        if self._count is not None:
+            try:
+                found = self._count(image_sizes=[(height, width)], **self._image_options).num_image_tokens
+                return float(found[0])
+            except RECOVERABLE:  # an interface that transformers keeps for vLLM: not every processor has it right
+                self._count = None
+        return max(_PICTURE_MIN_TOKENS, width * height / _PIXELS_PER_TOKEN)
+
 
 _PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token", "boi_token")
 _CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
@@ -297,3 +405,33 @@ def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
     found = {"image": image, "audio": str(getattr(processor, "audio_token", None) or "")}
     marks = {kind: mark for kind, mark in found.items() if mark}
     return {**marks, "image": ""} if type(processor).__name__ in _PLACE_PICTURES else marks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """A prepared request with its settings; ``settings`` is ``None`` for a likelihood."""
+
+    request: Request
+    prepared: Prepared
+    settings: Settings | None
+
+    @property
+    def text(self) -> str:
+        """All that the model reads: for a likelihood, the continuation too."""
+        return self.prepared.text + self.continuation
+
+    @property
+    def continuation(self) -> str:
+        return self.request.continuation_after(self.prepared.has_template) if self.settings is None else ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Only jobs with equal keys share a batch. A sampled answer is generated alone, so that its seed decides it."""
+        alone = self.prepared.alone or (self.settings is not None and self.settings.sampled)
+        options = "likelihood" if self.settings is None else self.settings.key
+        return (options, self.prepared.kind, self.request.id if alone else "")
+
+    @property
+    def tokens(self) -> float:
+        """Estimated length of the prompt."""
+        return self.prepared.tokens

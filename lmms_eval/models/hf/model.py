@@ -5,34 +5,129 @@ from __future__ import annotations
 import gc
 import hashlib
 import inspect
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
-from lmms_eval.api.media_form import MediaForm
+from loguru import logger
+
+from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
+from lmms_eval.api.messages import ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
-from lmms_eval.models.argument_names import IGNORED_LOCALLY
+from lmms_eval.models.baseline import IGNORED_LOCALLY
 from lmms_eval.models.chat_template import template_digest
-from lmms_eval.models.hf import dry_requests
 from lmms_eval.models.hf.answering import Answerer, Generation
-from lmms_eval.models.hf.batching import Failed, HalvingRunner, RowLimit, Shape
-from lmms_eval.models.hf.encode import Encoder, to_device
-from lmms_eval.models.hf.folder import local_folder, stamps
-from lmms_eval.models.hf.inputs import InputBuilder, Prepared
-from lmms_eval.models.hf.jobs import Job
-from lmms_eval.models.hf.lookahead import Lookahead, Window
-from lmms_eval.models.hf.memory import memory_share, peak_memory
-from lmms_eval.models.hf.options import HFOptions
+from lmms_eval.models.hf.batching import RECOVERABLE, Failed, HalvingRunner, RefusedError, RowLimit, Shape
+from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
+from lmms_eval.models.hf.inputs import InputBuilder, Job, Prepared
+from lmms_eval.models.hf.options import VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
 from lmms_eval.models.hf.pictures import cache_pictures
-from lmms_eval.models.hf.profile import VISUAL_OPTIONS, Profile
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.load import Loaded
+
+
+_SIDE = 64
+"""Pixels of the pictures."""
+_LONGEST = 160
+"""Characters of a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class DryRequest:
+    """One thing that a model is asked to do."""
+
+    name: str
+    pictures: int
+
+    def messages(self) -> ChatMessages:
+        from PIL import Image
+
+        shades = [Image.new("RGB", (_SIDE, _SIDE), (60 * number, 120, 200)) for number in range(self.pictures)]
+        content: list[Any] = [*(ChatImageContent(url=shade) for shade in shades), ChatTextContent(text="What is it?")]
+        return ChatMessages(messages=[ChatMessage(role="user", content=content)])
+
+
+TEXT = DryRequest("text alone", 0)
+PICTURE = DryRequest("a picture", 1)
+PICTURES = DryRequest("several pictures", 2)
+
+
+def wants_flat_images(loaded: Loaded, render: Callable[[ChatMessages], Prepared]) -> bool:
+    """The processor takes the pictures of a batch as one list, and refuses a list for each prompt.
+
+    Args:
+        loaded: model and processor.
+        render: gives text and pictures of a conversation.
+    """
+    try:
+        prepared = render(PICTURE.messages())
+    except (RefusedError, *RECOVERABLE):
+        return False  # asking will tell
+    images = list(prepared.images)
+    return not _takes(loaded.processor, prepared.text, [images]) and _takes(loaded.processor, prepared.text, images)
+
+
+def _takes(processor: Any, text: str, images: Sequence[Any]) -> bool:
+    try:
+        processor(text=[text], images=images, return_tensors="pt", padding=True)
+    except RECOVERABLE:
+        return False
+    return True
+
+
+def report(model: str, answer: Callable[[DryRequest], object], asked: Sequence[DryRequest]) -> dict[str, str]:
+    """Ask each request, and log in one line which ones failed.
+
+    Args:
+        model: its name, for the line.
+        answer: answers a request, or raises.
+        asked: the requests.
+
+    Returns:
+        The reason of each failure, by the request's name.
+    """
+    refused: dict[str, str] = {}
+    for request in asked:
+        try:
+            answer(request)
+        except (RefusedError, *RECOVERABLE) as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".removeprefix("RefusedError: ").split())
+            refused[request.name] = reason if len(reason) <= _LONGEST else reason[:_LONGEST] + "..."
+    if refused:
+        reasons = "; ".join(f"{name} ({reason})" for name, reason in refused.items())
+        logger.warning("{} cannot answer requests of {}", model, reasons)
+    return refused
+
+
+def memory_share(device: Any) -> float | None:
+    """The most that was in use since the start, as a share of what the device has; ``None`` on the CPU."""
+    if device.type != "cuda":
+        return None
+    import torch
+
+    total = int(torch.cuda.get_device_properties(device).total_memory)
+    return int(torch.cuda.max_memory_reserved(device)) / total
+
+
+def peak_memory(device: Any) -> int | None:
+    """Bytes: of the device's allocator, or of the process where the model is on the CPU."""
+    if device.type == "cuda":
+        import torch
+
+        return int(torch.cuda.max_memory_allocated(device))
+    if device.type != "cpu" or sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
 
 _WINDOW_BATCHES = 4
 """Batches are picked from the requests of this many."""
@@ -73,7 +168,7 @@ class HuggingFace(Model):
         self.loaded: Loaded = load(self.options, self.profile)
         self._inputs = self.input_builder(self.loaded, self.options, self.profile)
         takes_pictures = "image" in self.profile.media and not self.loaded.absent_parts & {"image_processor"}
-        if takes_pictures and dry_requests.wants_flat_images(self.loaded, self._inputs.render):
+        if takes_pictures and wants_flat_images(self.loaded, self._inputs.render):
             self.loaded = replace(self.loaded, flat_images=True)
         self._pictures = cache_pictures(self.loaded.processor, self.options.image_cache_mb << 20)
         self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
@@ -86,13 +181,13 @@ class HuggingFace(Model):
         self._max_tokens = float(self.options.max_batch_tokens or "inf")
         is_compiled = self.options.torch_compile or self.options.static_cache
         if self.options.dry_requests and self.profile.chat and not is_compiled:
-            asked = [dry_requests.TEXT]
+            asked = [TEXT]
             if takes_pictures:
-                asked += [dry_requests.PICTURE, dry_requests.PICTURES][: self.profile.most_pictures]
+                asked += [PICTURE, PICTURES][: self.profile.most_pictures]
             name = f"{self.profile.name}: {self.options.pretrained}"
-            self._refused = dry_requests.report(name, self._ask_dry, asked)
+            self._refused = report(name, self._ask_dry, asked)
 
-    def _ask_dry(self, asked: dry_requests.DryRequest) -> None:
+    def _ask_dry(self, asked: DryRequest) -> None:
         """Generates one token; raises what the model or its processor raises."""
         inputs = self._lookahead.encode_prepared([self._inputs.render(asked.messages())])
         tokens = {"max_new_tokens": 1, "do_sample": False, "pad_token_id": self.loaded.tokenizer.pad_token_id}

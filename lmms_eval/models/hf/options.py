@@ -3,19 +3,191 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.media_form import MediaForm
+from lmms_eval.api.generation import MediaForm
 from lmms_eval.errors import ModelError
-from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models import baseline as argument_names
+from lmms_eval.models.baseline import IGNORED, other_names
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
-from lmms_eval.models.hf.converters import flag, positive_int
-from lmms_eval.models.hf.folder import model_location
-from lmms_eval.models.hf.profile import Profile
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
+
+
+def positive_int(value: Any) -> int:
+    """Converter of an argument: a whole number above 0."""
+    if isinstance(value, bool) or float(value) != int(float(value)) or int(float(value)) < 1:
+        raise ValueError("a whole number above 0 is needed")
+    return int(float(value))
+
+
+def flag(value: Any) -> bool:
+    """Converter of an argument: true or false."""
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    text = str(value).strip().lower()
+    if text not in known:
+        raise ValueError("true or false is needed")
+    return known[text]
+
+
+_ALWAYS: Sequence[tuple[str, tuple[str, ...]]] = (
+    ("the model's configuration (config.json)", ("config.json",)),
+    ("weights (*.safetensors or pytorch_model*.bin)", ("*.safetensors", "*.bin")),
+)
+_PREPROCESSOR = ("preprocessor_config.json", "processor_config.json", "image_processor_config.json")
+_PARTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "tokenizer": (
+        "a tokenizer (tokenizer.json, tokenizer.model or vocab.json)",
+        ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json"),
+    ),
+    "image_processor": ("an image processor (preprocessor_config.json or processor_config.json)", _PREPROCESSOR),
+    "feature_extractor": ("a feature extractor (preprocessor_config.json or processor_config.json)", _PREPROCESSOR),
+    "audio_processor": ("an audio processor (preprocessor_config.json or processor_config.json)", _PREPROCESSOR),
+}
+VISION_PARTS = ("tokenizer", "image_processor")
+EMBEDDED = "embedded"
+"""Names the model that the package ships."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """Identity of one file of a model folder."""
+
+    name: str
+    size: int
+    modified_ns: int
+
+
+def model_location(pretrained: str) -> str:
+    """The package's own folder for ``embedded``; any other name stands for itself (``./embedded`` for a local one)."""
+    return str(Path(__file__).parents[1] / EMBEDDED) if pretrained == EMBEDDED else pretrained
+
+
+def local_folder(pretrained: str, parts: Sequence[str] = VISION_PARTS) -> Path | None:
+    """The folder that ``pretrained`` names, or ``None`` where it is the name of a repository on the hub.
+
+    Raises:
+        ModelError: it is written like a path and there is no such folder, or the folder lacks a part.
+    """
+    path = Path(pretrained).expanduser()
+    if path.is_dir():
+        check_folder(path, parts)
+        return path
+    if path.exists():
+        raise ModelError(f"hf: pretrained={pretrained} is a file; give the folder that holds the model")
+    if path.is_absolute() or pretrained.startswith((".", "~")) or pretrained.count("/") > 1:
+        near = next((parent for parent in path.absolute().parents if parent.is_dir()), Path("/"))
+        raise ModelError(
+            f"hf: model folder {pretrained} does not exist (the nearest folder that does is {near}); "
+            "give the folder that holds config.json and the weights with --model_args pretrained=DIR"
+        )
+    return None
+
+
+def check_folder(folder: Path, parts: Sequence[str] = VISION_PARTS) -> None:
+    """Raises ``ModelError`` naming the folder and every part that it lacks."""
+    needed = [*_ALWAYS, *(_PARTS[part] for part in parts)]
+    lacking = [part for part, patterns in needed if not any(any(folder.glob(pattern)) for pattern in patterns)]
+    if not lacking:
+        return
+    message = f"hf: {folder} is not a complete model folder: it lacks {', '.join(lacking)}"
+    if (folder / "adapter_config.json").is_file():
+        message += ". It is an adapter: merge it into its base model first"
+    else:
+        inner = sorted(found.parent.name for found in folder.glob("*/config.json"))
+        if inner:
+            message += f". Did you mean one of its folders: {', '.join(inner[:5])}?"
+    raise ModelError(message)
+
+
+def stamps(folder: Path) -> tuple[FileStamp, ...]:
+    """All files that can change the answers, by name; hidden ones are left out."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(".") for part in name.parts):
+            status = path.stat()
+            found.append(FileStamp(name.as_posix(), status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
+Converter = Callable[[Any], Any]
+FRAMES = other_names("max_num_frames", argument_names.FRAMES)
+"""Names by which families call the most frames of a video."""
+COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
+"""Names that every family's users may type; ``use_flash_attention_2`` is a flag."""
+VISUAL_OPTIONS = (
+    "max_num_frames",
+    "fps",
+    "min_pixels",
+    "max_pixels",
+    "total_pixels",
+    "max_image_size",
+    "interleave_visuals",
+)
+PROMPT_OPTIONS = (
+    "system_prompt",
+    "add_system_prompt",
+    "chat_template",
+    "enable_thinking",
+    "add_generation_prompt",
+    "reasoning_prompt",
+    "max_length",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """One family. The defaults are those of ``hf``: any image-text-to-text model."""
+
+    name: str = "hf"
+    loader: str = "AutoModelForImageTextToText"
+    """Class of transformers whose ``from_pretrained`` gives the model."""
+    architecture: str = "an image-text-to-text architecture"
+    """Kind of checkpoint that it takes, for messages."""
+    parts: tuple[str, ...] = ("tokenizer", "image_processor")
+    """Attributes that the processor must have; ``tokenizer`` alone means that there is no processor at all."""
+    without_torchvision: tuple[str, ...] = ()
+    """Parts that may be left out where only torchvision is lacking; requests that need them are then refused."""
+    packages: tuple[str, ...] = ()
+    """Packages that it needs and of which transformers says so only when a picture comes, or not by their names."""
+    media: frozenset[str] = frozenset({"image", "video"})
+    """Message parts beside text: ``image``, ``video``, ``audio``."""
+    most_pictures: int | None = None
+    """Pictures of a request at most; ``None``: any number."""
+    model_types: tuple[str, ...] = ()
+    """``model_type`` of the checkpoints that this family takes; empty: any."""
+    chat: bool = True
+    """Prompts go through a chat template."""
+    sounds_alone: bool = False
+    """Padding a sound changes what the model hears: prompts with sound share no batch."""
+    aliases: Mapping[str, str] = field(default_factory=lambda: {**COMMON, **FRAMES})
+    """Argument names that the family's users know, to fields of ``HFOptions``."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values of fields of ``HFOptions`` where the family's users leave them out, if others than ``hf``'s."""
+    extra: Mapping[str, Converter] = field(default_factory=dict)
+    """Further arguments with their converters; they go to the image processor, or where the family's encoder says."""
+
+    without: tuple[str, ...] = ()
+    """Fields of ``HFOptions`` that mean nothing to this family; giving one is an error."""
+
+    def signature(self, options: type[Any]) -> inspect.Signature:
+        """Of the model class: the fields of ``options``, then the family's own names."""
+        known = list(inspect.signature(options).parameters.values())
+        kept = [
+            parameter.replace(default=self.defaults.get(parameter.name, parameter.default))
+            for parameter in known
+            if parameter.name not in ("extra", *self.without)
+        ]
+        own = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+            for name in (*self.aliases, *self.extra)
+        ]
+        return inspect.Signature([*kept, *own])
+
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 _TEXT_FILE_MAX_NAME = 4096

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from lmms_eval.media.cache import ByteLRU
+from lmms_eval.media.originals import ByteLRU
 
 _INDEPENDENT = ("Qwen2VLImageProcessor", "GotOcr2ImageProcessor", "CLIPImageProcessor", "LlavaImageProcessor",
                 "SiglipImageProcessor")  # fmt: skip

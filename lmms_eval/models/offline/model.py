@@ -3,33 +3,147 @@
 from __future__ import annotations
 
 import abc
+import asyncio
+import contextlib
 import copy
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
-from lmms_eval.api.media_form import MediaForm
+from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usage
 from lmms_eval.errors import EngineDiedError, ModelError
-from lmms_eval.models.argument_names import IGNORED
-from lmms_eval.models.chat_template import template_digest
+from lmms_eval.models.baseline import IGNORED
+from lmms_eval.models.chat_template import NO_TEMPLATE, template_digest
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood
-from lmms_eval.models.offline.guard import Guard, descendants
-from lmms_eval.models.offline.loop import EngineLoop
 from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
 from lmms_eval.models.offline.settings import EngineSettings, decoded, read_settings
-from lmms_eval.models.openai.errors import shorten
-from lmms_eval.models.plain_context import NO_TEMPLATE
 from lmms_eval.models.remote.arguments import MEDIA_ARGUMENTS, first_names
+from lmms_eval.models.remote.errors import shorten
 from lmms_eval.models.remote.generation import Wanted, read_generation, taken_options
 from lmms_eval.models.thoughts import Reading, TagTokens, Written
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below one, the nearest first; none where the system does not tell (``/proc`` of Linux does)."""
+    try:
+        text = " ".join(file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:
+        return []
+    children = [int(word) for word in text.split()]
+    return [*children, *(below for child in children for below in descendants(child))]
+
+
+class Guard:
+    """A shell that waits until this process is gone, and then kills the processes given to it."""
+
+    def __init__(self, processes: list[int]) -> None:
+        self._shell: subprocess.Popen[bytes] | None = None
+        if processes:
+            killing = f"read _; kill -9 {' '.join(map(str, processes))}"
+            self._shell = subprocess.Popen(
+                ["/bin/sh", "-c", killing],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # a signal to the terminal's processes is not for it
+            )
+
+    @classmethod
+    def of_new_processes(cls, before: list[int]) -> Guard:
+        """Guard the descendants of this process that are not among ``before``."""
+        return cls([pid for pid in descendants(os.getpid()) if pid not in before])
+
+    def close(self) -> None:
+        """Leave the processes alone from now on."""
+        if self._shell is not None:
+            self._shell.kill()
+            self._shell.wait()
+            assert self._shell.stdin is not None
+            self._shell.stdin.close()
+            self._shell = None
+
+
+T = TypeVar("T")
+ABORT_S = 5.0
+"""Longest wait for the end of a call that was cancelled."""
+
+
+class EngineLoop:
+    """Runs the calls of an engine as long as it lives.
+
+    Engines tie their tasks and sockets to the loop in which they are first called, whereas every stream of requests
+    (a run, its check of batches, the next run) is driven by a loop of its own.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="engine", daemon=True)
+        self._thread.start()
+
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a call to its end. One that is cancelled here is cancelled there, and its end is waited for."""
+        caller = asyncio.get_running_loop()
+        outcome: asyncio.Future[T] = caller.create_future()
+        tasks: list[asyncio.Task[T]] = []
+
+        def begin() -> None:
+            tasks.append(self._loop.create_task(work))
+            tasks[0].add_done_callback(ended)
+
+        def ended(task: asyncio.Task[T]) -> None:
+            with contextlib.suppress(RuntimeError):  # the caller's loop is closed: nobody waits any more
+                caller.call_soon_threadsafe(_pass_on, task, outcome)
+
+        self._loop.call_soon_threadsafe(begin)
+        try:
+            return await asyncio.shield(outcome)
+        except asyncio.CancelledError:
+            self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            await asyncio.wait([outcome], timeout=ABORT_S)
+            if outcome.done() and not outcome.cancelled():
+                outcome.exception()  # nobody's any more
+            raise
+
+    def close(self, last: Callable[[], None]) -> None:
+        """Call the engine's ``last`` function among its tasks, then end the loop, whatever runs in it."""
+
+        async def end() -> None:
+            last()
+
+        def stop() -> None:
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.call_soon(self._loop.stop)
+
+        try:
+            asyncio.run_coroutine_threadsafe(end(), self._loop).result()
+        finally:
+            self._loop.call_soon_threadsafe(stop)
+            self._thread.join(ABORT_S)
+            if not self._thread.is_alive():
+                self._loop.close()
+
+
+def _pass_on(task: asyncio.Task[T], outcome: asyncio.Future[T]) -> None:
+    if outcome.done():
+        return
+    if task.cancelled():
+        outcome.cancel()
+    elif (error := task.exception()) is not None:
+        outcome.set_exception(error)
+    else:
+        outcome.set_result(task.result())
+
 
 SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
 """Fields of the engines' servers beyond the protocol."""
@@ -182,9 +296,8 @@ class OfflineModel(Model):
 
     async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:
         """Answer requests as they come; a request that the engine refuses is a failed response."""
-        from lmms_eval.models.openai.concurrency import Gate
-        from lmms_eval.models.openai.dispatch import Dispatcher
         from lmms_eval.models.remote.arguments import RemoteArguments
+        from lmms_eval.models.remote.asking import Dispatcher, Gate
 
         gate = Gate(RemoteArguments(model=self._settings.model, num_concurrent=self.concurrency))
         async with aclosing(Dispatcher(gate, self._ask).run(stream)) as responses:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.plain_context import NO_TEMPLATE
+from lmms_eval.models.chat_template import NO_TEMPLATE
 from lmms_eval.models.remote import arguments as remote
 from lmms_eval.models.remote.arguments import CommonArguments, wrong_values
 

@@ -13,8 +13,8 @@ from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit, urlun
 from pydantic import Field, field_validator
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.registry import find_key
 from lmms_eval.models.remote.arguments import SAME, RemoteArguments, read_arguments
-from lmms_eval.models.services import find_key
 
 PUBLIC_BASE_URL = "https://api.openai.com/v1"
 PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from lmms_eval.api.generation import TEMPLATE_OPTIONS
+from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
 from lmms_eval.api.messages import (
     ChatAudioContent,
     ChatImageContent,
@@ -19,14 +20,69 @@ from lmms_eval.api.messages import (
     ChatTextContent,
     ChatVideoContent,
 )
-from lmms_eval.api.request import Request
-from lmms_eval.errors import ModelError
+from lmms_eval.api.request import Request, RequestKind
+from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.openai.arguments import ChatArguments, Endpoint
-from lmms_eval.models.openai.completions import completion_body
-from lmms_eval.models.openai.generation import Dialect, map_generation
 from lmms_eval.models.openai.responses import map_responses_generation, responses_body
+from lmms_eval.models.registry import is_vendor
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS
+from lmms_eval.models.remote.errors import AttemptError, error_in_body, shorten
+from lmms_eval.models.remote.generation import Dialect, local_stops, map_generation, taken_by
 from lmms_eval.models.remote.media import Frames, read_video
-from lmms_eval.models.services import is_vendor
+from lmms_eval.models.remote.model import RemoteModel
+from lmms_eval.models.remote.reply import Reply, decode_body, read_finish, read_tokens, served_model
+
+if TYPE_CHECKING:
+    from lmms_eval.models.remote.asking import Talk
+    from lmms_eval.models.tools.toolbox import Toolbox
+
+
+def completion_body(model: str, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the body, from messages in the form of chat completions.
+
+    Raises:
+        MediaError: there are media among them.
+    """
+    parts = [part for message in messages for part in message["content"]]
+    if any(part["type"] != "text" for part in parts):
+        raise MediaError("api=completions sends texts alone, and the request has a picture, video or sound")
+    texts = ["\n".join(part["text"] for part in message["content"]) for message in messages]
+    return {"model": model, "prompt": "\n\n".join(texts), **fields}
+
+
+def parse_completion(raw: bytes, url: str) -> Reply:
+    """Read a completion of status 200.
+
+    Raises:
+        AttemptError: ``malformed``, or what an ``error`` object in the body stands for.
+    """
+    body, choice = read_choice(raw, url)
+    text = choice.get("text")
+    if not isinstance(text, str):
+        raise AttemptError("malformed", f"{url} sent no completion: a choice without text")
+    finish = read_finish(choice, url)
+    usage = read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens")
+    return Reply(text, finish, usage, model=served_model(body))
+
+
+def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Read the body and its first choice.
+
+    Raises:
+        AttemptError: as ``parse_completion``.
+    """
+    try:
+        body = decode_body(raw)
+    except orjson.JSONDecodeError as error:
+        shown = shorten(raw[:400].decode("utf-8", "replace"))
+        raise AttemptError("malformed", f"{url} sent no JSON ({error}): {shown}") from error
+    if isinstance(body, dict) and body.get("error"):
+        raise error_in_body(body, raw, url)
+    choices = body.get("choices") if isinstance(body, dict) else None
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise AttemptError("malformed", f"{url} sent no completion: no choices")
+    return body, choices[0]
+
 
 AUDIO_FORMATS = ("wav", "mp3")
 """Forms of ``input_audio`` that the protocol names; others are sent as wav."""
@@ -239,3 +295,83 @@ def video_url(value: Any) -> str:
     if ref.kind == "path" and ref.path is not None:
         return ref.path.resolve().as_uri()
     return f"data:{ref.mime or 'video/mp4'};base64,{base64.b64encode(ref.read_bytes()).decode('ascii')}"
+
+
+CHAT_ANSWER_ARGUMENTS = (
+    *ANSWER_ARGUMENTS,
+    "reasoning_model",
+    "pass_video_url",
+    "message_format",
+    "is_qwen3_vl",
+    "enable_thinking_kwarg",
+    "extra_body",
+)
+"""Arguments of chat completions that can change an answer."""
+
+
+class ChatModel(RemoteModel):
+    """A ``RemoteModel`` whose requests a ``BodyBuilder`` renders."""
+
+    answer_arguments: tuple[str, ...] = CHAT_ANSWER_ARGUMENTS
+    kinds: frozenset[RequestKind] = frozenset({"generate_until", "generate_visual_cot"})
+
+    def __init__(self, arguments: ChatArguments, endpoint: Endpoint) -> None:
+        self.builder = BodyBuilder(arguments, endpoint)
+        super().__init__(arguments, endpoint.shown, self.builder.system_prompt)
+        self.builder.leaves_stops_out = lambda: self.stops.is_off
+        self._toolbox = _toolbox(arguments, endpoint)
+        if self._toolbox is not None:
+            self.builder.tools = self._toolbox.functions
+
+    def identity(self) -> Mapping[str, Any]:
+        """As of all remote models, and the tools that it may call."""
+        tools = {} if self._toolbox is None else {"tools": self._toolbox.identity()}
+        return {**super().identity(), **tools}
+
+    def describe(self) -> Mapping[str, Any]:
+        """As of all remote models, and the calls of tools."""
+        tools = {} if self._toolbox is None else {"tools": self._toolbox.describe()}
+        return {**super().describe(), **tools}
+
+    def talks(self) -> Callable[[], Talk]:
+        """Return what runs the tools that a reply asks for."""
+        toolbox = self._toolbox
+        if toolbox is None:
+            return super().talks()
+        from lmms_eval.models.tools.toolbox import ToolRounds
+
+        again = asyncio.Lock()
+        return lambda: ToolRounds(toolbox, again)
+
+    def close(self) -> None:
+        """End the server of the tools."""
+        if self._toolbox is not None:
+            self._toolbox.close()
+
+    def stops_here(self, request: Request) -> list[str]:
+        """The stop strings beyond those that the protocol takes."""
+        return local_stops(request.generation_after(self.has_template), self.builder.dialect)
+
+    def generation_options(self) -> TakenOptions:
+        """Those of chat completions, and where the server is no vendor's own all others."""
+        return taken_by(self.builder.dialect)
+
+    def sent_options(self, request: Request) -> Mapping[str, Any]:
+        """The fields of a request's body."""
+        tools = {} if self._toolbox is None else {"tools": [one["function"]["name"] for one in self._toolbox.functions]}
+        return {**self.builder.options(request), **tools}
+
+    def ignored_options(self) -> list[str]:
+        """Generation options of tasks that had no place in the protocol, so far."""
+        return self.builder.ignored_options
+
+
+def _toolbox(arguments: ChatArguments, endpoint: Endpoint) -> Toolbox | None:
+    """The tools of ``mcp_server_path``: their server starts here, so that one that does not ends the run at once."""
+    if arguments.mcp_server_path is None:
+        return None
+    from lmms_eval.models.tools.connection import ResultLimits
+    from lmms_eval.models.tools.toolbox import Toolbox, ToolSettings
+
+    limits = ResultLimits(arguments.mcp_max_characters, arguments.wire_options(endpoint.takes_webp))
+    return Toolbox(ToolSettings(arguments.mcp_server_path, arguments.mcp_timeout, arguments.mcp_max_rounds, limits))

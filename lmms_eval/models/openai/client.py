@@ -13,11 +13,10 @@ import aiohttp
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Endpoint
-from lmms_eval.models.openai.errors import AttemptError, redact, shorten, status_error
-from lmms_eval.models.openai.reply import Reply, parse_reply
 from lmms_eval.models.remote.arguments import RemoteArguments
-from lmms_eval.models.remote.bounded import bounded_response
-from lmms_eval.models.remote.direct import Answer, DirectPost
+from lmms_eval.models.remote.direct import Answer, DirectPost, bounded_response
+from lmms_eval.models.remote.errors import AttemptError, redact, shorten, status_error
+from lmms_eval.models.remote.reply import Reply, parse_reply
 
 CONNECT_TIMEOUT_S = 30.0
 WHOLE_BYTES = 1 << 20

@@ -17,9 +17,9 @@ import orjson
 
 from lmms_eval.api.request import Request, Usage
 from lmms_eval.models.likelihood import TokenScore, likelihood_of
-from lmms_eval.models.openai.completions import read_choice
-from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.reply import Reply, read_tokens, served_model
+from lmms_eval.models.openai.body import read_choice
+from lmms_eval.models.remote.errors import AttemptError
+from lmms_eval.models.remote.reply import Reply, read_tokens, served_model
 
 PROMPTS_REMEMBERED = 4096
 """Whose lengths are asked once for all choices of a question."""

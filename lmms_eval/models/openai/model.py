@@ -15,10 +15,10 @@ from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Arguments, find_endpoint, parse_arguments
-from lmms_eval.models.openai.chat import CHAT_ANSWER_ARGUMENTS, ChatModel
+from lmms_eval.models.openai.body import CHAT_ANSWER_ARGUMENTS, ChatModel
 from lmms_eval.models.openai.likelihood import Probe, Scorer, make_probe, parse_scores
-from lmms_eval.models.openai.reply import Reply
 from lmms_eval.models.remote.model import Complete
+from lmms_eval.models.remote.reply import Reply
 from lmms_eval.utils.redaction import public_query
 
 log = logging.getLogger(__name__)
@@ -107,10 +107,8 @@ class OpenAI(ChatModel):
         return self._batches(stream) if self._arguments.batch else super().respond(stream)
 
     async def _batches(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
-        from lmms_eval.models.openai.batch.asker import BatchAsker, Patience, Reading
-        from lmms_eval.models.openai.batch.client import BatchClient
-        from lmms_eval.models.openai.batch.ledger import Ledger, Limits
-        from lmms_eval.models.openai.batch.results import ResultReader
+        from lmms_eval.models.openai.batch.asker import BatchAsker, Patience, Reading, ResultReader
+        from lmms_eval.models.openai.batch.client import BatchClient, Ledger, Limits
 
         if self._folder is None:
             raise ModelError("batch=true: only the model under test of a run is asked by batches, no judge")
@@ -129,9 +127,9 @@ class OpenAI(ChatModel):
     @property
     def _parse(self) -> Callable[[bytes, str], Reply]:
         """Reads an answer in the form that was asked for."""
-        from lmms_eval.models.openai.completions import parse_completion
-        from lmms_eval.models.openai.reply import parse_reply
+        from lmms_eval.models.openai.body import parse_completion
         from lmms_eval.models.openai.responses import parse_response
+        from lmms_eval.models.remote.reply import parse_reply
 
         return {"chat": parse_reply, "completions": parse_completion, "responses": parse_response}[self._arguments.api]
 

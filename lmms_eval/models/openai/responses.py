@@ -11,9 +11,9 @@ import orjson
 from lmms_eval.api.generation import answer_length
 from lmms_eval.api.request import ErrorKind, Part
 from lmms_eval.errors import MediaError
-from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
-from lmms_eval.models.openai.generation import Dialect, Mapped, extra_body, other_options, sampling_fields, taken_by
-from lmms_eval.models.openai.reply import Reply, decode_body, picture_of_base64, read_tokens, served_model, thought_text
+from lmms_eval.models.remote.errors import AttemptError, error_in_body, shorten
+from lmms_eval.models.remote.generation import Dialect, Mapped, extra_body, other_options, sampling_fields, taken_by
+from lmms_eval.models.remote.reply import Reply, decode_body, picture_of_base64, read_tokens, served_model, thought_text
 
 _SAME = ("temperature", "top_p")
 """Sampling options that have a place in this form; it has no seed."""

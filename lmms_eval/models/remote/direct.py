@@ -8,16 +8,116 @@ Connections (their pool, names, TLS) and the reading of answers (chunks, compres
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import aiohttp
 from aiohttp.http import HttpProcessingError
 from yarl import URL
 
-from lmms_eval.models.remote.bounded import read_whole
-from lmms_eval.models.remote.time_limit import TimeLimit
+from lmms_eval.models.remote.errors import AttemptError
+
+
+class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp is not looked into
+    """Holds an answer of which no more than ``max_bytes`` are read, counted after decompression.
+
+    Raises:
+        AttemptError: ``malformed``, by ``read`` and what goes through it; not retried.
+    """
+
+    max_bytes: ClassVar[int]
+    _body: Any
+
+    async def read(self) -> bytes:
+        """Read the whole body."""
+        told = None if "Content-Encoding" in self.headers else self.content_length
+        if self._body is None and (told is None or told > self.max_bytes):
+            with ExitStack() as unless_read:
+                unless_read.callback(self.close)
+                self._body = await read_whole(self.content, self.max_bytes, f"{self.url.origin()}{self.url.path}")
+                unless_read.pop_all()
+        body: bytes = await super().read()
+        return body
+
+
+async def read_whole(content: Any, max_bytes: int, address: str) -> bytes:
+    """Read all of an ``aiohttp.StreamReader``.
+
+    Raises:
+        AttemptError: ``malformed``, more than ``max_bytes``; names ``address``.
+    """
+    if content.is_eof():  # all of it came with the head
+        pieces = [content.read_nowait()]
+        size = len(pieces[0])
+    else:
+        pieces, size = [], 0
+        async for piece in content.iter_any():
+            size += len(piece)
+            if size > max_bytes:
+                break
+            pieces.append(piece)
+    if size > max_bytes:
+        message = f"{address} sent a reply of more than {max_bytes >> 20} MiB (max_reply_mb=...)"
+        raise AttemptError("malformed", message, retry=False)
+    return b"".join(pieces)
+
+
+def bounded_response(max_mb: int) -> type[BoundedResponse]:
+    """Make the class of answers for ``aiohttp.ClientSession(response_class=...)``; ``max_mb`` in MiB."""
+    return type("BoundedResponse", (BoundedResponse,), {"max_bytes": max_mb << 20})
+
+
+Result = TypeVar("Result")
+
+
+class TimeLimit:
+    """Ends waits of one event loop that take more than ``seconds``, each in a task of its own.
+
+    Does what ``asyncio.timeout`` does with one timer for all of them, that of the oldest: making and cancelling one for
+    every request takes longer than reading a short answer.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._deadlines: dict[asyncio.Task[Any], float] = {}
+        """By task, the oldest first, since all waits are equally long."""
+        self._ended: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def wait_for(self, work: Awaitable[Result]) -> Result:
+        """Await ``work`` in the current task.
+
+        Raises:
+            TimeoutError: it took too long, and was cancelled.
+        """
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None  # coroutines run in tasks
+        cancelling = task.cancelling()
+        self._deadlines[task] = deadline = loop.time() + self._seconds
+        if self._timer is None:
+            self._timer = loop.call_at(deadline, self._look)
+        try:
+            return await work
+        except asyncio.CancelledError as error:
+            if task in self._ended and task.uncancel() <= cancelling:  # else somebody else has cancelled it too
+                raise TimeoutError from error
+            raise
+        finally:
+            self._deadlines.pop(task, None)
+            self._ended.discard(task)
+
+    def _look(self) -> None:
+        loop, self._timer = asyncio.get_running_loop(), None
+        for task, deadline in list(self._deadlines.items()):
+            if deadline > loop.time():
+                self._timer = loop.call_at(deadline, self._look)
+                return
+            del self._deadlines[task]
+            self._ended.add(task)
+            task.cancel()
+
 
 CONTINUES = range(100, 200)
 """Statuses before that of the answer."""

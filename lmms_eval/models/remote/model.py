@@ -10,15 +10,15 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.api.media_form import MediaForm
+from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models.baseline import IGNORED
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, MEDIA_ARGUMENTS, RemoteArguments, read_arguments
 
 if TYPE_CHECKING:
-    from lmms_eval.models.openai.asking import Talk
+    from lmms_eval.models.remote.asking import Talk
 
 Complete = Callable[[Any], Awaitable[Any]]
 """One attempt: a prepared payload in, a ``Reply`` back or an ``AttemptError``."""
@@ -42,8 +42,7 @@ class RemoteModel(Model):
         return MediaForm(frames.count, frames.fps, parsed.wire_options(False), whole, parsed.max_new_tokens)
 
     def __init__(self, arguments: RemoteArguments, address: str, system_prompt: str | None) -> None:
-        from lmms_eval.models.openai.asking import Tally
-        from lmms_eval.models.openai.concurrency import Gate
+        from lmms_eval.models.remote.asking import Gate, Tally
         from lmms_eval.models.remote.stops import StopSending
 
         arguments = arguments.of_this_process(os.environ)
@@ -81,15 +80,13 @@ class RemoteModel(Model):
 
     def talks(self) -> Callable[[], Talk]:
         """Return what begins the talk of each request of one stream; by default a reply is the answer."""
-        from lmms_eval.models.openai.asking import PLAIN
+        from lmms_eval.models.remote.asking import PLAIN
 
         return lambda: PLAIN
 
     async def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
         """Answer requests as they come; every failure is a response."""
-        from lmms_eval.models.openai.asking import Asker, RetryPolicy
-        from lmms_eval.models.openai.concurrency import Gate
-        from lmms_eval.models.openai.dispatch import Dispatcher
+        from lmms_eval.models.remote.asking import Asker, Dispatcher, Gate, RetryPolicy
 
         settings = self._settings
         gate = self._gate = Gate(settings)

@@ -14,13 +14,12 @@ from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import is_loopback
 from lmms_eval.models.openai.body import read_system_prompt
-from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.reply import Reply
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
-from lmms_eval.models.remote.failures import Failures, own_failure
+from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
 from lmms_eval.models.remote.media import Conversation, payload_size, read_conversation
 from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
+from lmms_eval.models.remote.reply import Reply
 
 Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """One call of a package with keyword arguments."""

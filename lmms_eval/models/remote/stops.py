@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from loguru import logger
 
-from lmms_eval.models.openai.generation import stop_strings
+from lmms_eval.models.remote.generation import stop_strings
 from lmms_eval.models.thoughts import Reading
 
 if TYPE_CHECKING:
     from lmms_eval.api.request import Request
-    from lmms_eval.models.openai.reply import Reply
+    from lmms_eval.models.remote.reply import Reply
 
 NOTE = "stops_are_not_sent"
 """File in the model's folder; it says why."""

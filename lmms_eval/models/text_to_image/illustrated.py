@@ -4,22 +4,283 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
+import os
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import orjson
 
 from lmms_eval.api.generation import TakenOptions
+from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.messages import ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import Part, Request, Response
+from lmms_eval.api.request import ErrorKind, GeneratedImage, Part, Request, Response
 from lmms_eval.api.task import Task
+from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.filters.reasoning import thoughts_apart
-from lmms_eval.models.text_to_image.protocol import DrawingError, TextToImage
+from lmms_eval.models.openai.arguments import PATHS, find_endpoint, parse_arguments
+from lmms_eval.models.remote.errors import AttemptError, error_in_body
+from lmms_eval.models.remote.model import import_sdk
+from lmms_eval.models.remote.reply import Reply, picture_of_base64, picture_of_url, read_tokens
+from lmms_eval.models.remote.stops import StopSending
 from lmms_eval.utils.picture_marks import Wanted, split_marks
+
+if TYPE_CHECKING:
+    from lmms_eval.models.openai.client import Client
+    from lmms_eval.models.remote.asking import Asker
+
+
+class DrawingError(Exception):
+    """A picture could not be drawn, after all retries."""
+
+    def __init__(self, kind: ErrorKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: ErrorKind = kind
+
+
+class TextToImage(Protocol):
+    """A text-to-image model. ``draw`` may be called from several threads at a time, up to ``concurrency``."""
+
+    concurrency: int
+
+    def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:
+        """A picture for each description, in order.
+
+        Raises:
+            DrawingError: one of them could not be drawn.
+        """
+
+    def identity(self) -> Mapping[str, Any]:
+        """Everything that determines its pictures: part of the run key."""
+
+    def describe(self) -> Mapping[str, Any]:
+        """Describe it for the results."""
+
+    def close(self) -> None:
+        """Free what it holds."""
+
+
+CALL = ("num_inference_steps", "guidance_scale", "height", "width", "negative_prompt")
+"""Arguments of a call of the pipeline."""
+LOADING = ("dtype", "revision", "variant", "device")
+_ERRORS = (RuntimeError, ValueError, TypeError, OSError)
+"""Exceptions of a pipeline for a description that it cannot draw, and for a full GPU."""
+
+
+class DiffusersPipeline:
+    """Any text-to-image pipeline; seeds make its pictures repeatable.
+
+    Args:
+        path: folder or hub name.
+        arguments: of ``CALL`` and ``LOADING``.
+        device: where ``arguments`` name none; else the GPU if there is one.
+
+    Raises:
+        ModelError: an unknown argument, no diffusers, or the pipeline cannot be loaded.
+    """
+
+    concurrency = 1
+
+    def __init__(self, path: str, arguments: Mapping[str, Any], device: str | None = None) -> None:
+        unknown = sorted(set(arguments) - {*CALL, *LOADING})
+        if unknown:
+            raise ModelError(
+                f"--t2i_args: diffusers takes no {', '.join(unknown)}; it takes {', '.join(CALL + LOADING)}"
+            )
+        diffusers, torch = (import_sdk(name, f"--t2i diffusers:{path}", "t2i") for name in ("diffusers", "torch"))
+        self._path, self._lock, self._drawn = path, threading.Lock(), 0
+        self._call = {name: arguments[name] for name in CALL if name in arguments}
+        dtype = str(arguments.get("dtype") or ("float16" if torch.cuda.is_available() else "float32"))
+        self._device = str(arguments.get("device") or device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._loading = {name: arguments[name] for name in ("revision", "variant") if name in arguments}
+        self._dtype, self._torch = dtype, torch
+        try:
+            pipeline = diffusers.DiffusionPipeline.from_pretrained(
+                path, torch_dtype=getattr(torch, dtype), **self._loading
+            )
+            self._pipeline: Any = pipeline.to(self._device)
+        except (*_ERRORS, AttributeError, ImportError) as error:
+            raise ModelError(f"--t2i diffusers:{path} cannot be loaded: {type(error).__name__}: {error}") from error
+        if hasattr(self._pipeline, "set_progress_bar_config"):
+            self._pipeline.set_progress_bar_config(disable=True)
+
+    def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:
+        """See ``TextToImage``; one picture after the other, each with a seed of its own."""
+        pictures = []
+        with self._lock:
+            for number, description in enumerate(descriptions):
+                generator = self._torch.Generator("cpu").manual_seed((seed + number) % 2**63)
+                try:
+                    made = self._pipeline(description, generator=generator, **self._call).images[0]
+                except _ERRORS as error:
+                    kind = type(error).__name__
+                    where = f"the picture of {description[:60]!r} was not drawn: {kind}: {error}"
+                    raise DrawingError("out_of_memory" if "OutOfMemory" in kind else "internal", where) from error
+                file = io.BytesIO()
+                made.save(file, format="PNG")
+                pictures.append(generated_image(file.getvalue()))
+                self._drawn += 1
+        return pictures
+
+    def identity(self) -> Mapping[str, Any]:
+        """Pipeline, precision and call."""
+        return {"diffusers": self._path, "dtype": self._dtype, **self._loading, **self._call}
+
+    def describe(self) -> Mapping[str, Any]:
+        """Pipeline, device and pictures."""
+        return {**self.identity(), "device": self._device, "pictures": self._drawn}
+
+    def close(self) -> None:
+        """Let the weights go."""
+        self._pipeline = None
+
+
+PATH = "/images/generations"
+FIELDS = ("size", "quality", "style", "background", "response_format")
+"""Arguments that go into the body as they are; ``extra_body`` takes any other."""
+_ALWAYS_BASE64 = "gpt-image"
+"""Models that refuse ``response_format``."""
+
+
+class ImagesApi:
+    """Asks with the retries and the concurrency of the back end ``openai``, in a thread of its own.
+
+    Args:
+        model: the model's name.
+        arguments: ``FIELDS``, and ``base_url``, ``api_key``, ``num_concurrent``, ``timeout``, ``max_retries``,
+            ``extra_body`` as for ``openai``.
+
+    Raises:
+        ModelError: an unknown or wrong argument, or no key for the public API.
+    """
+
+    def __init__(self, model: str, arguments: Mapping[str, Any]) -> None:
+        from dataclasses import replace
+
+        from lmms_eval.models.openai.client import Client
+        from lmms_eval.models.remote.asking import Asker, Gate, RetryPolicy, Tally
+
+        own = {name: arguments[name] for name in FIELDS if name in arguments}
+        rest = {name: value for name, value in arguments.items() if name not in FIELDS}
+        settings = parse_arguments({**rest, "model": model}, os.environ)
+        endpoint = find_endpoint(settings, os.environ)
+
+        chat = PATHS["chat"]
+        head, _, query = endpoint.url.partition("?")
+        url = head.removesuffix(chat) + PATH + (f"?{query}" if query else "")
+        self._endpoint = replace(endpoint, url=url, shown=endpoint.shown.removesuffix(chat) + PATH)
+        default = {} if model.startswith(_ALWAYS_BASE64) else {"response_format": "b64_json"}
+        self._body = {"model": model, "n": 1, **default, **own, **settings.extra_body}
+        self.concurrency = settings.ceiling
+        self._tally, self._drawn = Tally(), 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="text-to-image", daemon=True)
+        self._thread.start()
+        client = Client(self._endpoint, settings, _read)
+        self._client: Client = self._run(client.__aenter__())
+        policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
+
+        async def make_gate() -> Gate:  # inside the event loop
+            return Gate(settings)
+
+        self._asker: Asker = Asker(self._client.complete, self._run(make_gate()), policy, StopSending(), self._tally)
+
+    def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:  # noqa: ARG002 - none in this API
+        """See ``TextToImage``."""
+        responses = self._run(self._ask(descriptions))
+        pictures = []
+        for description, response in zip(descriptions, responses, strict=True):
+            if response.error is not None:
+                what = f"the picture of {description[:60]!r} was not drawn: {response.error.message}"
+                raise DrawingError(response.error.kind, what)
+            pictures += [part for part in response.parts if isinstance(part, GeneratedImage)]
+        self._drawn += len(pictures)
+        return pictures
+
+    def identity(self) -> Mapping[str, Any]:
+        """Server and body."""
+        return {"images_api": self._endpoint.shown, **self._body}
+
+    def describe(self) -> Mapping[str, Any]:
+        """Server, model, pictures and retries."""
+        return {
+            "base_url": self._endpoint.shown,
+            "model": self._body["model"],
+            "pictures": self._drawn,
+            **self._tally.to_dict(),
+        }
+
+    def close(self) -> None:
+        """End the thread."""
+        if not self._loop.is_closed():
+            self._run(self._client.__aexit__(None, None, None))
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def _run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _ask(self, descriptions: Sequence[str]) -> list[Response]:
+        requests = []
+        for description in descriptions:
+            body = orjson.dumps({**self._body, "prompt": description})
+            # No document of a run stands behind this request, and its body is made already.
+            request = Request("text-to-image", "generate_until", cast("Task", None), 0, _no_messages)
+            requests.append(request.with_payload(body, len(body)))
+        return await asyncio.gather(*map(self._asker.ask, requests))
+
+
+def _read(raw: bytes, url: str) -> Reply:
+    """The first picture of an answer.
+
+    Raises:
+        AttemptError: ``malformed``, or what an ``error`` object in the body stands for.
+    """
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise AttemptError("malformed", f"{url} sent no JSON ({error})") from error
+    if isinstance(body, dict) and body.get("error"):
+        raise error_in_body(body, raw, url)
+    found = body.get("data") if isinstance(body, dict) else None
+    if not isinstance(found, list) or not found or not isinstance(found[0], dict):
+        raise AttemptError("malformed", f"{url} sent no picture: data is missing")
+    try:
+        first = found[0]
+        picture = picture_of_base64(first["b64_json"]) if first.get("b64_json") else picture_of_url(first.get("url"))
+    except MediaError as error:
+        raise AttemptError("malformed", f"{url} sent no picture: {error}") from error
+    return Reply.of_parts([picture], "stop", read_tokens(body.get("usage"), "input_tokens", "output_tokens"))
+
+
+def _no_messages() -> ChatMessages:
+    raise NotImplementedError("a request for a picture has no messages")
+
+
+PROVIDERS = ("images", "diffusers")
+
+
+def open_text_to_image(name: str, arguments: Mapping[str, Any], device: str | None = None) -> TextToImage:
+    """``NAME`` or ``images:NAME``: a model on a server with an images API; ``diffusers:PATH``: a local pipeline.
+
+    Raises:
+        ModelError: wrong arguments, an absent package, or a pipeline that cannot be loaded.
+    """
+    head, found, rest = name.partition(":")
+    provider, model = (head, rest) if found and head in PROVIDERS else ("images", name)
+    if provider == "diffusers":
+        return DiffusersPipeline(model, arguments, device)
+
+    return ImagesApi(model, arguments)
+
 
 MAX_THREADS = 32
 ASKED = "\nAnswer with a description of the picture in words, as <image>description</image>."

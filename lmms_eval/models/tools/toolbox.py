@@ -7,15 +7,31 @@ import hashlib
 import importlib.util
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.engine.event_loop import run_coroutine
+import orjson
+
+from lmms_eval.api.request import Response, SentCall, SentMessage, SentPart, Usage
+from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.errors import ModelError
-from lmms_eval.models.tools.connection import NoAnswerError, ServerEndedError, ToolSession
-from lmms_eval.models.tools.results import ResultLimits, ToolResult, cut, failed, read_result
+from lmms_eval.models.remote.asking import Further
+from lmms_eval.models.remote.errors import AttemptError
+from lmms_eval.models.remote.media import payload_size
+from lmms_eval.models.remote.reply import Reply, ToolCall
+from lmms_eval.models.tools.connection import (
+    NoAnswerError,
+    ResultLimits,
+    ServerEndedError,
+    ToolMedium,
+    ToolResult,
+    ToolSession,
+    cut,
+    failed,
+    read_result,
+)
 
 _START_S = 120.0
 """A server may load a lot before it answers."""
@@ -127,3 +143,139 @@ def _read_arguments(text: str) -> dict[str, Any] | ToolResult:
     except (ValueError, RecursionError) as error:
         return failed(f"the arguments are no JSON: {error}")
     return given if isinstance(given, dict) else failed("the arguments are no JSON object")
+
+
+MOST_CALLS = 16
+"""Calls of one reply that are run."""
+SAID = ("content", "reasoning_content", "reasoning")
+"""Fields of a reply that go back to the server: models that think between calls need their thoughts."""
+
+
+class ToolRounds:
+    """A model and its tools, talking to each other before the answer to one request."""
+
+    def __init__(self, toolbox: Toolbox, again: asyncio.Lock) -> None:
+        self._toolbox, self._again = toolbox, again
+        self._messages: list[SentMessage] = []
+        self._usage: list[Usage | None] = []
+        self._rounds = 0
+
+    async def further(self, payload: Any, reply: Reply) -> Further | None:
+        """Run the calls of a reply and return the next request, ``payload`` being the body of the last one.
+
+        Raises:
+            AttemptError: the server of the tools does not stay up.
+        """
+        self._usage.append(reply.usage)
+        if not reply.calls or not isinstance(payload, bytes | dict):
+            return None
+        most = self._toolbox.settings.max_rounds
+        if self._rounds == most:
+            self._toolbox.note_cut()
+            return None
+        self._rounds += 1
+        self._note(_said(reply))
+        try:
+            results = await self._results(reply.calls)
+        except ServerEndedError as error:
+            raise AttemptError("tool", str(error)) from error
+        further = [_spoken(reply), *self._told(reply.calls, results)]
+        return _extended(payload, further, is_last=self._rounds == most)
+
+    def finish(self, response: Response) -> Response:
+        """Return the response with the rounds before it; its tokens are those of all of them."""
+        if not self._messages:
+            return response
+        usage = response.usage if response.error is not None else _sum(self._usage)
+        return replace(response, usage=usage, tool_messages=tuple(self._messages))
+
+    async def _results(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
+        run = [self._toolbox.call(call.name, call.arguments, self._again) for call in calls[:MOST_CALLS]]
+        found = await asyncio.gather(*run, return_exceptions=True)
+        for result in found:
+            if isinstance(result, BaseException):
+                raise result
+        left_out = failed(f"at most {MOST_CALLS} calls are run at a time")
+        return [result for result in found if isinstance(result, ToolResult)] + [left_out] * len(calls[MOST_CALLS:])
+
+    def _told(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[dict[str, Any]]:
+        """Messages of the results. Only texts have a place in them everywhere: pictures follow in the user's name."""
+        messages: list[dict[str, Any]] = []
+        shown: list[tuple[ToolCall, tuple[ToolMedium, ...]]] = []
+        for call, result in zip(calls, results, strict=True):
+            text = result.text
+            if result.media:
+                shown.append((call, result.media))
+                text = f"{text}\n[{len(result.media)} picture or sound below]" if text else "[see below]"
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+            self._note(SentMessage("tool", (SentPart(text=text),), call=call.id))
+        if shown:
+            messages.append({"role": "user", "content": list(self._shown(shown))})
+        return messages
+
+    def _shown(self, results: Sequence[tuple[ToolCall, tuple[ToolMedium, ...]]]) -> list[dict[str, Any]]:
+        content: list[dict[str, Any]] = []
+        sent: list[SentPart] = []
+        for call, media in results:
+            text = f"From the tool {call.name}:"
+            content += [{"type": "text", "text": text}, *(dict(medium.part) for medium in media)]
+            sent += [SentPart(text=text), *(medium.sent for medium in media)]
+        self._note(SentMessage("user", tuple(sent)))
+        return content
+
+    def _note(self, message: SentMessage) -> None:
+        self._messages.append(message)
+
+
+def _said(reply: Reply) -> SentMessage:
+    text = reply.message.get("content")
+    parts = [SentPart(text=text)] if isinstance(text, str) and text else []
+    calls = [SentPart(call=SentCall(call.id, call.name, call.arguments)) for call in reply.calls]
+    return SentMessage("assistant", (*parts, *calls))
+
+
+def _spoken(reply: Reply) -> dict[str, Any]:
+    said = {name: reply.message[name] for name in SAID if reply.message.get(name) is not None}
+    return {"role": "assistant", "content": None, **said, "tool_calls": [_echo(call) for call in reply.calls]}
+
+
+def _echo(call: ToolCall) -> dict[str, Any]:
+    """The call as the server wrote it. Servers read the arguments again, and refuse a request in which they cannot."""
+    function = {**call.function, "name": call.name, "arguments": call.arguments if _is_object(call.arguments) else "{}"}
+    return {**call.fields, "id": call.id, "type": "function", "function": function}
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _extended(payload: bytes | dict[str, Any], further: Sequence[Mapping[str, Any]], is_last: bool) -> Further:
+    """A body with more messages; where the rounds are used up, the model may not call again."""
+    body: dict[str, Any] = orjson.loads(payload) if isinstance(payload, bytes) else dict(payload)
+    body["messages"] = [*body["messages"], *further]
+    if is_last:
+        body["tool_choice"] = "none"
+    if not isinstance(payload, bytes):
+        return Further(body, payload_size(body))
+    written = orjson.dumps(body)
+    return Further(written, len(written))
+
+
+def _sum(usages: Sequence[Usage | None]) -> Usage | None:
+    """All tokens that were paid; ``None`` where a round does not tell."""
+    if any(usage is None for usage in usages):
+        return None
+    told = [usage for usage in usages if usage is not None]
+
+    def total(counts: Sequence[int | None]) -> int | None:
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+    return Usage(
+        total([usage.input_tokens for usage in told]),
+        total([usage.output_tokens for usage in told]),
+        total([usage.reasoning_tokens for usage in told]),
+    )

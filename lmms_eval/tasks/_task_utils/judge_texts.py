@@ -20,7 +20,7 @@ from typing import Any
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
 from lmms_eval.judges.prompts import fill_template
-from lmms_eval.utils.plain_files import read_plain
+from lmms_eval.utils.files import read_plain
 
 OPTION = "judge_prompts"
 BUILT_IN = "built-in"

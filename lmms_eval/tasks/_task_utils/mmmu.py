@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.outcome import Estimate, SubScore
 from lmms_eval.errors import ItemError
-from lmms_eval.metrics.mmmu_letters import mmmu_letter
+from lmms_eval.metrics.mmmu import mmmu_letter
 from lmms_eval.tasks._task_utils.estimates import mean, part
 from lmms_eval.tasks._task_utils.question import LETTERS, option_lines, read_list
 

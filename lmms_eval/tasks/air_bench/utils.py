@@ -7,7 +7,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
-from lmms_eval.metrics.mmmu_letters import audio_letter
+from lmms_eval.metrics.mmmu import audio_letter
 from lmms_eval.tasks._task_utils.estimates import by, mean, rounded
 from lmms_eval.tasks._task_utils.question import framed, name_of
 from lmms_eval.tasks._task_utils.submissions import written_json

@@ -10,7 +10,7 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages, visual_to_content
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task
-from lmms_eval.config.controls import control_name
+from lmms_eval.config.rules import control_name
 from lmms_eval.tasks.controls.changes import BlankMedia, Change, ListedChoices, NoMedia, OtherMedia, Part, media_of
 from lmms_eval.tasks.yaml.prompts import as_turns, dump
 

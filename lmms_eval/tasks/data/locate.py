@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from lmms_eval.errors import DataError, MissingDataError
-from lmms_eval.utils.stated_path import StatedPath
+from lmms_eval.utils.files import StatedPath
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 SUFFIXES = {

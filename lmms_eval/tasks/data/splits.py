@@ -24,8 +24,8 @@ from lmms_eval.tasks.data.locate import (
     is_remote,
 )
 from lmms_eval.tasks.data.sources import ParquetSource, TableSource
+from lmms_eval.utils.files import StatedPath
 from lmms_eval.utils.signatures import keywords_for
-from lmms_eval.utils.stated_path import StatedPath
 
 if TYPE_CHECKING:
     from lmms_eval.media.policy import MediaPolicy

@@ -7,7 +7,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
-from lmms_eval.metrics.mmmu_letters import egoschema_letter, egoschema_named
+from lmms_eval.metrics.mmmu import egoschema_letter, egoschema_named
 from lmms_eval.tasks._task_utils.estimates import mean
 from lmms_eval.tasks._task_utils.question import LETTERS, framed
 from lmms_eval.tasks._task_utils.submissions import stamp, written_json

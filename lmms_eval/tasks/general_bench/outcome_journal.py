@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.storage.journal import JournalWriter
-from lmms_eval.storage.lines import read_lines
+from lmms_eval.storage.lines import JournalWriter, read_lines
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
@@ -22,7 +21,7 @@ _LONGEST_PATH = 4096
 
 
 class OutcomeJournal:
-    """A journal (``lmms_eval.storage.journal``) that is opened for writing at the first line; without path: none.
+    """A journal (``lmms_eval.storage.lines``) that is opened for writing at the first line; without path: none.
 
     Raises:
         JournalError: it cannot be read.

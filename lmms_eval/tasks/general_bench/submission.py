@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import replacing
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json, replacing
 from lmms_eval.tasks._task_utils.file_utils import model_folder
 from lmms_eval.tasks.general_bench.data.annotations import read_head
 from lmms_eval.tasks.general_bench.data.documents import folder_of

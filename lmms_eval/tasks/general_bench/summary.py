@@ -20,8 +20,8 @@ from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
 from lmms_eval.tasks.general_bench.levels.normalise import paper_score, paper_value
 from lmms_eval.tasks.general_bench.levels.results import TaskResult
-from lmms_eval.tasks.general_bench.measures.bleu import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.measures.contract import Measure, State
+from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome, failure_note
 
 KEY = "general_bench"

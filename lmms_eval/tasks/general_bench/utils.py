@@ -6,24 +6,62 @@ The task options are those of ``settings.Settings``.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskNumbers, Unscored, Withheld
-from lmms_eval.errors import DataError, ItemError
+from lmms_eval.errors import DataError, ItemError, LmmsEvalError
 from lmms_eval.tasks._task_utils.file_utils import model_name
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.general_bench import gold, scoring, summary
-from lmms_eval.tasks.general_bench.data.documents import item_of
+from lmms_eval.tasks.general_bench import scoring, summary
+from lmms_eval.tasks.general_bench.data.documents import item_of, stated_type
 from lmms_eval.tasks.general_bench.data.records import id_key
-from lmms_eval.tasks.general_bench.facts import tasks_by_id
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, tasks_by_id
 from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
+from lmms_eval.tasks.general_bench.nlp.types import type_of
 from lmms_eval.tasks.general_bench.prompts import questions, replies
+from lmms_eval.tasks.general_bench.readers.masks import mask
+from lmms_eval.tasks.general_bench.readers.sides import Side
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome
 from lmms_eval.tasks.general_bench.settings import Settings
+
+
+def gold(doc: Mapping[str, Any], settings: Settings) -> str:
+    """Returns a reply from which the reference answer is read; empty where there is none, or no text says it."""
+    item = item_of(doc, settings)
+    reference = item.reference
+    if isinstance(reference, list | tuple) and reference and all(isinstance(one, str) for one in reference):
+        reference = reference[0]
+    if reference is None:
+        return ""
+    if item.facts.modality != LANGUAGE:
+        if item.form == "mask" and isinstance(reference, str):
+            try:
+                # run lengths: the form in which a text can state a mask
+                found = mask(item.reference, Side(item, predicted=False))
+                edges = [0, *(int(edge) for run in zip(found.starts, found.ends, strict=True) for edge in run)]
+                edges.append(found.height * found.width)
+                reference = {
+                    "size": list(found.size),
+                    "counts": [end - start for start, end in itertools.pairwise(edges)],
+                }
+            except LmmsEvalError:  # its scoring names the fault, by this empty outline
+                return "[]"
+        return reference if isinstance(reference, str) else json.dumps(reference)
+    kind = type_of(stated_type(doc))
+    if kind.name == "MultipleChoiceQA":
+        return f"answer: {reference}"
+    if kind.is_number:
+        return f"[{reference}]"
+    if kind.name == "Code Defect Detection":
+        return "no defect" if reference == "0" else "defect"
+    return f"{kind.marker} {reference}".strip().replace("<p>", ", ")
+
 
 Options = Mapping[str, Any] | None
 
@@ -81,7 +119,7 @@ def doc_to_target(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = N
 
 def doc_to_gold(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
     """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold``."""
-    return "" if doc["problem"] else gold.gold(doc, Settings.of(lmms_eval_specific_kwargs))
+    return "" if doc["problem"] else gold(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_judge(

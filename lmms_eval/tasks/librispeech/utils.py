@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.outcome import Estimate
-from lmms_eval.metrics.speech import words
-from lmms_eval.metrics.text import levenshtein_distance
-from lmms_eval.metrics.whisper_text import (
+from lmms_eval.metrics.speech import (
     Normaliser,
     basic_normaliser,
     british_spellings,
     english_normaliser,
     installed_spellings,
+    words,
 )
+from lmms_eval.metrics.text import levenshtein_distance
 from lmms_eval.tasks._task_utils.estimates import ratio
 from lmms_eval.tasks._task_utils.question import doc_to_audio, framed
 from lmms_eval.tasks._task_utils.scoring_data import depends_on

@@ -14,8 +14,7 @@ from lmms_eval.tasks._task_utils.estimates import by, mean
 from lmms_eval.tasks._task_utils.question import LETTERS, framed, option_lines
 from lmms_eval.tasks._task_utils.submissions import written_json
 from lmms_eval.tasks._task_utils.videos import MediaFolder
-from lmms_eval.utils.answer_reading import note_reading
-from lmms_eval.utils.run_seed import guessed
+from lmms_eval.utils.answer_reading import guessed, note_reading
 
 Doc = Mapping[str, Any]
 Settings = Mapping[str, Any] | None

@@ -2,23 +2,115 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, SubScore, Unscored
+from lmms_eval.errors import ItemError
+from lmms_eval.metrics.text import levenshtein_distance
 from lmms_eval.tasks._task_utils import judge_texts
 from lmms_eval.tasks._task_utils.estimates import by, mean, part
+from lmms_eval.tasks._task_utils.question import LETTERS
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written_json
 from lmms_eval.tasks._task_utils.verdicts import reply_of
-from lmms_eval.tasks.mathvista import prompts, scoring
+from lmms_eval.tasks.mathvista import prompts
+from lmms_eval.tasks.mathvista.prompts import MULTI_CHOICE
 
 if TYPE_CHECKING:
     from PIL import Image
 
+
 Doc = Mapping[str, Any]
+_LETTER = re.compile(r"\(([a-zA-Z])\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A compared answer."""
+
+    prediction: str | None
+    is_right: bool
+
+
+def read(doc: Doc, response: str) -> str | None:
+    """Return the answer of a response that is nothing else; ``None`` where it has to be extracted."""
+    if not response or (doc["question_type"] == MULTI_CHOICE and response in _choices(doc)):
+        return response
+    number = {"integer": int, "float": float}.get(doc["answer_type"])
+    try:
+        return None if number is None else str(number(response))
+    except ValueError:
+        return None
+
+
+def judged(doc: Doc, extraction: str) -> Judged:
+    """Compare an answer with the reference: choices by their text, numbers rounded to the stated places.
+
+    Where no places are stated, numbers are compared as they are.
+
+    Raises:
+        ItemError: a question with choices has none.
+    """
+    precision = doc["precision"]
+    prediction = _normalised(doc, extraction, None if precision is None else int(precision))
+    if doc["answer_type"] == "float" and precision is None and doc["question_type"] != MULTI_CHOICE:
+        return Judged(prediction, _are_equal_numbers(extraction, doc.get("answer")))
+    return Judged(prediction, _is_right(doc, prediction))
+
+
+def judged_as_the_reference(doc: Doc, extraction: str) -> Judged:
+    """Compare as the benchmark's usual harness does: it cannot round to a number of places that is a float."""
+    precision = doc["precision"]
+    is_broken = doc["answer_type"] == "float" and isinstance(precision, float) and doc["question_type"] != MULTI_CHOICE
+    prediction = None if is_broken else _normalised(doc, extraction, precision)
+    return Judged(prediction, _is_right(doc, prediction))
+
+
+def _is_right(doc: Doc, prediction: str | None) -> bool:
+    answer = doc.get("answer")
+    return prediction is not None and answer is not None and prediction.strip() == str(answer).strip()
+
+
+def _are_equal_numbers(extraction: str, answer: Any) -> bool:
+    try:
+        return float(extraction) == float(answer)
+    except (TypeError, ValueError):
+        return False
+
+
+def _normalised(doc: Doc, extraction: str, precision: int | None) -> str | None:
+    if doc["question_type"] == MULTI_CHOICE:
+        return _chosen(extraction.strip(), _choices(doc))
+    try:
+        if doc["answer_type"] == "integer":
+            return str(int(float(extraction)))
+        if doc["answer_type"] == "float":
+            return str(round(float(extraction), precision))
+    except (ValueError, OverflowError):
+        return None
+    return extraction
+
+
+def _chosen(extraction: str, choices: Sequence[str]) -> str:
+    """Return the choice of a letter, else the one that is most like the text."""
+    found = _LETTER.search(extraction)
+    letter = found[1].upper() if found else extraction
+    if len(letter) == 1 and letter in LETTERS[: len(choices)]:
+        return choices[LETTERS.index(letter)]
+    return min(choices, key=lambda choice: levenshtein_distance(letter, choice))
+
+
+def _choices(doc: Doc) -> Sequence[str]:
+    choices: Sequence[str] | None = doc["choices"]
+    if not choices:
+        raise ItemError("mathvista: column 'choices' is empty, but column 'question_type' says multi_choice")
+    return choices
+
+
 Row = Mapping[str, Any]
 Settings = Mapping[str, Any] | None
 _QUESTION = "extraction"
@@ -39,7 +131,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
 
 def doc_to_judge(doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Settings = None) -> list[dict[str, Any]]:
     """Return the request to extract the answer; none about a response that is nothing but an answer."""
-    if scoring.read(doc, results[0]) is not None:
+    if read(doc, results[0]) is not None:
         return []
     prompt = prompts.extraction(doc, results[0], lmms_eval_specific_kwargs)
     return [{"name": _QUESTION, "prompt": prompt, "generation": {"max_new_tokens": _JUDGE_TOKENS}}]
@@ -60,11 +152,11 @@ def process_results(
         "question_id": doc["pid"], "query": doc["query"], "choices": doc["choices"], "answer": doc.get("answer"),
         "extraction": told, "question_type": doc["question_type"], "answer_type": doc["answer_type"],
         "precision": doc["precision"], "metadata": doc["metadata"],
-        "is_extracted": scoring.read(doc, response) is None,
+        "is_extracted": read(doc, response) is None,
     }  # fmt: skip
     fixed, reference = (
         {**row, "prediction": found.prediction, "true_false": found.is_right}
-        for found in (scoring.judged(doc, told), scoring.judged_as_the_reference(doc, told))
+        for found in (judged(doc, told), judged_as_the_reference(doc, told))
     )
     submission = {**fixed, "response": response}
     if isinstance(extraction, Unscored):
@@ -75,7 +167,7 @@ def process_results(
 
 
 def _extraction(doc: Doc, response: str, verdicts: Mapping[str, Verdict] | None) -> str | Unscored:
-    found = scoring.read(doc, response)
+    found = read(doc, response)
     if found is not None:
         return found
     reply = reply_of(verdicts, _QUESTION)

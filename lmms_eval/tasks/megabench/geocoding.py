@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.utils.plain_files import read_plain, read_plain_text
+from lmms_eval.utils.files import read_plain, read_plain_text
 
 Query = Mapping[str, Any]
 """``country``, ``city`` and perhaps ``state``, as a reply or the truth has them."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import bounded_picture, fill_template, user_turn
-from lmms_eval.tasks.megabench.ascii_pictures import draw
 from lmms_eval.tasks.megabench.conversions.literals import unwrap_string
 from lmms_eval.tasks.megabench.data import is_video
 from lmms_eval.tasks.megabench.metrics.judged import asks_about_art, read_rating
@@ -20,6 +19,35 @@ from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
 
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages
+
+
+COLUMN, LINE, PADDING = 6, 10, 5
+"""In pixels at half the size."""
+SIDE = 224
+QUALITY = 95
+MAX_CELLS = 2000
+"""Columns and lines beyond these are not drawn: they would be less than a tenth of a pixel in the end."""
+
+
+def draw(text: str) -> bytes:
+    """The bytes of a JPEG; characters that the font lacks (outside Latin-1) are drawn as ``?``."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    from lmms_eval.media import encode_image
+
+    lines = [line[:MAX_CELLS].encode("latin-1", "replace").decode("latin-1") for line in text.splitlines()[:MAX_CELLS]]
+    width = max(map(len, lines), default=0)
+    size = (width * COLUMN + 2 * PADDING, len(lines) * LINE + 2 * PADDING)
+    image = Image.new("L", size, 255)
+    drawing, font = ImageDraw.Draw(image), ImageFont.load_default_imagefont()
+    for number, line in enumerate(lines):
+        shown = "".join(character if character.isprintable() else " " for character in line)
+        if shown.strip():
+            drawing.text((PADDING, PADDING + number * LINE), shown, fill=0, font=font)
+    doubled = image.resize((2 * size[0], 2 * size[1]), Image.Resampling.NEAREST)
+    final = doubled.convert("RGB").resize((SIDE, SIDE), Image.Resampling.LANCZOS)
+    return encode_image(final, "JPEG", QUALITY)
+
 
 VIDEO_FRAMES = 8
 """Evenly spaced pictures of a video that go along with a question."""

@@ -8,7 +8,7 @@ from typing import Any
 
 def sandbox_record() -> dict[str, Any]:
     """The layers that confine programs here and now, and whether doing without was allowed."""
-    from lmms_eval.sandbox.policy import current_policy
+    from lmms_eval.sandbox.launcher import current_policy
 
     policy = current_policy()
     return {

@@ -11,7 +11,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.megabench.data import Row
 from lmms_eval.tasks.megabench.scoring.query import read_context
-from lmms_eval.utils.plain_files import read_plain
+from lmms_eval.utils.files import read_plain
 
 _QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text")
 

@@ -5,6 +5,7 @@ The task options are those of ``settings.Settings``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,31 @@ from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskN
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.megabench import gold, interleave, judge_questions, prompts, sandbox_record, submission, summary
-from lmms_eval.tasks.megabench.data import parse_row
+from lmms_eval.tasks.megabench import interleave, judge_questions, prompts, sandbox_record, submission, summary
+from lmms_eval.tasks.megabench.conversions.containers import str_to_list
+from lmms_eval.tasks.megabench.data import Row, parse_row
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
-from lmms_eval.tasks.megabench.scoring.task_spec import task_spec
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec
 from lmms_eval.tasks.megabench.settings import Settings
+
+
+def right_reply(row: Row, spec: TaskSpec) -> str:
+    """The answer in the form that the task's parser reads: a JSON object, or a line ``Answer: ...``.
+
+    Of several accepted phrases the first one is given. Free-form fields (``##...``) have no reference answer, so their
+    reply is not right.
+    """
+    values = dict(row.answer)
+    for field, truth in row.answer.items():
+        metric = spec.metrics.get(field)
+        if metric is not None and metric.name == "multi_ref_phrase" and isinstance(truth, str):
+            references = str_to_list(truth.replace("，", ","))
+            values[field] = references[0] if references else truth
+    if spec.parser == "json":
+        return json.dumps(values, ensure_ascii=False)
+    return f"Answer: {values.get(spec.answer_field or '', '')}"
+
 
 Options = Mapping[str, Any] | None
 
@@ -54,7 +74,7 @@ def doc_to_target(doc: Mapping[str, Any]) -> str:
 def doc_to_gold(doc: Mapping[str, Any]) -> str:
     """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold`` and the demo's target."""
     row = parse_row(doc)
-    return gold.right_reply(row, task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
+    return right_reply(row, task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
 def scoring_data_identity(lmms_eval_specific_kwargs: Options) -> str:

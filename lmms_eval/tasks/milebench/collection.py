@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.standalone import EVAL, FIXED, SOURCE, write_text
 from lmms_eval.tasks.milebench.submission import PREDICTIONS, fingerprint

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Literal, cast
 
 from lmms_eval.errors import DataError
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
 
 Metric = Literal["accuracy", "rouge_l"]
 TABLE = Path(__file__).parent / "datasets.tsv"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.milebench.scoring.model import DatasetFacts
 from lmms_eval.tasks.milebench.submission import sample_number
 

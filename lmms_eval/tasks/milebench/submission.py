@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import replacing
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json, replacing
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.milebench.prompts import Prompt

@@ -7,7 +7,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
-from lmms_eval.metrics.option_letters import extract_mcq_answer
+from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks._task_utils.estimates import by, over_parts
 from lmms_eval.tasks._task_utils.question import LETTERS, read_list
 from lmms_eval.tasks._task_utils.videos import MediaFolder

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmms_eval.api.outcome import Estimate
-from lmms_eval.metrics.option_letters import extract_mcq_answer
+from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.tasks.mmbench.letters import LETTERS, find_letter, options_of
 

@@ -18,7 +18,7 @@ from lmms_eval.tasks._task_utils.verdicts import reply_of
 from lmms_eval.tasks._task_utils.workbooks import write_rows
 from lmms_eval.tasks.mmbench import circular
 from lmms_eval.tasks.mmbench.letters import LETTERS, find_letter, options_of
-from lmms_eval.utils.run_seed import note_chance
+from lmms_eval.utils.answer_reading import note_chance
 
 Doc = Mapping[str, Any]
 Settings = Mapping[str, Any] | None

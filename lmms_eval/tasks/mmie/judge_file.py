@@ -15,15 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.engine.cache_key import CacheKeys
-from lmms_eval.engine.interviews import request_id
-from lmms_eval.engine.judgements import JudgementStore
+from lmms_eval.engine.judging import JudgementStore, request_id
+from lmms_eval.engine.response_cache import CacheKeys
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.judges import ask
 from lmms_eval.judges.providers import Judge
-from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.storage.json_files import read_json
-from lmms_eval.storage.latest_file import LatestFile
+from lmms_eval.storage.atomic import LatestFile, read_json, write_atomically
 from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
 from lmms_eval.tasks.mmie.scores_file import write_scores

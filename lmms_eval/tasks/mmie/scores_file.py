@@ -16,11 +16,10 @@ from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.errors import DataError
-from lmms_eval.storage.atomic import replacing
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json, replacing
 from lmms_eval.tasks.mmie.scoring import HIGHEST, LOWEST, SCORES, read_score
 from lmms_eval.tasks.mmie.summary import percent
-from lmms_eval.utils.plain_files import read_plain_text
+from lmms_eval.utils.files import read_plain_text
 
 COLUMNS = (
     "id", "position", "category", "field", "subfield", "outcome", "score", "answer_chars", "answer_images",

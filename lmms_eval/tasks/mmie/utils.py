@@ -5,6 +5,7 @@ The task options are those of ``settings.Settings``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,108 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, TaskNumbers, Unscored
-from lmms_eval.errors import DataError
+from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks._task_utils import file_utils
+from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.mmie import f1, judge_prompts, judge_questions, prompts, scores_file, scoring, submission, summary
+from lmms_eval.tasks.mmie import judge_prompts, judge_questions, scores_file, scoring, submission, summary
+from lmms_eval.tasks.mmie.data.documents import question_of
+from lmms_eval.tasks.mmie.data.files import image_finder
 from lmms_eval.tasks.mmie.settings import Settings
+from lmms_eval.tasks.mmie.view import PLACEHOLDER
+from lmms_eval.utils.picture_marks import INSTRUCTION
+
+_DROPPED = re.compile(r"[^\w\s<>]")
+_SPACE = re.compile(r"\s+")
+
+
+def segments_of(doc: Mapping[str, Any], role: str) -> Sequence[Mapping[str, Any]]:
+    """The segments of a role (``human``, ``gpt``): the last turn of it wins; none where the record has no such turn."""
+    own = {"human": "question", "gpt": "gt_answer"}[role]
+    if doc.get(own) is not None:
+        content: Any = doc[own]
+    else:
+        turns = [turn for turn in doc.get("conversations") or () if turn.get("from") == role]
+        content = turns[-1].get("content") if turns else None
+    return content or ()
+
+
+def segments_text(segments: Sequence[Mapping[str, Any]]) -> str:
+    """Trimmed texts and a line ``<image>`` for each picture, joined by line breaks; what is empty is left out."""
+    lines: list[str] = []
+    for segment in segments:
+        if text := str(segment.get("text") or "").strip():
+            lines.append(text)
+        if segment.get("image"):
+            lines.append(PLACEHOLDER)
+    return "\n".join(lines)
+
+
+def normalise(text: str | None) -> str:
+    """Lower case, white space collapsed; only word characters, white space and angle brackets stay; null is empty."""
+    return _DROPPED.sub("", _SPACE.sub(" ", (text or "").strip().lower()))
+
+
+def token_f1(reference: str | None, prediction: str | None) -> float:
+    """F1 of the two sets of tokens; 0 where either is empty, even if both are."""
+    wanted, found = set(normalise(reference).split()), set(normalise(prediction).split())
+    common = len(wanted & found)
+    if not common:
+        return 0.0
+    precision, recall = common / len(found), common / len(wanted)
+    return 2 * precision * recall / (precision + recall)
+
+
+def exact_match(reference: str | None, prediction: str | None) -> float:
+    """1 where the normalised texts are equal, both empty included."""
+    return float(normalise(reference) == normalise(prediction))
+
+
+def question_pieces(doc: Mapping[str, Any], settings: Settings) -> list[str | Path]:
+    """Returns texts (trimmed, none empty) and files of pictures in order.
+
+    Raises:
+        MediaError: a picture is not there and the settings are strict; else it is left out.
+    """
+    finder = image_finder(settings)
+    pieces: list[str | Path] = []
+    for segment in question_of(doc).question:
+        if segment.text and segment.text.strip():
+            pieces.append(segment.text.strip())
+        if segment.image is None:
+            continue
+        found = finder.find(segment.image)
+        if found is not None:
+            pieces.append(Path(found))
+        elif settings.strict_images:
+            raise MediaError(f"MMIE, {doc['id']}: the picture {segment.image} is not there (strict_images)")
+    return pieces
+
+
+def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
+    """Returns one user turn. Raises ``MediaError`` also for a picture that cannot be read."""
+    pieces = [*question_pieces(doc, settings), *_instruction(settings)]
+    content = [{"type": "text", "text": piece} if isinstance(piece, str) else image_part(piece) for piece in pieces]
+    return [{"role": "user", "content": content}]
+
+
+def text(doc: Mapping[str, Any], settings: Settings) -> str:
+    """Returns the question with ``<image>`` in place of each picture that is there."""
+    pieces = [*question_pieces(doc, settings), *_instruction(settings)]
+    return "\n".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
+
+
+def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
+    """Returns the pictures of the question, opened (RGB), in order."""
+    return [open_image(piece) for piece in question_pieces(doc, settings) if isinstance(piece, Path)]
+
+
+def _instruction(settings: Settings) -> list[str]:
+    """Returns the request for described pictures, for models that cannot draw; none unless it is asked for."""
+    given = settings.ask_pictures
+    wording = given if isinstance(given, str) else INSTRUCTION if given else ""
+    return [wording] if wording else []
+
 
 Options = Mapping[str, Any] | None
 
@@ -27,22 +125,22 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
     Raises:
         MediaError: a picture cannot be read, or is not there and the settings are strict.
     """
-    return prompts.messages(doc, Settings.of(lmms_eval_specific_kwargs))
+    return messages(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
     """The question with ``<image>`` in place of each picture that is there."""
-    return prompts.text(doc, Settings.of(lmms_eval_specific_kwargs))
+    return text(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
     """The pictures of the question, opened (RGB), in order."""
-    return prompts.visuals(doc, Settings.of(lmms_eval_specific_kwargs))
+    return visuals(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_target(doc: Mapping[str, Any]) -> str:
     """The reference answer's texts, a line ``<image>`` for each of its pictures."""
-    return f1.segments_text(f1.segments_of(doc, "gpt"))
+    return segments_text(segments_of(doc, "gpt"))
 
 
 def doc_to_judge(
@@ -167,18 +265,18 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
 def f1_doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
     """The question as lmms-eval asks it."""
     settings = Settings.of(lmms_eval_specific_kwargs)
-    return f"{settings.pre_prompt}{f1.segments_text(f1.segments_of(doc, 'human'))}{settings.post_prompt}"
+    return f"{settings.pre_prompt}{segments_text(segments_of(doc, 'human'))}{settings.post_prompt}"
 
 
 def f1_doc_to_target(doc: Mapping[str, Any]) -> str:
     """The whole reference answer as lmms-eval has it."""
-    return f1.segments_text(f1.segments_of(doc, "gpt"))
+    return segments_text(segments_of(doc, "gpt"))
 
 
 def f1_process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, float]:
     """Token F1 and exact match of the answer's text."""
     reference, reply = f1_doc_to_target(doc), str(results[0]) if results else ""
-    return {"mmie_f1": f1.token_f1(reference, reply), "mmie_exact_match": f1.exact_match(reference, reply)}
+    return {"mmie_f1": token_f1(reference, reply), "mmie_exact_match": exact_match(reference, reply)}
 
 
 def aggregate_f1(values: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.errors import ItemError
-from lmms_eval.metrics import mmmu_open
+from lmms_eval.metrics import mmmu as mmmu_open
 from lmms_eval.tasks._task_utils import binary_judge
 from lmms_eval.tasks._task_utils.estimates import mean
 from lmms_eval.tasks._task_utils.judge_texts import identity, noted

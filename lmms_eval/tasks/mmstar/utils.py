@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.outcome import Estimate
-from lmms_eval.metrics.option_letters import extract_mcq_answer
+from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks._task_utils.estimates import by, over_parts
 from lmms_eval.tasks._task_utils.question import LETTERS, framed
 

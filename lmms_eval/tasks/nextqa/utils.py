@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.errors import ItemError
-from lmms_eval.metrics.mmmu_letters import mmmu_letter
+from lmms_eval.metrics.mmmu import mmmu_letter
 from lmms_eval.tasks._task_utils.question import LETTERS, option_lines
 from lmms_eval.tasks._task_utils.videos import MediaFolder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.metrics.option_letters import extract_mcq_answer
+from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks._task_utils.question import framed
 from lmms_eval.utils.answer_reading import WHOLE_ANSWER, note_reading
 

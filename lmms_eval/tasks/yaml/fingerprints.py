@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.tasks.yaml.functions import FunctionRef
-from lmms_eval.utils.stated_path import StatedPath
+from lmms_eval.utils.files import StatedPath
 
 MAX_FILES = 256
 """Files of one folder or pattern that a fingerprint covers, in the order of their names."""

@@ -23,7 +23,7 @@ from typing import Any
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
 from lmms_eval.tasks.yaml.included import dotted_name, own_name, with_own_imports
-from lmms_eval.utils.absent_names import not_part_of_this_version, told
+from lmms_eval.utils.installed import not_part_of_this_version, told
 from lmms_eval.utils.places import place_of
 
 _MODULES: dict[Path, ModuleType] = {}

@@ -13,8 +13,7 @@ import yaml
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.functions import FunctionRef
-from lmms_eval.utils.stated_path import StatedPath
-from lmms_eval.utils.task_files import read_text
+from lmms_eval.utils.files import StatedPath, read_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -22,8 +22,7 @@ from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
 from lmms_eval.tasks.yaml.prompts import Prompts
 from lmms_eval.tasks.yaml.render import RenderError
-from lmms_eval.utils.answer_reading import noting_reading
-from lmms_eval.utils.run_seed import noting_chance
+from lmms_eval.utils.answer_reading import noting_chance, noting_reading
 from lmms_eval.utils.signatures import has_parameter, keywords_for
 
 log = logging.getLogger(__name__)

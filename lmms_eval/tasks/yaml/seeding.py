@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from lmms_eval.tasks.yaml.functions import module_source
-from lmms_eval.utils.run_seed import RUN_SEED
+from lmms_eval.utils.answer_reading import RUN_SEED
 
 _LOCK = threading.RLock()
 _UNSEEDED = nullcontext()

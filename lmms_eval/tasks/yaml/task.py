@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
-from lmms_eval.errors import TaskError, UsageError
-from lmms_eval.sandbox.policy import Policy, using
+from lmms_eval.errors import AbsentDataError, DataError, LmmsEvalError, MediaError, TaskError, UsageError
+from lmms_eval.sandbox.launcher import Policy, using
+from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
 from lmms_eval.tasks.data.carried import CarriedSource, can_be_carried, described
 from lmms_eval.tasks.data.changed import ChangedSource
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain_row
 from lmms_eval.tasks.data.local_copies import LocalCopies
+from lmms_eval.tasks.data.locate import data_root_folders
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.yaml.choices import ChoiceColumns, changed_row
-from lmms_eval.tasks.yaml.columns import check_columns
 from lmms_eval.tasks.yaml.config import TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
 from lmms_eval.tasks.yaml.exchanges import exchange_for
-from lmms_eval.tasks.yaml.family_interface import FamilyInterface
-from lmms_eval.tasks.yaml.fewshot import few_shot
+from lmms_eval.tasks.yaml.family_interface import FamilyInterface, arguments_of
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import describe_all, named, resolve_all
 from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.judged import repeated
-from lmms_eval.tasks.yaml.legacy_arguments import arguments_of
 from lmms_eval.tasks.yaml.loader import encode
-from lmms_eval.tasks.yaml.media_check import check_files
-from lmms_eval.tasks.yaml.media_folders import media_folders
 from lmms_eval.tasks.yaml.media_policy import media_policy
 from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
-from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts
-from lmms_eval.tasks.yaml.render import call_text, check_template
+from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, few_shot
+from lmms_eval.tasks.yaml.render import RenderError, call_text, check_template
 from lmms_eval.tasks.yaml.requests import RequestFactory
 from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan, thought_tags
 from lmms_eval.tasks.yaml.seeding import Seeding
@@ -50,6 +50,190 @@ from lmms_eval.tasks.yaml.settings import (
 )
 from lmms_eval.tasks.yaml.strata import common_column, strata_of
 from lmms_eval.utils.signatures import accepts
+
+
+def check_columns(prompts: Prompts, documents: Documents, split: str, from_root: Path | None = None) -> None:
+    """Try the keys that read documents on the first one.
+
+    ``from_root``: the ``--data_root`` in which the files lie without a folder of the benchmark's name. Then every key
+    must find its columns, since the files may be another benchmark's.
+
+    Raises:
+        DataError: there are no documents, or a column that a key or the task's own code reads is absent or of another
+            kind; names the column and those that are there.
+    """
+    where, config = prompts.where, prompts.config
+    if not len(documents):
+        raise DataError(f"{where}: {split} has no documents ({documents.source.where})")
+    doc = documents.text_view(0)
+    checks: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [
+        ("doc_to_text", prompts.text), ("doc_to_choice", prompts.choices),
+    ]  # fmt: skip
+    if config.process_results is None and not prompts.options.predict_only:
+        checks.append(("doc_to_target", prompts.target))
+    for key, value_of in checks:
+        spec = getattr(config, key)
+        if isinstance(spec, str):
+            _check_text(key, spec, value_of, doc, documents, where)
+        elif callable(spec):
+            _check_function(key, value_of, doc, documents, where)
+    if from_root is not None:
+        _check_fit(prompts, documents, from_root)
+    documents.drop(0)  # with what was made of it, until it is asked
+    if isinstance(config.doc_to_visual, str) and config.doc_to_visual not in documents.columns:
+        raise DataError(_no_column(where, "doc_to_visual", config.doc_to_visual, documents))
+
+
+def _check_fit(prompts: Prompts, documents: Documents, root: Path) -> None:
+    """Try the functions that read whole documents, too, and the reference answer."""
+    config, doc = prompts.config, documents[0]
+    tried: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [("doc_to_messages", prompts.own_turns)]
+    if config.doc_to_target is not None:
+        tried.append(("doc_to_target", prompts.target))
+    for key, value_of in tried:
+        spec = getattr(config, key)
+        try:
+            if isinstance(spec, str) and spec.isidentifier() and spec not in doc:
+                raise DataError(_no_column(prompts.where, key, spec, documents))
+            _check_function(key if spec is not None else "doc_to_visual", value_of, doc, documents, prompts.where)
+        except DataError as error:
+            raise DataError(
+                f"{error}. --data_root {root} has no folder of this benchmark's name, so the file may be another "
+                "one's: put this one's data into a folder of its name there"
+            ) from error
+
+
+def _check_text(
+    key: str,
+    spec: str,
+    value_of: Callable[[Mapping[str, Any]], Any],
+    doc: Mapping[str, Any],
+    documents: Documents,
+    where: str,
+) -> None:
+    """The name of a column, or a template."""
+    if spec in doc:
+        if key == "doc_to_text" and isinstance(doc[spec], Mapping | list):
+            kind = "mapping" if isinstance(doc[spec], Mapping) else "list"
+            raise DataError(
+                f"{where}: key {key!r}: column {spec!r} of {documents.source.where} holds a {kind}, not a text; write "
+                f"a template that picks what is asked, such as '{{{{{spec}[...]}}}}'"
+            )
+        return
+    if spec.isidentifier():
+        raise DataError(_no_column(where, key, spec, documents))
+    try:
+        value_of(doc)
+    except RenderError as error:
+        raise DataError(f"{error} ({documents.source.where})") from error
+
+
+def _check_function(
+    key: str, value_of: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any], documents: Documents, where: str
+) -> None:
+    """The task's own code: only a column that it misses is told now, the rest by the documents that it concerns."""
+    try:
+        value_of(doc)
+    except (LmmsEvalError, NotEvaluated) as error:
+        absent = error.__cause__
+        column = absent.args[0] if isinstance(absent, KeyError) and absent.args else None
+        if isinstance(column, str) and column not in documents.columns:
+            raise DataError(_no_column(where, key, column, documents)) from error
+
+
+def _no_column(where: str, key: str, name: str, documents: Documents) -> str:
+    columns = ", ".join(documents.columns)
+    return (
+        f"{where}: key {key!r}: there is no column {name!r} in {documents.source.where}; there is: {columns}; the "
+        "task's card (README.md beside this file, where it has one) names the columns that it was written for"
+    )
+
+
+NO_FILES = "files not here"
+"""Kind of absence by which tasks that are left out are counted."""
+
+
+def check_files(name: str, size: str, doc_ids: Sequence[int], visuals: Callable[[int], Sequence[Any]]) -> None:
+    """Look up the files of documents, each path once.
+
+    Args:
+        name: of the task.
+        size: of the archives that hold the files, as the task's YAML says it.
+        doc_ids: the documents that are planned.
+        visuals: media of a document, paths among them; raises ``MediaError`` where a file is missing. What else it
+            raises is the document's own fault: it fails when it is asked.
+
+    Raises:
+        AbsentDataError: files are missing.
+    """
+    known: dict[str, bool] = {}
+    first, missing = "", 0
+    for doc_id in doc_ids:
+        try:
+            lacks = _lacks(visuals(doc_id), known)
+        except MediaError as error:
+            lacks = str(error)
+        except LmmsEvalError:
+            continue
+        if lacks:
+            missing += 1
+            first = first or f"document {doc_id}: {lacks}"
+    if missing:
+        raise AbsentDataError(
+            f"task {name!r}: the files of {missing:,} of {len(doc_ids):,} documents are missing; "
+            f"the first, of {first}; `lmms-eval fetch {name}` gets them ({size})",
+            NO_FILES,
+        )
+
+
+def _lacks(visuals: Sequence[Any], known: dict[str, bool]) -> str:
+    """Tell the first path that is no file, or nothing."""
+    for visual in visuals:
+        if not isinstance(visual, str | os.PathLike) or os.fspath(visual).startswith(ADDRESSES):
+            continue
+        path = os.fspath(visual)
+        if path not in known:
+            known[path] = os.path.isfile(path)
+        if not known[path]:
+            return f"{path} is not there"
+    return ""
+
+
+_USUAL_FOLDERS = ("images", "videos")
+"""Folders that tasks' functions put in front of a column's value."""
+
+
+def media_folders(config: TaskConfig, file: str, options: TaskOptions, prompt_options: Any) -> list[Path]:
+    """Find the folders from which a relative path of a document may start, the most particular first.
+
+    Args:
+        config: the task.
+        file: its YAML file, or a description of where the configuration was given.
+        options: the run's; its local copy of data sets, and its further folder for media.
+        prompt_options: ``lmms_eval_specific_kwargs`` for this model; a ``data_folder`` in it starts beside the file.
+    """
+    found = dict.fromkeys(_folders(config, Path(file), options, prompt_options))
+    roots = [folder for folder in found if folder.is_dir()]
+    return [*roots, *(root / name for root in roots for name in _USUAL_FOLDERS if (root / name).is_dir())]
+
+
+def _folders(config: TaskConfig, file: Path, options: TaskOptions, prompt_options: Any) -> Iterator[Path]:
+    beside = [file.parent] if file.is_file() else []
+    if isinstance(prompt_options, Mapping) and prompt_options.get("data_folder"):
+        yield from (folder / str(prompt_options["data_folder"]) for folder in (*beside, Path()))
+    yield from options.media_roots
+    path = "" if callable(config.dataset_path) else str(config.dataset_path or "")
+    data_root = options.data_root
+    if data_root is not None and Path(data_root).expanduser().is_dir():
+        yield (root := Path(data_root).expanduser())
+        yield from data_root_folders(root, path, file.name, config.task or "") if path else ()
+    cache_dir = (config.dataset_kwargs or {}).get("cache_dir")
+    if cache_dir:
+        yield from (hf_home() / str(cache_dir), Path(str(cache_dir)).expanduser())
+    yield from beside
+    yield from (folder / path for folder in beside if path)
+    yield Path()
+
 
 PROMPT_KEYS = ("process_docs", "doc_to_visual", "doc_to_text", "doc_to_choice", "doc_to_messages", "description")
 SCORING_KEYS = ("process_results", "doc_to_target", "doc_to_judge")

@@ -16,8 +16,7 @@ from typing import Any
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.loader import YamlReader, decode, encode
-from lmms_eval.utils.stated_path import StatedPath
-from lmms_eval.utils.task_files import Row, rows_of, state_of
+from lmms_eval.utils.files import Row, StatedPath, rows_of, state_of
 
 TABLE_KEY = "task_table"
 _KEYS = ("file", "task", "where", "set", "groups")

@@ -2,30 +2,273 @@
 
 from __future__ import annotations
 
+import math
+import shutil
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers import harness_runs
-from lmms_eval.compare.readers.result_facts import Results
-from lmms_eval.compare.runs import RunRows, TaskRows
-from lmms_eval.engine.judgements import PATTERN as JUDGEMENTS
+from lmms_eval.compare.readers.samples import ReadTask, Results, SampleCollector, SampleFacts
+from lmms_eval.compare.runs import Column, RunRows, TaskRows
+from lmms_eval.engine.judging import PATTERN as JUDGEMENTS
+from lmms_eval.engine.live import Outline
 from lmms_eval.errors import DataError
-from lmms_eval.results.following.run import BUDGET_S, Finished, FollowedRun
-from lmms_eval.results.following.snapshot import Snapshot
-from lmms_eval.results.run_reader.journals import JournalSamples
-from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
-from lmms_eval.viewer.live.growing import GrowingTask
-from lmms_eval.viewer.live.machine import Machine
-from lmms_eval.viewer.live.numbers import live_rows, live_task_entry, live_usage
+from lmms_eval.results.follow import (
+    BUDGET_S,
+    MOST_REASONS,
+    Finished,
+    FollowedRun,
+    ScoreSoFar,
+    Snapshot,
+    TaskProgress,
+    TaskSnapshot,
+)
+from lmms_eval.results.journals import JournalSamples
+from lmms_eval.results.sample import JudgePrompts
+from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
 from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_piece
 from lmms_eval.viewer.report import run_details, run_entry, selection_told
 from lmms_eval.viewer.runs import ReportRun, record_places
-from lmms_eval.viewer.samples import TaskWriter, redacted
+from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
+
+
+@dataclass(slots=True)
+class GrowingTask:
+    """Rows of a task in the order in which they were finished, and the pieces of its index."""
+
+    name: str
+    facts: SampleFacts
+    samples: JournalSamples
+    writer: TaskWriter
+    version: int = 0
+    """Rises with every change."""
+    _collector: SampleCollector = field(init=False)
+    _statuses: list[Status] = field(default_factory=list)
+    _read: tuple[int, ReadTask] | None = None
+    _columns: dict[str, IndexColumn] = field(default_factory=dict)
+    """All that there ever were: their numbers and codes stay, whatever a page holds already."""
+    _index: tuple[int, TaskIndex] | None = None
+    _news: set[int] = field(default_factory=set)
+    _renewed: set[int] = field(default_factory=set)
+    _is_audit_stale: bool = False
+
+    def __post_init__(self) -> None:
+        self._collector = SampleCollector(self.samples, self.name, self.facts)
+
+    @property
+    def size(self) -> int:
+        return len(self._statuses)
+
+    def add(self, found: Finished) -> None:
+        """Take in a document that is finished, or finished once more. Raises ``DataError``."""
+        lines = self.samples.add(found.place, found.rows)
+        if found.before is not None:
+            self._collector.forget(str(found.doc_id))
+        for line in lines:
+            self._collector.add(line)
+        row = self._collector.builder.row(str(found.doc_id))
+        self._statuses[row : row + 1] = [found.ending.status]
+        if found.before is not None:
+            self._renewed.add(row)
+            self._is_audit_stale |= found.before.status != "failed"  # what failed is not counted there
+        self._news.add(row)
+        self.version += 1
+        self.writer.task = TaskRows(self.name, self._collector.builder.ids, self._statuses, {})
+        self.writer.note(row, [line.record for line in lines])
+
+    def rows(self) -> TaskRows:
+        """Return the rows as they are now."""
+        if self._read is None or self._read[0] != self.version:
+            self._read = (self.version, self._collector.task())
+        return self._read[1].rows
+
+    def index(self, rows: TaskRows) -> TaskIndex:
+        """Return the index as it is now; ``rows`` are those of now."""
+        if self._index is None or self._index[0] != self.version:
+            self.writer.task = rows
+            self._mend_audit()
+            found = {column.key: column for column in self.writer.columns(range(self.size))}
+            for key, column in found.items():
+                codes = self._columns[key].codes if key in self._columns else column.codes
+                self._columns[key] = replace(column, codes=codes)
+            kept = [column if key in found else replace(column, values=()) for key, column in self._columns.items()]
+            self._index = (self.version, TaskIndex(kept, is_growing=True))
+        return self._index[1]
+
+    def shown(self, without_interval: str) -> TaskFacts:
+        """Return what breakdowns are made of; ``without_interval``: reason for which there is none."""
+        self._mend_audit()
+        return self.writer.facts(range(self.size), without_interval)
+
+    def changes(self) -> set[str]:
+        """Return the names of the pieces that have changed since this was asked for last."""
+        if not self._news:
+            return set()
+        key = self.writer.key
+        names = {f"index-{key}", f"names-{key}-0"}
+        names |= {f"text-{key}-{row // PER_TEXT}" for row in self._news}
+        names |= {f"rows-{key}-{row // PER_GROWING}" for row in self._news}
+        names |= {f"media-{key}-{row}" for row in self._renewed}
+        pieces = {row // PER_COLUMN for row in self._news}
+        for column in range(len(self._columns)):
+            names |= {f"values-{key}-{column}", *(f"column-{key}-{column}-{piece}" for piece in pieces)}
+        self._news, self._renewed = set(), set()
+        return names
+
+    def _mend_audit(self) -> None:
+        if self._is_audit_stale:
+            self.writer.audit_anew()
+            self._is_audit_stale = False
+
+
+MEAN_SO_FAR = "mean so far: no interval while the run goes on"
+NO_MEAN = "aggregated when all documents are done"
+
+Plain = dict[str, Any]
+
+
+def live_rows(tasks: Mapping[str, TaskRows], outline: Outline, scores: Mapping[str, ScoreSoFar]) -> list[Plain]:
+    """List the numbers of each task: its running score with the interval that may be watched, means so far else."""
+    rows = []
+    for name, task in tasks.items():
+        told = outline.tasks.get(name)
+        part = None if told is None else told.part
+        for column in task.columns.values():
+            row = _mean_so_far(name, column)
+            if row is None:
+                continue
+            if part is not None and (part.metric, part.filter) == (column.metric, column.filter):
+                shown = scores[name]
+                row |= {"value": shown.value, "low": shown.low, "high": shown.high, "n": shown.n}
+                row["method"] = shown.reason or f"valid at every look, over the first {shown.n:,}"
+            rows.append(row)
+    return rows
+
+
+def _mean_so_far(task: str, column: Column) -> Plain | None:
+    known = [float(score) for score in column.scores if not math.isnan(score)]
+    if not known:
+        return None
+    is_mean = column.scale != 0
+    return {
+        "task": task,
+        "metric": column.metric,
+        "filter": column.filter,
+        "value": math.fsum(known) / len(known) if is_mean else None,
+        "low": None,
+        "high": None,
+        "method": MEAN_SO_FAR if is_mean else NO_MEAN,
+        "n": len(known),
+        "higher": column.higher_is_better is not False,
+        **({} if is_mean else {"withheld": NO_MEAN}),
+    }
+
+
+def live_task_entry(key: str, form: str, told: TaskSnapshot, progress: TaskProgress) -> Plain:
+    """Tell what a task has so far, and in which pieces.
+
+    Args:
+        key: name of the task in the names of pieces.
+        form: changes where rows become others than before.
+        told: its numbers.
+        progress: its documents that are finished.
+    """
+    counts, asked = progress.counts, told.requested
+    return {
+        "name": told.name,
+        "key": key,
+        "samples": progress.done,
+        "per_text": PER_TEXT,
+        "form": form,
+        "outcomes": {
+            "requested": asked,
+            **{name: counts[name] for name in ("scored", "unscored", "failed")},
+            "not_asked": max(0, asked - progress.done),
+            "coverage": counts["scored"] / asked if asked else 0.0,
+            "reasons": dict((+progress.reasons).most_common(MOST_REASONS)),
+        },
+    }
+
+
+def live_usage(live: Snapshot) -> Plain:
+    """Tell the tokens of the documents that are done."""
+    total = live.tokens_in + live.tokens_out
+    return {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out, "total_tokens": total}
+
+
+EVERY_S = 5.0
+_QUERY = ("--query-gpu=name,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One accelerator; memory in bytes, ``None`` where the driver does not tell."""
+
+    name: str
+    busy: float | None
+    """Share of time in which it computed."""
+    used: int | None
+    total: int | None
+
+
+class Machine:
+    """Asks nvidia-smi, where there is one, in a thread of its own."""
+
+    def __init__(self, program: str | None = None) -> None:
+        self._program = program or shutil.which("nvidia-smi")
+        self._ended = threading.Event()
+        self.gpus: tuple[Gpu, ...] = ()
+
+    def start(self) -> None:
+        if self._program is not None:
+            threading.Thread(target=self._ask, args=(self._program,), name="gpus", daemon=True).start()
+
+    def close(self) -> None:
+        self._ended.set()
+
+    def _ask(self, program: str) -> None:
+        while not self._ended.is_set():
+            try:
+                answer = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=20, check=True)
+            except (OSError, subprocess.SubprocessError):
+                self.gpus = ()
+                return
+            self.gpus = read_gpus(answer.stdout.splitlines())
+            self._ended.wait(EVERY_S)
+
+
+def read_gpus(lines: Sequence[str]) -> tuple[Gpu, ...]:
+    """Read the lines of nvidia-smi; those of another form are passed over."""
+    found = []
+    for line in lines:
+        name, *numbers = (word.strip() for word in line.rsplit(",", 3))
+        if len(numbers) == 3:
+            busy, used, total = map(_number, numbers)
+            found.append(
+                Gpu(
+                    name,
+                    None if busy is None else busy / 100,
+                    None if used is None else int(used * _MIB),
+                    None if total is None else int(total * _MIB),
+                )
+            )
+    return tuple(found)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:  # [N/A]
+        return None
+
 
 DETAILS_EVERY_S = 5.0
 """Breakdowns and distributions are told to have changed so often at most."""

@@ -11,8 +11,117 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Header, Static
 
-from lmms_eval.viewer.live.cells import NUMBER_COLUMNS, RUN_COLUMNS, number_cells, one_line, remarks, run_cells
+from lmms_eval.utils.terminal import printable
 from lmms_eval.viewer.live.watch import Watch
+
+RUN_COLUMNS = ("Run", "State", "Done", "Docs/s", "Left", "Score", "Failed", "In flight")
+NUMBER_COLUMNS = ("Task", "Metric", "Filter", "Value", "95% interval", "n", "Done", "Failed")
+MOST_WARNINGS, MOST_REASONS = 4, 3
+_MOST_TEXT = 160
+
+Plain = Mapping[str, Any]
+
+
+def run_cells(entry: Plain) -> tuple[str, ...]:
+    """Make the row of a run: of one that goes on its pace, of one that has ended its outcome."""
+    live = entry.get("live") or {}
+    going = live if live.get("is_going") else {}
+    outcomes = [task["outcomes"] for task in entry["tasks"]]
+    done = live.get(
+        "done", sum(one.get("scored", 0) + one.get("unscored", 0) + one.get("failed", 0) for one in outcomes)
+    )
+    requested = live.get("requested", sum(one.get("requested", 0) for one in outcomes))
+    failed = live.get("failed", sum(one.get("failed", 0) for one in outcomes))
+    return (
+        one_line(entry["name"]),
+        one_line(entry["state"]),
+        f"{done:,}/{requested:,}",
+        _number(going.get("rate") or going.get("rate_overall"), 1),
+        duration(going.get("seconds_left")),
+        _headline(entry, live),
+        f"{failed:,}",
+        "" if going.get("in_flight") is None else f"{going['in_flight']:,}",
+    )
+
+
+def number_cells(entry: Plain) -> list[tuple[str, ...]]:
+    """Make a row for each number of a run; a task without any has one that says how far it is."""
+    rows: list[tuple[str, ...]] = []
+    tasks = {task["name"]: task["outcomes"] for task in entry["tasks"]}
+    planned = {task["name"]: task for task in (entry.get("live") or {}).get("tasks", [])}
+    for name in dict.fromkeys([*planned, *tasks]):
+        progress = _progress(tasks.get(name), planned.get(name, {}))
+        numbers = [row for row in entry["rows"] if row["task"] == name]
+        rows += [(*_number_row(row), *progress) for row in numbers]
+        if not numbers:
+            rows.append((one_line(name), "", "", "", "", "", *progress))
+    return rows
+
+
+def remarks(entry: Plain) -> list[str]:
+    """List what is to be known of a run: warnings, the commonest reasons of failures, tokens, memory."""
+    live = entry.get("live") or {}
+    found = [f"! {one_line(one['text'])}" for one in entry["warnings"][:MOST_WARNINGS]]
+    found += [f"{count:,} documents: {one_line(reason)}" for reason, count in live.get("reasons", [])[:MOST_REASONS]]
+    if live:
+        tokens = f"tokens: {live['tokens_in']:,} in, {live['tokens_out']:,} out"
+        rate = live.get("token_rate")
+        found.append(tokens if rate is None else f"{tokens}, {rate:,.0f} a second")
+    memory = sum(one["memory"] for one in live.get("processes", []) if one.get("memory"))
+    if memory:
+        found.append(f"processes: {len(live['processes'])}, memory {memory / 1e9:.1f} GB")
+    found += [
+        f"GPU {one_line(gpu['name'])}: {gpu['busy']} % busy, {gpu['used'] / 1e9:.1f} of {gpu['total'] / 1e9:.1f} GB"
+        for gpu in live.get("gpus", [])
+    ]
+    return found
+
+
+def duration(seconds: float | None) -> str:
+    """Write a time as hours, minutes and seconds; nothing where it is not known."""
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def one_line(text: object) -> str:
+    """Return a text without what a terminal obeys, on one line, shortened."""
+    shown = " ".join(printable(str(text)).split())
+    return shown if len(shown) <= _MOST_TEXT else f"{shown[: _MOST_TEXT - 3]}..."
+
+
+def _headline(entry: Plain, live: Plain) -> str:
+    score = live.get("score")
+    if score is None:
+        rows: Sequence[Plain] = entry["rows"]
+        score = rows[0] if len(rows) == 1 else {}
+    interval = _interval(score)
+    return " ".join(part for part in (_number(score.get("value"), 4), interval) if part)
+
+
+def _number_row(row: Plain) -> tuple[str, ...]:
+    value = _number(row.get("value"), 4) or one_line(row.get("withheld") or "")
+    fixed = (one_line(row["task"]), one_line(row["metric"]), one_line(row["filter"]))
+    return (*fixed, value, _interval(row), "" if row.get("n") is None else f"{row['n']:,}")
+
+
+def _progress(outcomes: Plain | None, planned: Plain) -> tuple[str, str]:
+    counts = outcomes or {}
+    done = sum(counts.get(name, 0) for name in ("scored", "unscored", "failed"))
+    requested = counts.get("requested", planned.get("requested", 0))
+    return f"{done:,}/{requested:,}", f"{counts.get('failed', 0):,}"
+
+
+def _interval(row: Plain) -> str:
+    low, high = row.get("low"), row.get("high")
+    return "" if low is None or high is None else f"[{low:.4f}, {high:.4f}]"
+
+
+def _number(value: Any, digits: int) -> str:
+    return "" if value is None else f"{value:,.{digits}f}"
+
 
 LOOK_S = 1.0
 WIDTHS = {"Score": 23, "95% interval": 16, "Left": 10, "Done": 15}

@@ -11,9 +11,8 @@ import pytest
 
 from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.completion import index as index_module
+from lmms_eval.cli.completion.command import lexed, suggest
 from lmms_eval.cli.completion.gather import gathered_index
-from lmms_eval.cli.completion.line import lexed
-from lmms_eval.cli.completion.suggestions import suggest
 from lmms_eval.cli.main import main
 from lmms_eval.config.options import options
 from tests.cli.test_main import HEAVY

@@ -10,10 +10,10 @@ import pytest
 
 from lmms_eval.api.task import PipelineScore
 from lmms_eval.compare.readers import read_runs
-from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError, UsageError
-from lmms_eval.results.run_reader.document import EarlyStop
+from lmms_eval.results.facts import EarlyStop
 from lmms_eval.storage.lines import sealed
 from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.compare.readers import read_runs
-from lmms_eval.compare.readers.vlmevalkit import names
+from lmms_eval.compare.readers.other_harnesses import names
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.tasks._task_utils import workbooks
 

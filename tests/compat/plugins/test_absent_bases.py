@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.utils.absent_names import told
+from lmms_eval.utils.installed import told
 from tests.compat.plugins.kit import Plugins
 
 LEFT_OUT = [

@@ -3,7 +3,7 @@ import pytest
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.judges import JudgeOptions, ask, open_judge
-from lmms_eval.judges.internvl.chat import generation_of
+from lmms_eval.judges.internvl.loading import generation_of
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.judges import JudgeOptions, ask, open_judge
 from lmms_eval.judges.internvl.loading import usable_dtype
 from lmms_eval.media import header
-from lmms_eval.models.chat_form.tiling import choose_grid
+from lmms_eval.models.chat_form.internvl import choose_grid
 from lmms_eval.tasks.mmie.judge_prompts import built_in
 from lmms_eval.tasks.mmie.judge_questions import judge_question
 from lmms_eval.tasks.mmie.view import Picture, View

@@ -1,7 +1,7 @@
 import pytest
 
 from lmms_eval.errors import ModelError
-from lmms_eval.judges.internvl.options import InternVLOptions
+from lmms_eval.judges.internvl.loading import InternVLOptions
 
 
 def test_texts_of_the_command_line_are_read():

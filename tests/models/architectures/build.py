@@ -18,7 +18,7 @@ from transformers.utils import is_torchvision_available
 
 from lmms_eval.models import tiny
 from lmms_eval.models.hf.inputs import media_marks
-from lmms_eval.models.hf.processors import _allow_missing
+from lmms_eval.models.hf.load import _allow_missing
 from tests.models.architectures.exceptions import CONFIG, IMAGES, MORE_IDS, PROCESSORS, TOKENS, UNNAMED, WORDS
 from tests.models.hf.support import picture
 

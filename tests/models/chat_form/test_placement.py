@@ -1,7 +1,7 @@
 import pytest
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.chat_form.placement import device_map
+from lmms_eval.models.chat_form.loading import device_map
 
 PREFIX = "language_model.model.layers."
 

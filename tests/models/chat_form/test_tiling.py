@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from lmms_eval.models.chat_form.tiling import MEAN, STD, Grid, choose_grid, cut, tensor_of
+from lmms_eval.models.chat_form.internvl import MEAN, STD, Grid, choose_grid, cut, tensor_of
 from tests.tasks.megabench.fuzzing import FUZZ
 
 

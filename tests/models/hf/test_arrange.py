@@ -1,5 +1,5 @@
 from lmms_eval.api.messages import ChatMessages
-from lmms_eval.models.hf.arrange import append_prompt, interleave
+from lmms_eval.models.hf.inputs import append_prompt, interleave
 
 
 def chat(*parts, role="user"):

@@ -4,8 +4,7 @@ import pytest
 import torch
 from loguru import logger
 
-from lmms_eval.models.hf.dry_requests import wants_flat_images
-from lmms_eval.models.hf.model import HuggingFace
+from lmms_eval.models.hf.model import HuggingFace, wants_flat_images
 
 from .support import build
 

@@ -1,7 +1,7 @@
 import pytest
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.hf.folder import check_folder, local_folder, stamps
+from lmms_eval.models.hf.options import check_folder, local_folder, stamps
 
 
 def test_a_hub_name_is_no_folder(monkeypatch, tmp_path):

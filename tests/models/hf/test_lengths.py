@@ -1,6 +1,6 @@
 import pytest
 
-from lmms_eval.models.hf.lengths import Lengths
+from lmms_eval.models.hf.inputs import Lengths
 from lmms_eval.models.hf.load import load
 from lmms_eval.models.hf.options import HFOptions
 

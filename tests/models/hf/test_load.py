@@ -7,7 +7,7 @@ import torch
 from transformers.utils import is_torchvision_available
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.hf import processors
+from lmms_eval.models.hf import load as processors
 from lmms_eval.models.hf.load import load, resolve_device
 from lmms_eval.models.hf.options import HFOptions
 

@@ -10,9 +10,8 @@ import torch
 
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.models.hf.batching import RefusedError, Shape
-from lmms_eval.models.hf.inputs import Prepared
-from lmms_eval.models.hf.jobs import Job
-from lmms_eval.models.hf.lookahead import Lookahead, Window
+from lmms_eval.models.hf.encode import Lookahead, Window
+from lmms_eval.models.hf.inputs import Job, Prepared
 from lmms_eval.models.hf.model import HuggingFace
 from lmms_eval.models.hf.settings import Settings
 

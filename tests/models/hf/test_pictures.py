@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from lmms_eval.media.cache import ByteLRU
+from lmms_eval.media.originals import ByteLRU
 from lmms_eval.models.hf.load import load
 from lmms_eval.models.hf.options import HFOptions
 from lmms_eval.models.hf.pictures import CachedPictures, cache_pictures, is_independent

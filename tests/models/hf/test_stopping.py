@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lmms_eval.models.hf.stopping import Ending, StopOnText, find_ending
+from lmms_eval.models.hf.answering import Ending, StopOnText, find_ending
 from lmms_eval.models.thoughts import Reading, TagTokens
 
 

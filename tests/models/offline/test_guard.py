@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.models.offline.guard import Guard, descendants
+from lmms_eval.models.offline.model import Guard, descendants
 
 ROOT = Path(__file__).parents[3]
 COMMAND = """
 import subprocess, sys, time
-from lmms_eval.models.offline.guard import Guard
+from lmms_eval.models.offline.model import Guard
 old = subprocess.Popen(["sleep", "30"])
 started = subprocess.Popen(["sh", "-c", "sleep 60; true"])
 time.sleep(0.2)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from lmms_eval.models.openai.arguments import Arguments
-from lmms_eval.models.openai.concurrency import Gate
+from lmms_eval.models.remote.asking import Gate
 
 
 def make_gate(**arguments: Any) -> Gate:

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from lmms_eval.models.openai.errors import MAX_SHOWN, error_in_body, redact, retry_after, shorten, status_error
+from lmms_eval.models.remote.errors import MAX_SHOWN, error_in_body, redact, retry_after, shorten, status_error
 
 URL = "http://h/v1/chat/completions"
 

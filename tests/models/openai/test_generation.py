@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.models.openai.generation import Dialect, Mapped, local_stops, map_generation, taken_by
+from lmms_eval.models.remote.generation import Dialect, Mapped, local_stops, map_generation, taken_by
 
 OPEN = Dialect(1024, is_reasoning=False, is_public=False)
 PUBLIC = Dialect(1024, is_reasoning=False, is_public=True)

@@ -16,8 +16,8 @@ import pytest
 
 from lmms_eval.api.request import Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai import asking
 from lmms_eval.models.openai.model import OpenAI
+from lmms_eval.models.remote import asking
 from tests.models.openai.support import MemoryStream, ask, make_request
 from tests.servers.stub import StubServer
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import Response
-from lmms_eval.models.openai.asking import to_response
-from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.openai.model import OpenAI
-from lmms_eval.models.openai.reply import Reply, parse_reply, read_completion
 from lmms_eval.models.openai.responses import parse_response
+from lmms_eval.models.remote.asking import to_response
+from lmms_eval.models.remote.errors import AttemptError
+from lmms_eval.models.remote.reply import Reply, parse_reply, read_completion
 from lmms_eval.models.remote.stops import Stops
 from tests.models.openai.support import ask, make_request
 from tests.painting import png

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.api.request import Usage
-from lmms_eval.models.openai.completions import parse_completion
-from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.reply import Reply, parse_reply
+from lmms_eval.models.openai.body import parse_completion
+from lmms_eval.models.remote.errors import AttemptError
+from lmms_eval.models.remote.reply import Reply, parse_reply
 
 
 def reply_bytes(message: Any, usage: Any = None, finish: Any = "stop") -> bytes:

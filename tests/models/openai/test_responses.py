@@ -10,11 +10,11 @@ from PIL import Image
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Response, Usage
-from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.generation import Dialect
 from lmms_eval.models.openai.model import OpenAI
-from lmms_eval.models.openai.reply import Reply
 from lmms_eval.models.openai.responses import map_responses_generation, parse_response
+from lmms_eval.models.remote.errors import AttemptError
+from lmms_eval.models.remote.generation import Dialect
+from lmms_eval.models.remote.reply import Reply
 from tests.models.openai.support import ask, make_request
 from tests.servers.stub import StubServer
 

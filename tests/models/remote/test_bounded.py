@@ -14,8 +14,7 @@ import pytest
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.model import OpenAI
-from lmms_eval.models.text_to_image.images_api import ImagesApi
-from lmms_eval.models.text_to_image.protocol import DrawingError
+from lmms_eval.models.text_to_image.illustrated import DrawingError, ImagesApi
 from tests.models.openai.support import ask, make_request
 from tests.models.remote.dialects import ANTHROPIC, GEMINI, LITELLM
 

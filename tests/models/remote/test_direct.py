@@ -8,8 +8,8 @@ from contextlib import closing, suppress
 import aiohttp
 import pytest
 
-from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.remote.direct import Answer, DirectPost
+from lmms_eval.models.remote.errors import AttemptError
 
 HEADERS = {"Authorization": "Bearer key", "Content-Type": "application/json"}
 HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n12"

@@ -12,7 +12,7 @@ from PIL import Image
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai.errors import AttemptError
+from lmms_eval.models.remote.errors import AttemptError
 from tests.media.draw import tone, write_video
 from tests.models.openai.support import make_request
 from tests.models.remote.dialects import GEMINI

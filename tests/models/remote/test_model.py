@@ -10,7 +10,7 @@ import pytest
 from lmms_eval.errors import ModelError
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
-from lmms_eval.models.remote.failures import Failures
+from lmms_eval.models.remote.errors import Failures
 from lmms_eval.models.remote.generation import read_generation
 from lmms_eval.models.remote.media import payload_size
 

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from lmms_eval.models.openai.asking import to_response
 from lmms_eval.models.openai.model import OpenAI
-from lmms_eval.models.openai.reply import Reply
 from lmms_eval.models.remote import stops as module
+from lmms_eval.models.remote.asking import to_response
+from lmms_eval.models.remote.reply import Reply
 from lmms_eval.models.remote.stops import NOTE, Stops, StopSending, ended_in_thoughts, without_stops
 from tests.models.openai.support import make_request
 

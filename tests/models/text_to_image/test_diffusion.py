@@ -11,9 +11,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.text_to_image.diffusion import DiffusersPipeline
-from lmms_eval.models.text_to_image.opening import open_text_to_image
-from lmms_eval.models.text_to_image.protocol import DrawingError
+from lmms_eval.models.text_to_image.illustrated import DiffusersPipeline, DrawingError, open_text_to_image
 
 
 class Pipeline:

@@ -9,8 +9,7 @@ import pytest
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import GeneratedImage, Response
-from lmms_eval.models.text_to_image.illustrated import IllustratedModel
-from lmms_eval.models.text_to_image.protocol import DrawingError
+from lmms_eval.models.text_to_image.illustrated import DrawingError, IllustratedModel
 from tests.faults.command import lmms_eval, results
 from tests.models.fakes import FakeTask, ListStream, answers
 from tests.painting import png

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.text_to_image.images_api import ImagesApi
-from lmms_eval.models.text_to_image.protocol import DrawingError
+from lmms_eval.models.text_to_image.illustrated import DrawingError, ImagesApi
 from tests.servers.stub import StubServer
 
 

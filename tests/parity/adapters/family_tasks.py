@@ -13,7 +13,8 @@ from typing import Any
 from unittest import mock
 
 from lmms_eval.api.filter import Filter
-from lmms_eval.filters import extraction, transformation
+from lmms_eval.filters import extraction
+from lmms_eval.filters import patterns as transformation
 from lmms_eval.loggers.evaluation_tracker import GeneralConfigTracker
 from lmms_eval.tasks import asr_wer_utils
 from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference

@@ -11,8 +11,7 @@ from typing import Any, cast
 from lmms_eval.api.messages import ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Task
-from lmms_eval.engine.cache_key import CacheKeys, is_sampled
-from lmms_eval.engine.response_cache import is_good
+from lmms_eval.engine.response_cache import CacheKeys, is_good, is_sampled
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter
 
 PAIR = 2

@@ -16,8 +16,13 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError, TaskError
 from lmms_eval.tasks.megabench.conversions import containers, geometry, latex, literals
 from lmms_eval.tasks.megabench.metrics import METRICS
-from lmms_eval.tasks.megabench.metrics.constraints_verse import is_line_iambic, parse_syllable_ranges, syllable_totals
-from lmms_eval.tasks.megabench.metrics.pronunciation import phones_for_word, rhyming_part
+from lmms_eval.tasks.megabench.metrics.constraints_verse import (
+    is_line_iambic,
+    parse_syllable_ranges,
+    phones_for_word,
+    rhyming_part,
+    syllable_totals,
+)
 from lmms_eval.tasks.megabench.metrics.values import Scored
 from lmms_eval.tasks.megabench.outside_data import OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS

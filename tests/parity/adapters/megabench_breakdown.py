@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import PATTERN, TASK_RESULTS, merge, read_folder, read_scores
 from lmms_eval.tasks.megabench.breakdown.statistics import breakdown
 from lmms_eval.tasks.megabench.facts import Labels, labels

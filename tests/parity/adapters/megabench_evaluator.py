@@ -11,7 +11,7 @@ from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatImageContent, ChatMessages, ChatTextContent
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import merge, read_scores
 from lmms_eval.tasks.megabench.conversions.literals import read_literal
 from lmms_eval.tasks.megabench.facts import Labels, labels

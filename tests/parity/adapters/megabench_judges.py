@@ -15,7 +15,7 @@ from lmms_eval.api.judging import Verdict as Said
 from lmms_eval.api.messages import ChatMessages, ChatTextContent
 from lmms_eval.api.request import Request
 from lmms_eval.judges import DEFAULT_JUDGE_MODEL, Judge, ask
-from lmms_eval.judges.scripted import ScriptedJudge, register_script
+from lmms_eval.judges.providers import ScriptedJudge, register_script
 from lmms_eval.tasks.megabench.judge_questions import JudgedQuery, questions
 from lmms_eval.tasks.megabench.metrics.judged import gpt_4o_as_judge
 from lmms_eval.tasks.megabench.scoring.query import score_query

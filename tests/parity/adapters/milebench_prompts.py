@@ -13,10 +13,9 @@ from PIL import Image
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench import data, prompts, submission
-from lmms_eval.tasks.milebench.prompts import Budget, Picture, Prompt, Sample
+from lmms_eval.tasks.milebench.prompts import Budget, Picture, Prompt, Sample, tokenizer
 from lmms_eval.tasks.milebench.settings import Settings
 from lmms_eval.tasks.milebench.sheets import Sheet, draw_sheet, plan_sheets
-from lmms_eval.tasks.milebench.tokenizers import tokenizer
 from tests.parity.keys import Keys, keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, path_adapter
 

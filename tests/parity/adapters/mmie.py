@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.chat_form.placement import device_map
-from lmms_eval.models.chat_form.tiling import choose_grid
+from lmms_eval.models.chat_form.internvl import choose_grid
+from lmms_eval.models.chat_form.loading import device_map
 from lmms_eval.tasks.mmie.data.routing import route
 from lmms_eval.tasks.mmie.judge_prompts import OFFICIAL
 from lmms_eval.tasks.mmie.scoring import read_score

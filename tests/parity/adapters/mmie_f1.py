@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmms_eval.tasks.mmie import utils
-from lmms_eval.tasks.mmie.f1 import exact_match, token_f1
+from lmms_eval.tasks.mmie.utils import exact_match, token_f1
 from tests.parity.keys import keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, failed, line_adapter, path_adapter
 

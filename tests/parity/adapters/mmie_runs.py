@@ -17,11 +17,10 @@ from typing import Any
 
 from lmms_eval.cli import mmie
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.judges.internvl.chat import ChatJudge
-from lmms_eval.judges.internvl.options import InternVLOptions
+from lmms_eval.judges.internvl.loading import ChatJudge, InternVLOptions
 from lmms_eval.judges.providers import Judge
 from lmms_eval.models.chat_form.form import Checkpoint
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.mmie.judge_file import Places
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in
 from tests.parity.vectors import PASSED, Verdict, deviates, failed, path_adapter

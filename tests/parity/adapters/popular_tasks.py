@@ -28,7 +28,7 @@ from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.tasks.yaml.scoring import AnswerScorer
 from lmms_eval.tasks.yaml.task import YamlTask
-from lmms_eval.utils.run_seed import noting_chance
+from lmms_eval.utils.answer_reading import noting_chance
 from tests.media import draw
 from tests.parity.compare import agree, decode
 from tests.parity.keys import keyed

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval.tasks.general_bench.measures import depth_math, flow_math, image_quality, structure
+from lmms_eval.tasks.general_bench.measures import depth_math, image_quality
+from lmms_eval.tasks.general_bench.measures import masks as structure
+from lmms_eval.tasks.general_bench.measures import pixels as flow_math
 from lmms_eval.tasks.general_bench.readers.depth import first_channel
 from lmms_eval.tasks.general_bench.readers.flow import read_flow
 

@@ -11,14 +11,18 @@ from typing import Any
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.captions import bleu_counts, corpus_bleu
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.bleu import fallback_tokens, sentence_bleu, treebank_tokens
+from lmms_eval.tasks.general_bench.measures.box_math import (
+    audio_contains,
+    exact_match,
+    reference_texts,
+    token_f1,
+    video_contains,
+)
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
 from lmms_eval.tasks.general_bench.measures.judged import state_of
-from lmms_eval.tasks.general_bench.measures.matching import audio_contains, exact_match, reference_texts, video_contains
-from lmms_eval.tasks.general_bench.measures.overlap import token_f1
 from lmms_eval.tasks.general_bench.measures.registry import measures_of
-from lmms_eval.tasks.general_bench.measures.rouge import rouge
+from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, rouge, sentence_bleu, treebank_tokens
 from tests.parity.vectors import DATA_DIR
 
 NLTK_DATA = str(DATA_DIR / "nltk_data")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.engine.early import Sampling
-from lmms_eval.engine.headline import Part
-from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.headline import Part, RandomOrder
+from lmms_eval.engine.live import Outline, outline_of, write_outline
+from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import plan_task
-from lmms_eval.engine.run_outline import Outline, outline_of, write_outline
-from lmms_eval.results.naming import RUNS
-from lmms_eval.storage.journal import JournalWriter
+from lmms_eval.results.files import RUNS
+from lmms_eval.storage.lines import JournalWriter
 from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmms_eval.results.following.pace import Pace
+from lmms_eval.results.follow import Pace
 
 
 def test_rates_are_those_of_the_last_minute() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import orjson
 
-from lmms_eval.engine.vitals import Vitals
-from lmms_eval.results.following.run import Finished, FollowedRun
+from lmms_eval.engine.live import Vitals
+from lmms_eval.results.follow import Finished, FollowedRun
 from tests.results.following.records import Record
 
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine.early import Sampling
-from lmms_eval.engine.ends import TaskEnds
-from lmms_eval.engine.looks import Looks
-from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.headline import RandomOrder
+from lmms_eval.engine.looks import Looks, Sampling
 from lmms_eval.engine.plan import plan_task
-from lmms_eval.results.following.scores import AT_END, OUTSIDE, WAITS, RunningScore
+from lmms_eval.engine.stopping import TaskEnds
+from lmms_eval.results.follow import AT_END, OUTSIDE, WAITS, RunningScore
 from tests.engine.fakes import FakeTask
 from tests.results.following.records import PART
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.results import load
-from lmms_eval.results.run_reader.columns import Columns, column_names, value_of
+from lmms_eval.results.columns import Columns, column_names, value_of
 from tests.results.run_reader.runs import sample, write_run
 
 

@@ -14,8 +14,8 @@ from lmms_eval.errors import DataError
 from lmms_eval.results import load
 from lmms_eval.results.audit import audit, audit_text
 from lmms_eval.results.breakdown import breakdown, breakdown_text
-from lmms_eval.results.run_reader.columns import Columns, column_names, row_of, value_of
-from lmms_eval.results.run_reader.sample import OWN_KEYS, Sample, SampleKeys
+from lmms_eval.results.columns import Columns, column_names, row_of, value_of
+from lmms_eval.results.sample import OWN_KEYS, Sample, SampleKeys
 from lmms_eval.results.sample_text import sample_text, samples_table
 from lmms_eval.storage.lines import sealed
 from tests.results.run_reader.runs import KEY, STAMP, document, write_record, write_run

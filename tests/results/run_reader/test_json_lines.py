@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.results.run_reader.json_lines import LinesAt, read_json_lines
+from lmms_eval.results.journals import LinesAt, read_json_lines
 
 
 def test_lines_are_read_by_offset_from_a_file_that_is_opened_once(tmp_path: Path) -> None:

@@ -11,16 +11,14 @@ import pytest
 
 from lmms_eval.api.request import Response, ResponseError, Thoughts, Usage
 from lmms_eval.api.task import PipelineScore
-from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import response_record
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results import load
 from lmms_eval.results.breakdown import breakdown
-from lmms_eval.results.run_reader.run import command_of
-from lmms_eval.results.run_reader.task import Choice
-from lmms_eval.storage.journal import JournalWriter
-from lmms_eval.storage.lines import sealed
+from lmms_eval.results.load import Choice, command_of
+from lmms_eval.storage.lines import JournalWriter, sealed
 from lmms_eval.utils.document_ids import parse_ids
 from lmms_eval.utils.where import WhereError, parse_where
 from tests.engine.fakes import FakeTask

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.results.run_reader.tails import JournalReplaced, JournalTails
-from lmms_eval.storage.journal import JournalWriter
-from lmms_eval.storage.lines import LineReader
+from lmms_eval.results.journals import JournalReplaced, JournalTails
+from lmms_eval.storage.lines import JournalWriter, LineReader
 
 
 def numbers(tails: JournalTails) -> list[int]:
@@ -33,7 +32,7 @@ def test_each_look_reads_what_has_come_since(tmp_path: Path, monkeypatch: pytest
     with closing(LineReader(tails.files[0])) as reader:
         assert reader.at(offset) == {"number": 3}
     opened: list[object] = []
-    monkeypatch.setattr("lmms_eval.results.run_reader.tails.open", lambda *given: opened.append(given), raising=False)
+    monkeypatch.setattr("lmms_eval.results.journals.open", lambda *given: opened.append(given), raising=False)
     assert numbers(tails) == []
     assert opened == []
 

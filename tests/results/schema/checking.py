@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from lmms_eval.results.naming import RUNS
+from lmms_eval.results.files import RUNS
 from lmms_eval.results.schema.schemas import schema_file
 from lmms_eval.storage.lines import unsealed
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lmms_eval.server.tools.bounds import DEEPEST, LONGEST_ERROR, LONGEST_TEXT, MOST_ITEMS, cut, told
+from lmms_eval.server.mcp.answers import DEEPEST, LONGEST_ERROR, LONGEST_TEXT, MOST_ITEMS, cut, told
 
 
 def test_what_is_long_is_cut_with_a_note():

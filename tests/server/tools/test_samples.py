@@ -3,9 +3,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from lmms_eval.server.tools.arguments import GetRunResult
-from lmms_eval.server.tools.bounds import LONGEST_TEXT, MOST_BYTES
-from lmms_eval.server.tools.samples import Page, read_samples
+from lmms_eval.server.mcp.answers import LONGEST_TEXT, MOST_BYTES, GetRunResult
+from lmms_eval.server.mcp.toolbox import Page, read_samples
 
 
 class _Tasks:

@@ -4,7 +4,7 @@ import pytest
 
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.air_bench.utils import aggregate, doc_to_gold, doc_to_text, process_results
-from lmms_eval.utils.run_seed import noting_chance
+from lmms_eval.utils.answer_reading import noting_chance
 
 DOC: dict[str, Any] = {
     "question": "Which?", "choice_a": "dog", "choice_b": "cat", "choice_c": None, "choice_d": "", "answer_gt": "cat",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.data.in_flight import Row, RowsInFlight
+from lmms_eval.tasks.data.documents import Row, RowsInFlight
 
 
 def row(text: str) -> Row:

@@ -14,7 +14,7 @@ import pytest
 from lmms_eval.errors import DataError, TaskError
 from lmms_eval.tasks.data import text_files
 from lmms_eval.tasks.data.splits import DataRequest, DataSet, open_data
-from lmms_eval.utils.stated_path import StatedPath
+from lmms_eval.utils.files import StatedPath
 
 
 def open_(path: str, folder: Path, split: str = "test", name: str | None = None, **more: Any) -> DataSet:

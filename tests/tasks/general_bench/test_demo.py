@@ -14,7 +14,7 @@ from PIL import Image
 from lmms_eval.tasks.general_bench.data.scanning import match, scan
 from lmms_eval.tasks.general_bench.facts import sheets, tasks_by_id
 from lmms_eval.tasks.general_bench.nlp.types import TYPES
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
 from tests.faults.bad_input import here
 from tests.faults.command import results
 from tests.tasks.general_bench.demo_kit import DEMO, SET, script

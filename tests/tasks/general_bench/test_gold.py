@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.tasks.general_bench import gold
+from lmms_eval.tasks.general_bench import utils as gold
 from lmms_eval.tasks.general_bench.settings import Settings
 from tests.tasks.general_bench.demo_kit import CHOICES, SET, copied, edit, rows
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.metrics import whisper_text
+from lmms_eval.metrics import speech as whisper_text
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.librispeech.utils import aggregate, process_results
 

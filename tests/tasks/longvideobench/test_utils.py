@@ -18,7 +18,7 @@ from lmms_eval.tasks.longvideobench.utils import (
     process_results,
     write_submission,
 )
-from lmms_eval.utils.run_seed import noting_chance
+from lmms_eval.utils.answer_reading import noting_chance
 
 DOC: dict[str, Any] = {
     "id": "v_0", "video_id": "v", "video_path": "v.mp4", "question": "What?", "duration_group": 15,

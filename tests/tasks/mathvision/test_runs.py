@@ -16,7 +16,7 @@ from PIL import Image
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request
 from lmms_eval.evaluator import simple_evaluate
-from lmms_eval.judges.scripted import register_script
+from lmms_eval.judges.providers import register_script
 from tests.tasks.mathvision.test_answers import needs_math
 
 

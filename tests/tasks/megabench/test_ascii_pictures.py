@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval.tasks.megabench.ascii_pictures import SIDE, draw
+from lmms_eval.tasks.megabench.judge_questions import SIDE, draw
 
 
 def grey(text: str) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks.megabench.data import parse_row
-from lmms_eval.tasks.megabench.gold import right_reply
 from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
+from lmms_eval.tasks.megabench.utils import right_reply
 from tests.tasks.megabench.rows_for_tests import document
 
 

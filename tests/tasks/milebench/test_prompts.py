@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.prompts import Budget, Picture, Sample, by_index, official
-from lmms_eval.tasks.milebench.tokenizers import Characters, Words
+from lmms_eval.tasks.milebench.prompts import Budget, Characters, Picture, Sample, Words, by_index, official
 
 
 def sample(context: str, images: int = 2, **changes: Any) -> Sample:

@@ -7,7 +7,7 @@ import pytest
 from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.plots import figure
-from lmms_eval.tasks.milebench import report_files
+from lmms_eval.tasks.milebench import report as report_files
 from lmms_eval.tasks.milebench.report import report
 from tests.tasks.milebench.summaries import complete, numbers
 

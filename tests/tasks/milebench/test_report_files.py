@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench import report_files
+from lmms_eval.tasks.milebench import report as report_files
 from lmms_eval.tasks.milebench.summary.dataset import summarise
 from tests.tasks.milebench.summaries import summary, value
 from tests.tasks.milebench.test_report_text import overview

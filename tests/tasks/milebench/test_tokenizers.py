@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.milebench.tokenizers import tokenizer
+from lmms_eval.tasks.milebench.prompts import tokenizer
 
 
 @pytest.mark.parametrize("name", ["characters", "words"])

@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.mmau.utils import aggregate, doc_to_gold, doc_to_text, process_results, write_submission
-from lmms_eval.utils.run_seed import noting_chance
+from lmms_eval.utils.answer_reading import noting_chance
 
 DOC: dict[str, Any] = {
     "id": "u", "audio_id": "a.wav", "question": "Which?", "choices": '["dog", "Cat "]', "answer": "cat",

@@ -7,7 +7,7 @@ import pytest
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.tasks.mmbench import utils
-from lmms_eval.utils.run_seed import noting_chance
+from lmms_eval.utils.answer_reading import noting_chance
 
 DOC = {
     "index": 3, "question": "What is it", "hint": "nan", "answer": "B", "category": "ocr", "L2-category": "fine",

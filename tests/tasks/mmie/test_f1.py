@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.tasks.mmie import utils
-from lmms_eval.tasks.mmie.f1 import exact_match, normalise, segments_of, segments_text, token_f1
+from lmms_eval.tasks.mmie.utils import exact_match, normalise, segments_of, segments_text, token_f1
 
 
 def test_sets_of_tokens() -> None:

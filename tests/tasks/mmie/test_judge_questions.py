@@ -10,7 +10,7 @@ from lmms_eval.api.interleaved import InterleavedText, generated_image
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.messages import ChatImageContent, ChatTextContent
 from lmms_eval.api.outcome import Estimate, Unscored
-from lmms_eval.engine.images import ImageFolder
+from lmms_eval.engine.records import ImageFolder
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.mmie import judge_questions, utils
 from lmms_eval.tasks.mmie.data.records import Segment

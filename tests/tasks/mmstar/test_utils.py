@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from lmms_eval.errors import MediaError
-from lmms_eval.results.run_reader.reading import reading_of
-from lmms_eval.results.run_reader.sample import Sample
+from lmms_eval.results.reading import reading_of
+from lmms_eval.results.sample import Sample
 from lmms_eval.tasks.mmstar import utils
 
 DOC = {"index": 1, "question": "<image 1> Which?", "answer": " b ", "category": "math", "l2_category": "geometry"}

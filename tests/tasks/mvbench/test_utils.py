@@ -11,7 +11,7 @@ import pytest
 from lmms_eval.errors import ItemError
 from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.tasks.mvbench.utils import aggregate, doc_to_visual, letter, process_results
-from lmms_eval.utils.task_files import rows_of, state_of
+from lmms_eval.utils.files import rows_of, state_of
 
 DOC = {"video": "v.mp4", "question": "What?", "candidates": ["x", "y", "z"], "answer": "y"}
 TABLE = Path(__file__).parents[3] / "lmms_eval" / "tasks" / "mvbench" / "subtasks.tsv"

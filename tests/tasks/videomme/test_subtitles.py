@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.videomme.subtitles import ALL_FRAMES, Block, read, shown
+from lmms_eval.tasks.videomme.utils import ALL_FRAMES, Block, read, shown
 
 
 def block(number: int, times: str, *lines: str, tagged: bool = True) -> str:

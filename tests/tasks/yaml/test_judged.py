@@ -9,7 +9,7 @@ from PIL import Image
 from lmms_eval.api.judging import JudgeQuestion, Verdict, repeat_name
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.task import Answer, Task, TaskOptions
-from lmms_eval.engine.interviews import Inquiry, Interview
+from lmms_eval.engine.judging import Inquiry, Interview
 from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import user_turn
 from lmms_eval.tasks import Catalogue, select_tasks

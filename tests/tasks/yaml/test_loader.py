@@ -9,7 +9,7 @@ import pytest
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.functions import FunctionRef, describe_all, resolve_all
 from lmms_eval.tasks.yaml.loader import YamlReader, decode, encode
-from lmms_eval.utils.stated_path import StatedPath
+from lmms_eval.utils.files import StatedPath
 
 
 def write(folder: Path, name: str, text: str) -> Path:

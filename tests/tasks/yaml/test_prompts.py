@@ -15,7 +15,7 @@ import pytest
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.media.audio import load_audio
-from lmms_eval.tasks.yaml.fewshot import FewShot
+from lmms_eval.tasks.yaml.prompts import FewShot
 from tests.media import draw
 from tests.tasks.kit import ROWS, Function, converse, loaded, make_task, turns_of
 

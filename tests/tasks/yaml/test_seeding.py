@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 from lmms_eval.tasks.yaml.seeding import Seeding
-from lmms_eval.utils.run_seed import RUN_SEED
+from lmms_eval.utils.answer_reading import RUN_SEED
 
 
 def test_scoring_finds_the_runs_seed_and_a_generator_of_the_document() -> None:

@@ -13,7 +13,7 @@ from lmms_eval.tasks.manager import TaskManager, get_task_dict
 from lmms_eval.tasks.selection import build_from_spec, select_tasks
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import filled, keys_of
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
 from tests.tasks.kit import BASE, write_rows, write_yaml
 
 TABLE = "id\tskill\tword\n" + "".join(

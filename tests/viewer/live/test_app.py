@@ -12,7 +12,7 @@ from starlette.routing import Mount
 from lmms_eval.http.guard import Guard
 from lmms_eval.viewer.live.app import live_app
 from lmms_eval.viewer.live.watch import Watch
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from tests.results.following.records import Record
 
 

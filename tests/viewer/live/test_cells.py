@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.viewer.live.cells import duration, number_cells, one_line, remarks, run_cells
+from lmms_eval.viewer.live.screen import duration, number_cells, one_line, remarks, run_cells
 
 
 def task(name: str, requested: int, scored: int, failed: int = 0) -> dict[str, Any]:

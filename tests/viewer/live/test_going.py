@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.results.run_reader.journals import Journals
-from lmms_eval.viewer.live.going import GoingRun
-from lmms_eval.viewer.live.lazy_media import LazyMedia
-from lmms_eval.viewer.live.machine import Machine
-from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed
+from lmms_eval.results.journals import Journals
+from lmms_eval.viewer.live.going import GoingRun, Machine
+from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Viewed
 from lmms_eval.viewer.media import MediaStore
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from tests.results.following.records import Record
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.results.run_reader.journals import Journals
+from lmms_eval.results.journals import Journals
 from tests.results.following.records import Record
 from tests.servers.stub import StubServer
 from tests.viewer.conftest import HOSTILE, quiz_rows, write_task

@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval.evaluation.run import run
 from lmms_eval.viewer.live.watch import Watch
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from tests.evaluation.kit import NAME, Told, config, fails_on
 
 pytest.importorskip("textual")

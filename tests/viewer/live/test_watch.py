@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.viewer.live.watch import Watch
-from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.page import ReportOptions
 from tests.results.following.records import Record
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.general_bench.items import Annotation
 
 ANNOTATION = "annotation.json"

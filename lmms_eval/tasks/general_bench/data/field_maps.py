@@ -15,7 +15,7 @@ from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task, sheets
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.items import Form, MediaKind
 from lmms_eval.tasks.yaml.loader import parse_text
-from lmms_eval.utils.task_files import read_text
+from lmms_eval.utils.files import read_text
 
 KeyPath = tuple[str, ...]
 """Keys from the item inwards."""

@@ -5,21 +5,247 @@ Which keys are read is told in the benchmark's README; what stands under other k
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data.drafts import Draft, Source
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap
+from lmms_eval.tasks.general_bench.data.forms import form_of
 from lmms_eval.tasks.general_bench.data.mapped import read_mapped_item
-from lmms_eval.tasks.general_bench.data.records import Record, id_key
-from lmms_eval.tasks.general_bench.data.sounds import read_sound_item
-from lmms_eval.tasks.general_bench.data.videos import read_video_item
-from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts
-from lmms_eval.tasks.general_bench.items import Annotation, Item
+from lmms_eval.tasks.general_bench.data.media import first_media, media_of, required_media
+from lmms_eval.tasks.general_bench.data.records import Box, Record, box_of, checked_path, id_key
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task
+from lmms_eval.tasks.general_bench.items import Annotation, Item, MediaKind
+from lmms_eval.tasks.general_bench.prompts.text_tasks import LOWER_CASED
+from lmms_eval.tasks.general_bench.readers.boxes import MAX_FRAMES
+
+INTENT_PARTS = ("action", "object", "location")
+"""Maps of the annotation's ``intent_label``, in the order of an answer's three class numbers."""
+_SEPARATOR = ","
+_BACKSLASHES = frozenset(map(find_task, ("Music Genre Classification", "Speech Command", "Vocal Technique Detection")))
+"""Their paths are written with backslashes."""
+_BIRD = find_task("Bird Sound Detection")
+_NOTES = find_task("Note Qualities Analysis")
+_INTENT = find_task("Intent Classification")
+_YES_NO: Mapping[str, str] = MappingProxyType({"1": "Yes", "0": "No", "yes": "Yes", "no": "No"})
+
+
+def read_sound_item(source: Source) -> Draft:
+    """``input.audio_file`` below ``audios``, ``input.prompt``, ``output.text``.
+
+    Raises:
+        DataError: a key is missing or of another kind.
+    """
+    given = source.top.record("input")
+    if source.facts in _BACKSLASHES and isinstance(given.values.get("audio_file"), str):
+        straight = {**given.values, "audio_file": given.values["audio_file"].replace("\\", "/")}
+        given = Record(straight, given.where)
+    return Draft(
+        form=form_of(source.facts),
+        prompt=given.text("prompt"),
+        media=media_of("audio", given, "audio_file", source.annotation),
+        reference=_reference(source) if source.has_output else None,
+    )
+
+
+def _reference(source: Source) -> str | list[str]:
+    if source.facts is _BIRD:
+        return _yes_or_no(source.output)
+    if source.facts is _INTENT:
+        return _intent(source.output, source.annotation.head)
+    answer = source.output.answer("text")
+    if source.facts is _NOTES:
+        return answer if isinstance(answer, str) else _SEPARATOR.join(answer)
+    if source.facts in LOWER_CASED:
+        return answer.lower() if isinstance(answer, str) else [one.lower() for one in answer]
+    return answer
+
+
+def _yes_or_no(output: Record) -> str:
+    """Reads 1 as ``Yes``, any other number ``No``; the words stay."""
+    value = output.values.get("text")
+    if isinstance(value, int):
+        return "Yes" if value == 1 else "No"
+    found = _YES_NO.get(value.strip().casefold()) if isinstance(value, str) else None
+    if found is None:
+        raise output.wrong("text", "0, 1, Yes or No")
+    return found
+
+
+def _intent(output: Record, head: Mapping[str, Any]) -> str:
+    """Reads three class numbers, each by its own map (the reference looks all three up in the first: a defect)."""
+    value = output.values.get("text")
+    numbers = re.split(r"[\s,]+", value.strip(" []()")) if isinstance(value, str) else value
+    if not isinstance(numbers, list) or len(numbers) != len(INTENT_PARTS):
+        raise output.wrong("text", "three class numbers (action, object, location)")
+    labels = Record.of(head.get("intent_label"), f"{output.where}: the annotation's `intent_label`")
+    return _SEPARATOR.join(_name(number, labels, part) for number, part in zip(numbers, INTENT_PARTS, strict=True))
+
+
+def _name(number: object, labels: Record, part: str) -> str:
+    """Finds a class's name by its number; maps are written from number to name, from name to number, or as a list."""
+    if isinstance(number, bool) or not isinstance(number, int | str) or not str(number).isdigit():
+        raise DataError(f"{labels.where}: {number!r:.80} is no class number")
+    names = labels.values.get(part)
+    if isinstance(names, list):
+        names = {str(place): name for place, name in enumerate(names)}
+    if not isinstance(names, Mapping):
+        raise labels.wrong(part, "a map of class numbers and names")
+    found = names.get(str(number))
+    if isinstance(found, str):
+        return found
+    inverse = [name for name, value in names.items() if not isinstance(value, bool) and str(value) == str(number)]
+    if not inverse:
+        raise DataError(f"{labels.where}: `{part}` has no class {number!r:.80}")
+    return str(inverse[0])
+
+
+Tube = list[Box | None]
+"""A box, or ``None`` where the thing is not, for each frame."""
+
+
+def tube_of(record: Record) -> Tube | None:
+    """The tube of an item's ``trajectory`` over its ``frame_count``; ``None`` if it has no trajectory.
+
+    Both conventions (General-Bench specification §2.3): a list of boxes with both bounds counted from one, or an
+    object from frame numbers to ``{bbox}`` with bounds counted from zero, the end exclusive.
+
+    Raises:
+        DataError: bounds or boxes are of another kind, outside the video, or do not fit each other.
+    """
+    if not record.has("trajectory"):
+        return None
+    frames = record.count("frame_count", MAX_FRAMES)
+    trajectory = record.values["trajectory"]
+    start, end = record.count("tube_start_frame", MAX_FRAMES), record.count("tube_end_frame", MAX_FRAMES)
+    if isinstance(trajectory, list):
+        boxes = _of_list(trajectory, start - 1, end - 1, frames, record)
+    elif isinstance(trajectory, Mapping):
+        boxes = _of_mapping(trajectory, range(start, end), record)
+    else:
+        raise record.wrong("trajectory", "a list of boxes, or an object from frame numbers to {bbox}")
+    if boxes and not 0 <= min(boxes) <= max(boxes) < frames:
+        raise DataError(f"{record.where}: frames {start} to {end} of the tube are outside the video's {frames}")
+    return [boxes.get(frame) for frame in range(frames)]
+
+
+def frame_boxes(record: Record, key: str) -> Tube:
+    """A list of a box for each frame, null or four zeros where the thing is not.
+
+    Raises:
+        DataError: it is none, or is too long.
+    """
+    values = record.values.get(key)
+    if not isinstance(values, list) or len(values) > MAX_FRAMES:
+        raise record.wrong(key, f"a list of [x, y, w, h] for each frame, at most {MAX_FRAMES},")
+    return [box_of(value, f"{record.where}: `{key}` of frame {frame}") for frame, value in enumerate(values)]
+
+
+def _of_list(trajectory: list[Any], first: int, last: int, frames: int, record: Record) -> dict[int, Box | None]:
+    """Boxes by frame. The list has the tube's frames, its end counted or not, or all of the video's."""
+    boxes = [box_of(value, f"{record.where}: `trajectory` at {place}") for place, value in enumerate(trajectory)]
+    if len(boxes) in (last - first + 1, last - first):
+        return {first + place: box for place, box in enumerate(boxes)}
+    if len(boxes) == frames:
+        return {frame: boxes[frame] for frame in range(max(first, 0), min(last + 1, frames))}
+    raise DataError(
+        f"{record.where}: `trajectory` has {len(boxes)} boxes; its tube has {last - first + 1} frames and the video "
+        f"{frames}"
+    )
+
+
+def _of_mapping(trajectory: Mapping[str, Any], tube: range, record: Record) -> dict[int, Box | None]:
+    """Boxes by frame, those of the tube only."""
+    found: dict[int, Box | None] = {}
+    for number, value in trajectory.items():
+        where = f"{record.where}: `trajectory` of frame {number!r:.20}"
+        if not (number.isascii() and number.isdigit() and len(number) < 10):
+            raise DataError(f"{where}: a frame number is expected")
+        if int(number) in tube:
+            box = None if value is None else Record.of(value, where).values.get("bbox")
+            found[int(number)] = box_of(box, f"{where}: `bbox`")
+    return found
+
+
+_VIDEOS: Mapping[str, MediaKind] = MappingProxyType(
+    {"video_file_list": "frames", "video_folder": "frames", "video_file": "video", "video_path": "video"}
+)
+_DEPTHS = "depth"
+"""Below a task's folder: depths of its videos, which lie in ``video``."""
+
+
+def read_video_item(source: Source, fields: FieldMap) -> Draft:
+    """Reads an item of the schema that its task's metric goes with.
+
+    Raises:
+        DataError: a key is missing or of another kind.
+    """
+    match form_of(source.facts):
+        case "tube" if source.facts.metric == "m_viou":  # action detection and grounding: a flat item
+            top = source.top
+            media = media_of("video", top, "video_path", source.annotation)
+            return Draft("tube", top.text("caption"), media, tube_of(top))
+        case "depth":
+            return _depth(source)
+        case "saliency":
+            return read_mapped_item(source, fields)
+        case "masks":
+            return _segmentation(source)
+        case form:
+            given = source.top.record("input")
+            prompt = given.optional_text("prompt") if form == "flow" else given.text("prompt")
+            reference = _answer(source) if source.has_output else None
+            return Draft(form, prompt, required_media(_VIDEOS, given, source.annotation), reference)
+
+
+def _answer(source: Source) -> Any:
+    """Reads boxes of a tracked thing, a flow's path, else a text."""
+    output = source.output
+    match form_of(source.facts):
+        case "tube":
+            return frame_boxes(output, "answer")
+        case "flow":
+            return output.path("flow")
+    return output.answer("answer" if output.has("answer") else "text")
+
+
+def _depth(source: Source) -> Draft:
+    """Reads an item whose ``input`` and ``output`` are paths, below ``video`` and ``depth``."""
+    media = media_of("video", source.top, "input", source.annotation)
+    reference = None
+    if source.has_output:
+        path = checked_path(source.top.values["output"], f"{source.top.where}: `output`")
+        parts = PurePosixPath(path).parts
+        reference = path if parts[0] == _DEPTHS else str(PurePosixPath(_DEPTHS, path))
+    return Draft("depth", "", media, reference)
+
+
+def _segmentation(source: Source) -> Draft:
+    """Reads a mask (COCO run lengths) for each frame, in the order of the output's keys; prompts of referring tasks."""
+    given = source.top.record("input")
+    media = first_media(_VIDEOS, given, source.annotation)
+    if not media:
+        raise given.wrong("video_folder", "the folder of a video's frames")
+    reference = _masks(source.output) if source.has_output else None
+    return Draft("masks", given.optional_text("prompt"), media, reference)
+
+
+def _masks(output: Record) -> list[Mapping[str, Any] | None]:
+    """Reads run lengths by frame, ``None`` where nothing is to be seen."""
+    if len(output.values) > MAX_FRAMES:
+        raise output.wrong("mask", f"a mask for each of at most {MAX_FRAMES} frames")
+    frames = [output.record(name) for name in output.values]
+    return [
+        None if "mask" in frame.values and not frame.has("mask") else dict(frame.record("mask").values)
+        for frame in frames
+    ]
+
 
 _DIALOGUE = "Dialogue"
 _ACTION_ID = "original_video_id"

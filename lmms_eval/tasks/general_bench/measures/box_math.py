@@ -3,12 +3,109 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+SEPARATOR = "<p>"
+"""Separator of the labels of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """True positives, false positives and false negatives."""
+
+    tp: int
+    fp: int
+    fn: int
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.tp + other.tp, self.fp + other.fp, self.fn + other.fn)
+
+
+def token_f1(prediction: str, references: Sequence[str]) -> float:
+    """The best F1 with a reference, of white-space tokens as they stand; 0 without references.
+
+    The overlap counts *distinct* common tokens, the lengths count repeated tokens.
+    """
+    tokens = prediction.split()
+    distinct = set(tokens)
+    best = 0.0
+    for wanted in map(str.split, references):
+        if overlap := len(distinct.intersection(wanted)):
+            precision, recall = overlap / len(tokens), overlap / len(wanted)
+            best = max(best, 2 * precision * recall / (precision + recall))
+    return best
+
+
+def labels(text: str) -> frozenset[str]:
+    """The labels between ``<p>`` of the stripped text, as they stand; an empty text has one empty label."""
+    return frozenset(text.strip().split(SEPARATOR))
+
+
+def micro_f1_counts(prediction: str, reference: str) -> Counts:
+    """Agreement of the sets of labels of two texts."""
+    predicted, wanted = labels(prediction), labels(reference)
+    common = len(predicted & wanted)
+    return Counts(common, len(predicted) - common, len(wanted) - common)
+
+
+def micro_f1(counts: Counts) -> float:
+    """F1 of summed counts, 0 to 1; 0 without true positives."""
+    if not counts.tp:
+        return 0.0
+    precision = counts.tp / (counts.tp + counts.fp)
+    recall = counts.tp / (counts.tp + counts.fn)
+    return 2 * precision * recall / (precision + recall)
+
+
+def reference_texts(reference: Any, where: str = "reference") -> list[str]:
+    """The texts of a reference: one, or those of a list.
+
+    Raises:
+        DataError: it is neither text nor a list.
+    """
+    if isinstance(reference, str):
+        return [reference]
+    if isinstance(reference, list | tuple):
+        return [str(one) for one in reference]
+    raise DataError(f"{where}: {reference!r:.80} is neither text nor a list of texts")
+
+
+def exact_match(prediction: Any, reference: Any) -> float:
+    """1 if the stripped prediction equals a stripped reference, case included (language tasks).
+
+    Raises:
+        DataError: the reference is neither text nor a list.
+    """
+    answer = str(prediction).strip()
+    return float(any(answer == text.strip() for text in reference_texts(reference)))
+
+
+def audio_contains(prediction: str, reference: Any) -> float:
+    """1 if the reference, as it stands, occurs in the stripped and lower-cased prediction (audio tasks)."""
+    return float(str(reference) in prediction.strip().lower())
+
+
+def video_contains(prediction: str, references: Sequence[str]) -> float:
+    """1 if a stripped reference occurs in the stripped prediction (video tasks).
+
+    Case matters unless ``yes`` or ``no`` occurs in the lower-cased reference.
+    """
+    answer = prediction.strip()
+    for reference in map(str.strip, references):
+        folded = reference.lower()
+        wanted, text = (folded, answer.lower()) if "yes" in folded or "no" in folded else (reference, answer)
+        if wanted in text:
+            return 1.0
+    return 0.0
+
 
 SUCCESS_THRESHOLDS = tuple(step / 20 for step in range(21))
 """Overlaps 0, 0.05, ..., 1 of the success curve."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
@@ -13,17 +15,116 @@ from lmms_eval.tasks.general_bench.measures import detection3d, tracking3d
 from lmms_eval.tasks.general_bench.measures.boxes3d import Box3D
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.detection3d import BY_CENTRE, BY_OVERLAP, ClassBoxes, Found, Matching
-from lmms_eval.tasks.general_bench.measures.odometry import (
-    TranslationErrors,
-    relative_translation_error,
-    translation_errors,
-)
-from lmms_eval.tasks.general_bench.measures.points_math import chamfer_distance
 from lmms_eval.tasks.general_bench.measures.tracking3d import ClassCounts, Step, Tracked
 from lmms_eval.tasks.general_bench.readers.objects3d import read_boxes3d, read_tracks
 from lmms_eval.tasks.general_bench.readers.points import points_of
 from lmms_eval.tasks.general_bench.readers.poses import poses_of
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+LENGTHS_M: tuple[float, ...] = (100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 800.0)
+STEP = 10
+"""A sub-sequence starts at every tenth frame."""
+_PARTS = 8
+_SHORT_STARTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationErrors:
+    """Sum over all sub-sequences of one sequence of errors, each a share of its sub-sequence's length."""
+
+    total: float
+    count: int
+
+
+def translation_errors(truth: Floats, estimate: Floats) -> TranslationErrors:
+    """Errors of the estimated motion over all sub-sequences of 100, 200, ... 800 m.
+
+    A sub-sequence ends at the first frame that is farther along the true path than its length. A path of at most 100 m
+    has none of them: it is measured over eighths of its own length (1/8, ... 7/8), from every frame (from a thousand
+    of them, where there are more). A path that stands still gives none.
+
+    Args:
+        truth: ``(frames, 4, 4)``, camera to world, in metres.
+        estimate: the same frames.
+    """
+    import numpy as np
+
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(truth[:, :3, 3], axis=0), axis=1))])
+    if along[-1] > LENGTHS_M[0]:
+        lengths, starts = LENGTHS_M, np.arange(0, len(truth), STEP)
+    else:
+        lengths = tuple(float(along[-1]) * part / _PARTS for part in range(1, _PARTS))
+        starts = np.arange(0, len(truth), max(1, math.ceil(len(truth) / _SHORT_STARTS)))
+    if not along[-1] > 0:
+        return TranslationErrors(0.0, 0)
+    true_inverse, inverse = np.linalg.inv(truth), np.linalg.inv(estimate)
+    total, count = 0.0, 0
+    for length in lengths:
+        ends = np.searchsorted(along, along[starts] + length, side="right")
+        first, last = starts[ends < len(truth)], ends[ends < len(truth)]
+        true_motion, motion = true_inverse[first] @ truth[last], inverse[first] @ estimate[last]
+        error = np.linalg.inv(motion) @ true_motion
+        total += float(np.linalg.norm(error[:, :3, 3], axis=1).sum()) / length
+        count += len(first)
+    return TranslationErrors(total, count)
+
+
+def relative_translation_error(errors: list[TranslationErrors]) -> float:
+    """Mean over all sub-sequences of all sequences, in percent; at least one sub-sequence."""
+    return 100 * math.fsum(one.total for one in errors) / sum(one.count for one in errors)
+
+
+_CHUNK = 512
+"""Points whose distances to all others are held at once."""
+
+
+def chamfer_distance(first: Floats, second: Floats) -> float:
+    """Mean Euclidean distance of each point to the nearest one of the other cloud, both directions added.
+
+    Not squared, in the unit of the coordinates, nothing scaled or aligned: the benchmark names no variant, and its
+    tasks use different units (General-Bench specification §5.1).
+
+    Args:
+        first: ``(points, 3)``, finite, at least one.
+        second: the same.
+    """
+    return float(nearest_distances(first, second).mean() + nearest_distances(second, first).mean())
+
+
+def nearest_distances(points: Floats, others: Floats) -> Floats:
+    """Distance of each point to the nearest of ``others``, ``(points,)``: a tree of SciPy where it is installed, else
+    all distances, a part at a time."""
+    try:
+        from scipy.spatial import cKDTree
+    except ImportError:
+        return all_distances(points, others)
+    import numpy as np
+
+    tree = cKDTree(np.unique(others, axis=0))  # a tree of many equal points degenerates
+    distances: Floats = tree.query(points, k=1)[0]
+    return distances
+
+
+def all_distances(points: Floats, others: Floats) -> Floats:
+    """Distances as those of ``nearest_distances``, without SciPy."""
+    import numpy as np
+
+    middle = others.mean(axis=0)
+    points, others = points - middle, others - middle
+    squares = (others * others).sum(axis=1)
+    found = np.empty(len(points))
+    for start in range(0, len(points), _CHUNK):
+        part = points[start : start + _CHUNK]
+        nearest = np.argmin(squares - 2 * (part @ others.T), axis=1)
+        found[start : start + _CHUNK] = np.linalg.norm(part - others[nearest], axis=1)
+    return found
+
 
 NO_SCIPY = "amota: assigning tracks needs SciPy, which is not installed (pip install 'lmms_eval[metrics]')"
 

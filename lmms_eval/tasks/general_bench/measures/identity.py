@@ -6,7 +6,7 @@ import functools
 import hashlib
 from pathlib import Path
 
-from lmms_eval.tasks.general_bench.measures.bleu import tokenizer_label
+from lmms_eval.tasks.general_bench.measures.text_math import tokenizer_label
 
 _PACKAGES = ("data", "measures", "networks", "nlp", "prompts", "readers")
 """Packages of the benchmark between a reply and its state."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.general_bench.data.records import is_number
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import kit_math

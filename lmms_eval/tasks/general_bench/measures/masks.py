@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import Item
-from lmms_eval.tasks.general_bench.measures.boxes import BY_COCO, all_missed, instance_state
+from lmms_eval.tasks.general_bench.measures.box_math import box_f1, jaccard, paired_iou, success_area, tube_iou
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.detection import average_precision, mean_average_precision
+from lmms_eval.tasks.general_bench.measures.detection import (
+    COCO_SIGMAS,
+    UNNAMED,
+    average_precision,
+    key_point_similarity,
+    match_classes,
+    mean_average_precision,
+)
 from lmms_eval.tasks.general_bench.measures.mask_math import (
     MaskOverlap,
     Runs,
     as_pixels,
     class_counts,
     overlap,
+    overlap_row,
+    shared_areas,
     video_iou,
 )
-from lmms_eval.tasks.general_bench.measures.panoptic import panoptic_quality, segment_counts
-from lmms_eval.tasks.general_bench.measures.structure import authors_structure_measure, structure_measure
-from lmms_eval.tasks.general_bench.readers.boxes import fold_label
-from lmms_eval.tasks.general_bench.readers.instances import instances
+from lmms_eval.tasks.general_bench.readers.boxes import Tube, boxes, fold_label, key_points, tube
+from lmms_eval.tasks.general_bench.readers.instances import Instances, instances
 from lmms_eval.tasks.general_bench.readers.labels import MAX_CLASS, ignored_classes, label_map, label_pair, option
 from lmms_eval.tasks.general_bench.readers.masks import frames_of, mask, paired, video_masks
 from lmms_eval.tasks.general_bench.readers.pictures import grey
@@ -31,6 +39,322 @@ from lmms_eval.tasks.general_bench.readers.sides import Side, brief, finite, pre
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+BY_COCO = "pycocotools' COCOeval (without its limit of 100 detections a picture) on random"
+
+
+def instance_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+    """Objects as sets of pixels or points, matched at IoU 0.5."""
+    truth = instances(item.reference, reference_of(item))
+    found = instances(prediction, prediction_of(item), truth)
+
+    def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
+        return overlap_row(found.regions[number], [truth.regions[other] for other in others])
+
+    return match_classes(found.marked, len(truth.regions), truth.marked.labels, overlaps, 0.5)
+
+
+def _key_point_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+    import numpy as np
+
+    truth, side = key_points(item.reference, reference_of(item)), prediction_of(item)
+    found = key_points(prediction, side)
+    sigmas = _sigmas(item, truth.points.shape[1]) if len(truth.points) else []
+    if len(found.points) and len(truth.points) and found.points.shape[1] != truth.points.shape[1]:
+        raise side.refuse(f"has {found.points.shape[1]} points a body where the reference has {truth.points.shape[1]}")
+    counted = np.asarray((truth.points[:, :, 2] > 0).any(axis=1))
+    points, areas, labels = truth.points[counted], truth.areas[counted], truth.marked.labels
+    kept = None if labels is None else [label for label, one in zip(labels, counted, strict=True) if one]
+
+    def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
+        return key_point_similarity(found.points[number], points[others], areas[others], sigmas)
+
+    return match_classes(found.marked, len(points), kept, overlaps, 0.5)
+
+
+def _sigmas(item: Item, count: int) -> list[float]:
+    """Spreads of the points: ``sigmas`` of the item or the annotation's head, else COCO's for 17 points."""
+    stated = option(item, "sigmas")
+    if stated is None and count == len(COCO_SIGMAS):
+        return list(COCO_SIGMAS)
+    numbers = [finite(number) for number in stated] if isinstance(stated, list) else []
+    known = [number for number in numbers if number is not None and number > 0]
+    if len(known) != count:
+        raise DataError(
+            f"{item.where}: bodies of {count} key points need the spread of each as a list sigmas (of the item or in "
+            f"the annotation's head); only the spreads of COCO's 17 are known"
+        )
+    return known
+
+
+def all_missed(state: Callable[[Any, Item, Context], State]) -> Callable[[Item, Context], State]:
+    """The state of an item all of whose objects are missed."""
+    return lambda item, context: state([], item, context)
+
+
+def _tubes(prediction: Any, item: Item) -> tuple[Tube, Tube]:
+    """Prediction and reference."""
+    truth, side = tube(item.reference, reference_of(item)), prediction_of(item)
+    found = tube(prediction, side)
+    if len(found.xywh) != len(truth.xywh):
+        raise side.refuse(f"has {len(found.xywh)} boxes where the reference has {len(truth.xywh)} frames")
+    return found, truth
+
+
+def _track(prediction: Any, item: Item, context: Context) -> State:
+    """Success area of a track, or, by the option ``tracking``, the mean of J and F."""
+    found, truth = _tubes(prediction, item)
+    if not truth.present.any():
+        raise DataError(f"{item.where}: the reference has no box in any frame")
+    match context.options.get("tracking", "auc"):
+        case "auc":
+            return 100 * success_area(paired_iou(found.xywh, truth.xywh)[truth.present])
+        case "j_and_f":
+            return 50 * (jaccard(found.xywh, truth.xywh) + box_f1(found.xywh, truth.xywh))
+        case other:
+            raise ConfigError(f"tracking: {other!r} is neither 'auc' nor 'j_and_f'")
+
+
+def _tube_overlap(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+    found, truth = _tubes(prediction, item)
+    return 100 * tube_iou(paired_iou(found.xywh, truth.xywh), found.present, truth.present)
+
+
+def _detection(percent: int) -> Measure:
+    def state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+        truth = boxes(item.reference, reference_of(item))
+        found = boxes(prediction, prediction_of(item))
+
+        def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
+            return paired_iou(found.xywh[number], truth.xywh[others])
+
+        return match_classes(found.marked, len(truth.xywh), truth.marked.labels, overlaps, percent / 100)
+
+    return Measure(
+        f"detection_ap@{percent}", "boxes", state, mean_average_precision, all_missed(state), checked=f"{BY_COCO} boxes"
+    )
+
+
+BOX_MEASURES: tuple[Measure, ...] = (
+    *(_detection(percent) for percent in (10, 50, 75)),
+    Measure(
+        "detection_ap@50/instances", "instances", instance_state, mean_average_precision, all_missed(instance_state),
+        checked=f"{BY_COCO} masks",
+    ),
+    Measure(
+        "detection_ap@50/keypoints", "instances", _key_point_state, mean_average_precision,
+        all_missed(_key_point_state), checked=f"{BY_COCO} key points",
+    ),
+    Measure(
+        "auc", "tube", _track, mean, is_mean=True,
+        checked="cases by hand; perfect boxes give 20/21; with the option `tracking=j_and_f` the authors' script "
+        "(recorded)",
+    ),
+    Measure("m_viou", "tube", _tube_overlap, mean, is_mean=True, checked="the authors' script (recorded)"),
+)  # fmt: skip
+
+
+MATCH = 0.5
+
+
+@dataclass(slots=True)
+class SegmentCounts:
+    """Counts of one class."""
+
+    overlap: float = 0.0
+    """Sum of IoU over matched segments."""
+    matched: int = 0
+    false: int = 0
+    missed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    overlap: float
+    predicted: int
+    truth: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Classes:
+    """Classes of the segments of both sides."""
+
+    predicted: list[str]
+    truth: list[str]
+
+
+def segment_counts(predicted: Instances, truth: Instances) -> State:
+    """The state of an item: ``[sum of IoU, matched, false, missed]`` by class.
+
+    Segments match if they are of one class (or the reference has no classes) and their IoU is above 0.5, each once,
+    the largest overlap first. What the reference leaves open counts for no union, and a segment that lies there by
+    more than half is not false.
+    """
+    given = _labels(predicted, predicted.marked.labels if truth.marked.labels or not truth.regions else None)
+    wanted = _labels(truth, truth.marked.labels)
+    ignored = [int(shared_areas(region, [truth.void])[0]) if truth.void else 0 for region in predicted.regions]
+    pairs = _pairs(predicted, truth, ignored, _Classes(given, wanted))
+    counts = {label: SegmentCounts() for label in (*wanted, *given)}
+    reached: set[int] = set()
+    used: set[int] = set()
+    for pair in sorted(pairs, key=lambda one: -one.overlap):
+        if pair.predicted in used or pair.truth in reached:
+            continue
+        used.add(pair.predicted)
+        reached.add(pair.truth)
+        counts[wanted[pair.truth]].matched += 1
+        counts[wanted[pair.truth]].overlap += pair.overlap
+    for number, label in enumerate(wanted):
+        counts[label].missed += number not in reached
+    for number, label in enumerate(given):
+        open_ground = number < len(ignored) and 2 * ignored[number] > predicted.regions[number].area
+        counts[label].false += number not in used and not open_ground
+    return {label: list(astuple(one)) for label, one in counts.items()}
+
+
+def panoptic_quality(states: Sequence[State]) -> float:
+    """Mean over the reference's classes of (sum of IoU) / (matched + false / 2 + missed / 2), in percent.
+
+    Without any segment in the reference: 100 if nothing was predicted, else 0.
+    """
+    parts: dict[str, list[list[float]]] = {}
+    for state in states:
+        for label, counts in state.items():
+            parts.setdefault(label, []).append(counts)
+    values = []
+    for label in sorted(parts):
+        overlap, matched, false, missed = (math.fsum(column) for column in zip(*parts[label], strict=True))
+        if matched or missed:
+            values.append(overlap / (matched + false / 2 + missed / 2))
+    if not values:
+        return 0.0 if any(counts[2] for listed in parts.values() for counts in listed) else 100.0
+    return 100 * mean(values)
+
+
+def _labels(found: Instances, labels: Sequence[str] | None) -> list[str]:
+    return [UNNAMED] * len(found.marked.scores) if labels is None else list(labels)
+
+
+def _pairs(predicted: Instances, truth: Instances, open_areas: Sequence[int], classes: _Classes) -> list[_Pair]:
+    """All pairs of one class with an overlap above one half; others that their areas exclude are not looked at."""
+    found: list[_Pair] = []
+    areas = [region.area for region in truth.regions]
+    for number, region in enumerate(predicted.regions):
+        base = region.area - open_areas[number]
+        near = [
+            other
+            for other, area in enumerate(areas)
+            if classes.truth[other] == classes.predicted[number] and min(base, area) > MATCH * max(base, area)
+        ]
+        for other, shared in zip(near, shared_areas(region, [truth.regions[other] for other in near]), strict=True):
+            overlap = float(shared / (base + areas[other] - int(shared)))
+            if overlap > MATCH:
+                found.append(_Pair(overlap, number, other))
+    return found
+
+
+_TINY = 2.220446049250313e-16
+_OBJECT_WEIGHT = 0.5
+_AUTHORS_TINY = 1e-8
+_LEVEL_CONSTANT, _SPREAD_CONSTANT = 1e-4, 9e-4
+"""Of the authors' structural similarity."""
+
+
+def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
+    """S-measure with equal weights of object and region, from 0 to 1.
+
+    Quarters without a pixel (the centroid lies on the border) are left out.
+
+    Args:
+        prediction: Saliency from 0 to 1, shape (height, width).
+        truth: The object, bool, same shape.
+    """
+    return _weighted(prediction, truth, (_object_score, _similarity), lambda centre: math.floor(centre + 1.5))
+
+
+def _weighted(
+    prediction: NDArray[Any], truth: NDArray[Any], parts: tuple[Callable[..., float], ...], cut: Callable[[float], int]
+) -> float:
+    """Weigh object and region alike.
+
+    Args:
+        prediction: as ``structure_measure`` has it.
+        truth: likewise.
+        parts: the score of one side of the object's border, and the similarity of a quarter.
+        cut: from the mean row or column of the object to the place where the quarters meet.
+    """
+    object_score, similarity = parts
+    share = float(truth.mean())
+    if share == 0:
+        return 1 - float(prediction.mean())
+    if share == 1:
+        return float(prediction.mean())
+    inside = share * object_score(prediction[truth]) + (1 - share) * object_score(1 - prediction[~truth])
+    row, column = (cut(float(places.mean())) for places in truth.nonzero())  # of the object's centroid
+    quarters = [
+        (down, across)
+        for down in (slice(None, row), slice(row, None))
+        for across in (slice(None, column), slice(column, None))
+    ]
+    region = math.fsum(
+        truth[quarter].size / truth.size * similarity(prediction[quarter], truth[quarter])
+        for quarter in quarters
+        if truth[quarter].size
+    )
+    return max(0.0, _OBJECT_WEIGHT * inside + (1 - _OBJECT_WEIGHT) * region)
+
+
+def _object_score(values: NDArray[Any]) -> float:
+    """Object-aware score: level and evenness of the values on one side of the object's border."""
+    level = float(values.mean())
+    spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
+    return 2 * level / (level * level + 1 + spread + _TINY)
+
+
+def _similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
+    """Structural similarity of a quarter, without constants."""
+    x, y = prediction, truth.astype(prediction.dtype)
+    mean_x, mean_y = float(x.mean()), float(y.mean())
+    count = x.size - 1 + _TINY
+    spread = (float(((x - mean_x) ** 2).sum()) + float(((y - mean_y) ** 2).sum())) / count
+    shared = float(((x - mean_x) * (y - mean_y)).sum()) / count
+    above = 4 * mean_x * mean_y * shared
+    below = (mean_x**2 + mean_y**2) * spread
+    if above != 0:
+        return above / (below + _TINY)
+    return 1.0 if below == 0 else 0.0
+
+
+def authors_structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
+    """The authors' simplified S-measure, from 0 to 1; NaN where a quarter has no pixel.
+
+    Object: spreads of the population. Region: quarters around the rounded centroid, compared by the structural
+    similarity with constants. A centroid in the first row or column leaves a quarter without a pixel.
+
+    Args:
+        prediction: Saliency from 0 to 1, shape (height, width).
+        truth: The object, bool, same shape.
+    """
+    is_divided = 0 < float(truth.mean()) < 1
+    if is_divided and any(not round(float(places.mean())) for places in truth.nonzero()):
+        return math.nan
+    return _weighted(prediction, truth, (_authors_object, _authors_similarity), round)
+
+
+def _authors_object(values: NDArray[Any]) -> float:
+    level, spread = float(values.mean()), float(values.std())
+    return 2 * level / (level * level + 1 + spread + _AUTHORS_TINY)
+
+
+def _authors_similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
+    x, y = prediction, truth.astype(prediction.dtype)
+    mean_x, mean_y = float(x.mean()), float(y.mean())
+    shared = float(((x - mean_x) * (y - mean_y)).mean())
+    above = (2 * mean_x * mean_y + _LEVEL_CONSTANT) * (2 * shared + _SPREAD_CONSTANT)
+    levels = mean_x**2 + mean_y**2 + _LEVEL_CONSTANT
+    return above / (levels * (float(x.var()) + float(y.var()) + _SPREAD_CONSTANT) + _AUTHORS_TINY)
+
 
 _FULL = 65_535
 """Scores of anomaly maps are kept as levels of 16 bits; -1 and 65,536 are below and above all of them."""

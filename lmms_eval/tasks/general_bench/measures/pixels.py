@@ -15,7 +15,7 @@ from typing import Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures import depth_math, flow_math, image_quality, kit_math
+from lmms_eval.tasks.general_bench.measures import depth_math, image_quality, kit_math
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.readers.depth import read_depth, read_normals
 from lmms_eval.tasks.general_bench.readers.flow import read_flow
@@ -23,6 +23,32 @@ from lmms_eval.tasks.general_bench.readers.frames import read_frames
 from lmms_eval.tasks.general_bench.readers.images import read_alpha, read_grey, read_rgb
 from lmms_eval.tasks.general_bench.readers.limits import as_prediction
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+
+_ROWS = 256
+"""Rows worked on at once."""
+
+
+def endpoint_error(prediction: Any, reference: Any) -> float:
+    """Mean distance of two flows ``(height, width, 2)``, in pixels, over every pixel.
+
+    Raises:
+        DataError: different shapes, no flow, or numbers that are not finite.
+    """
+    import numpy as np
+
+    ours, theirs = np.asarray(prediction), np.asarray(reference)
+    if ours.shape != theirs.shape or ours.ndim != 3 or ours.shape[2] != 2 or not ours.size:
+        raise DataError(f"arrays {ours.shape} and {theirs.shape} are no two flows (height, width, 2)")
+    sums = []
+    for row in range(0, len(ours), _ROWS):
+        with np.errstate(invalid="ignore"):
+            apart = ours[row : row + _ROWS].astype(np.float64) - theirs[row : row + _ROWS]
+        sums.append(float(np.hypot(apart[..., 0], apart[..., 1]).sum()))
+    error = math.fsum(sums) / (ours.size // 2)
+    if not math.isfinite(error):
+        raise DataError("a flow holds numbers that are not finite")
+    return error
+
 
 _LEVELS = 256
 _HALF = 128
@@ -89,7 +115,7 @@ def _predicted_frames(prediction: Any, item: Item) -> Iterator[Any]:
 def epe_state(prediction: Any, item: Item, _: Context) -> State:
     """Mean end-point error, pixels."""
     flows = both(read_flow, prediction, item)
-    return flow_math.endpoint_error(flows.prediction, flows.reference)
+    return endpoint_error(flows.prediction, flows.reference)
 
 
 def abs_rel_state(prediction: Any, item: Item, _: Context) -> State:

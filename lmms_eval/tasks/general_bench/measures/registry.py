@@ -15,10 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.facts import TaskFacts
+from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
+from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.items import Form
 from lmms_eval.tasks.general_bench.measures.contract import Measure
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +78,36 @@ def measure_for(facts: TaskFacts, form: Form) -> Measure:
         DataError: there is none.
     """
     return line_for(facts, form).load()
+
+
+HEADINGS = ("metric", "tasks", "unit", "better", "measure", "module", "needs", "checked against")
+
+
+def metric_rows() -> list[tuple[str, ...]]:
+    """A row for each measure, in the order of the workbook's metrics; cells as ``HEADINGS``."""
+    rows: list[tuple[str, ...]] = []
+    for metric in metrics().values():
+        own = [line for line in lines() if line.metric == metric.key]
+        count = sum(task.metric == metric.key for task in tasks())
+        for place, line in enumerate(own):
+            measure = line.load()
+            first = place == 0
+            rows.append(
+                (
+                    metric.title if first else "",
+                    str(count) if first else "",
+                    metric.unit if first else "",
+                    ("higher" if metric.higher_is_better else "lower") if first else "",
+                    f"`{measure.name}`",
+                    f"`{line.module}`",
+                    measure.needs or "nothing",
+                    measure.checked,
+                )
+            )
+    return rows
+
+
+def markdown() -> str:
+    """The table as Markdown."""
+    rows = [HEADINGS, tuple("---" for _ in HEADINGS), *metric_rows()]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)

@@ -23,6 +23,7 @@ from lmms_eval.tasks.general_bench.measures.embeddings import (
     similarity,
 )
 from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, wanted_text
+from lmms_eval.tasks.general_bench.measures.text_math import word_error_rate
 from lmms_eval.tasks.general_bench.measures.texts import (
     MAX_CAPTION,
     WITH_JAVA,
@@ -32,7 +33,6 @@ from lmms_eval.tasks.general_bench.measures.texts import (
     no_caption,
     references_of,
 )
-from lmms_eval.tasks.general_bench.measures.words import word_error_rate
 from lmms_eval.tasks.general_bench.networks import clap as clap_network
 from lmms_eval.tasks.general_bench.networks import speech as speech_network
 from lmms_eval.tasks.general_bench.networks import vggish as vggish_network

@@ -16,21 +16,29 @@ from typing import Any
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.metrics.captions import Caption, bleu_counts, caption_tokens, cider, corpus_bleu, require_java
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.bleu import (
-    BY_WORDS,
-    Tokenizer,
-    fallback_tokens,
-    sentence_bleu,
-    word_tokenizer,
-    word_tokens,
+from lmms_eval.tasks.general_bench.measures.box_math import (
+    SEPARATOR,
+    Counts,
+    audio_contains,
+    exact_match,
+    micro_f1,
+    token_f1,
+    video_contains,
 )
 from lmms_eval.tasks.general_bench.measures.choices import choice_match, first_answer_match, options_of
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu, code_fault
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.matching import audio_contains, exact_match, video_contains
-from lmms_eval.tasks.general_bench.measures.overlap import SEPARATOR, Counts, micro_f1, token_f1
-from lmms_eval.tasks.general_bench.measures.rouge import RougeKind, rouge
-from lmms_eval.tasks.general_bench.measures.words import anls
+from lmms_eval.tasks.general_bench.measures.text_math import (
+    BY_WORDS,
+    RougeKind,
+    Tokenizer,
+    anls,
+    fallback_tokens,
+    rouge,
+    sentence_bleu,
+    word_tokenizer,
+    word_tokens,
+)
 
 PERCENT = 100.0
 MAX_CHARS = 100_000

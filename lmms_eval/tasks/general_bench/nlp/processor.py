@@ -17,17 +17,22 @@ from typing import Any, Literal
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.linguistic import nltk_version, open_linguistics
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
-from lmms_eval.tasks.general_bench.measures.bleu import fallback_tokens, sentence_bleu
+from lmms_eval.tasks.general_bench.measures.box_math import (
+    Counts,
+    exact_match,
+    micro_f1,
+    micro_f1_counts,
+    reference_texts,
+    token_f1,
+)
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
 from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
-from lmms_eval.tasks.general_bench.measures.matching import exact_match, reference_texts
-from lmms_eval.tasks.general_bench.measures.overlap import Counts, micro_f1, micro_f1_counts, token_f1
-from lmms_eval.tasks.general_bench.measures.rouge import rouge
+from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, rouge, sentence_bleu
 from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
 from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS

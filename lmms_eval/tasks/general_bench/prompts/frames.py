@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmms_eval.media.sampling import uniform_indices
+from lmms_eval.media.video import uniform_indices
 from lmms_eval.tasks.general_bench.items import MediaInput
 from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, files_of
 

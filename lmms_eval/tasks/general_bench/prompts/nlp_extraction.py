@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval.tasks.general_bench.measures.overlap import SEPARATOR
+from lmms_eval.tasks.general_bench.measures.box_math import SEPARATOR
 from lmms_eval.tasks.general_bench.nlp.fields import LETTERS, Fields
 from lmms_eval.tasks.general_bench.nlp.types import NlpType, type_of
 

@@ -2,14 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
+from lmms_eval.api.interleaved import InterleavedText
+from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.data.documents import item_of, stated_name, stated_type
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
-from lmms_eval.tasks.general_bench.prompts import media_extraction, nlp_extraction
+from lmms_eval.tasks.general_bench.items import Form, Item
+from lmms_eval.tasks.general_bench.prompts import nlp_extraction
+from lmms_eval.tasks.general_bench.prompts.key_frames import mask_frames, tube_frames
+from lmms_eval.tasks.general_bench.prompts.media import frame_count
+from lmms_eval.tasks.general_bench.prompts.reply_shapes import (
+    boxes,
+    entries,
+    instances,
+    polygons,
+    rows,
+    triplets,
+)
+from lmms_eval.tasks.general_bench.prompts.text_tasks import LOWER_CASED, is_cut_at_tag
+from lmms_eval.tasks.general_bench.readers.sides import finite
 from lmms_eval.tasks.general_bench.scoring import REPLY
 from lmms_eval.tasks.general_bench.settings import Settings
+
+_SIGN = re.compile(r'[\[\]{}"\n]|\\.', re.DOTALL)
+_OPENS = {"]": "[", "}": "{"}
+_TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
+_NONE = re.compile(r"\bNone\b")
+_MOST_VALUES = 50
+_MAX_DIGITS = 18
+"""Of an integer: what 64 bits hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    start: int
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    start: int
+    stop: int
+
+
+def json_values(text: str) -> Iterator[Any]:
+    """The JSON lists and objects of a text that stand in no other, the last first; 50 at most.
+
+    A list that the end of the reply cut short comes first of all, with the entries that are complete. Single quotes,
+    ``None`` and commas before a closing bracket, as Python writes lists, are read too.
+    """
+    spans, unclosed = _spans(text)
+    if spans:
+        start = next((place.start for place in reversed(unclosed) if place.start < spans[-1].start), None)
+        if start is not None and text[start] == "[":
+            yield from _parsed(text[start : spans[-1].stop] + "]")
+    yield from itertools.islice(
+        (value for span in reversed(spans) for value in _parsed(text[span.start : span.stop])), _MOST_VALUES
+    )
+
+
+def _spans(text: str) -> tuple[list[_Span], list[_Place]]:
+    """Finds the outermost pairs of brackets in order, and the brackets that nothing closes."""
+    opened: list[_Place] = []
+    spans: list[_Span] = []
+    pending = {"[": 0, "{": 0}
+    for place in _brackets(text):
+        wanted = _OPENS.get(place.sign)
+        if wanted is None:
+            opened.append(place)
+            pending[place.sign] += 1
+        elif pending[wanted]:
+            while (last := opened.pop()).sign != wanted:
+                pending[last.sign] -= 1
+            pending[wanted] -= 1
+            while spans and spans[-1].start > last.start:
+                spans.pop()
+            spans.append(_Span(last.start, place.start + 1))
+    return spans, opened
+
+
+def _brackets(text: str) -> Iterator[_Place]:
+    """Yields the brackets outside of quotations; a quotation mark that its line does not close begins none."""
+    held: list[_Place] | None = None
+    for match in _SIGN.finditer(text):
+        sign = match[0]
+        if sign == '"':
+            held = [] if held is None else None
+        elif sign == "\n":
+            yield from held or ()
+            held = None
+        elif sign[0] != "\\":
+            place = _Place(match.start(), sign)
+            if held is None:
+                yield place
+            else:
+                held.append(place)
+    yield from held or ()
+
+
+def _parsed(text: str) -> Iterator[Any]:
+    """Yields the value of a text, if it is one, as JSON or as nearly that: other quotes, ``None``, a last comma."""
+    plain = _TRAILING_COMMA.sub("", _NONE.sub("null", text))
+    for attempt in (text, plain if '"' in plain else plain.replace("'", '"')):
+        try:
+            yield json.loads(attempt, parse_constant=_refuse, parse_int=_integer, parse_float=_float)
+        except (ValueError, RecursionError):
+            continue
+        return
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError("an integer of too many digits")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits:.40} is no finite number")
+    return number
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")
+
+
+_NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
+
+_PICTURED: frozenset[Form] = frozenset(
+    {"image", "mask", "labels", "instances", "saliency", "map", "alpha", "depth", "flow", "normals"}
+)
+"""Forms that a picture made by the model can be."""
+_READERS: Mapping[Form, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "boxes": boxes,
+        "mask": polygons,
+        "instances": instances,
+        "triplets": triplets,
+        "points": rows,
+        "poses": rows,
+        "tracks": entries,
+        "detections3d": entries,
+        "notes": rows,
+    }
+)
+"""The reader that makes a prediction of a JSON value; ``None`` where the value is no answer."""
+
+
+def extract_media(item: Item, reply: str) -> Any:
+    """The prediction that a reply makes, as a JSON value in the item's form; the reply's text where it makes none.
+
+    Args:
+        item: the question's item.
+        reply: the model's answer, trimmed or not; an ``InterleavedText`` may carry pictures, of which the last is the
+            answer where a picture is wanted.
+    """
+    text = str(reply).strip()
+    if item.form == "text":
+        if is_cut_at_tag(item.facts):
+            text = text.partition("<")[0].strip()
+        return text.lower() if item.facts in LOWER_CASED else text
+    if item.form == "number":
+        number = last_number(text)
+        return text if number is None else number
+    if item.form in _PICTURED and isinstance(reply, InterleavedText):
+        paths = [image.path for image in reply.images if image.path]
+        if paths:
+            return paths[-1]
+    found = _structured(item, text)
+    if found is not None:
+        return found
+    is_quoted = len(text) > 2 and text[0] == text[-1] and text[0] in "`'\""  # a path, most likely
+    return text[1:-1].strip() if is_quoted else text
+
+
+def last_number(text: str) -> int | float | None:
+    """The last number of a text, thousands parted by commas or not; ``None`` if there is none of usable length."""
+    last = None
+    for match in _NUMBER.finditer(text):
+        last = match
+    if last is None or len(last[0]) > _MAX_DIGITS:
+        return None
+    digits = last[0].replace(",", "")
+    return int(digits) if digits.lstrip("-").isdigit() else finite(float(digits))
+
+
+def _structured(item: Item, text: str) -> Any:
+    read = _READERS.get(item.form)
+    if item.form in ("tube", "masks"):
+        try:
+            total = frame_count(item)
+        except MediaError:  # the question could not be asked then; the reply is read for what it is
+            total = None
+        read = partial(tube_frames if item.form == "tube" else mask_frames, total=total)
+    if read is None:
+        return None
+    return next((found for value in json_values(text) if (found := read(value)) is not None), None)
+
 
 PREDICTION = "prediction"
 
@@ -24,7 +223,7 @@ def record(doc: Mapping[str, Any], reply: Any, settings: Settings) -> dict[str, 
     if item.facts.modality == LANGUAGE:
         extract = nlp_extraction.extract_fixed if settings.extraction == "fixed" else nlp_extraction.extract
         return {"id": item.id, **extract(stated_name(doc, item), stated_type(doc), item.raw, str(reply))}
-    extracted = media_extraction.extract(item, reply)
+    extracted = extract_media(item, reply)
     if item.form not in ("text", "number") and isinstance(extracted, str):
         made = {str(image.path) for image in getattr(reply, "images", ())}
         extracted = extracted if extracted in made else {REPLY: extracted}

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media.containers import open_container
-from lmms_eval.media.frames import one_thread
 from lmms_eval.media.reference import MediaRef
+from lmms_eval.media.video import one_thread
+from lmms_eval.media.video_file import open_container
 from lmms_eval.tasks.general_bench.readers.images import check_pixels, read_rgb
 from lmms_eval.tasks.general_bench.readers.limits import regular_file
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.sandbox.launcher import run
-from lmms_eval.sandbox.policy import SandboxError, SandboxRefused
-from lmms_eval.sandbox.program import Limits, Outcome, Program
+from lmms_eval.sandbox.launcher import Limits, Outcome, Program, SandboxError, SandboxRefused, run
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 
 CPU_S, WALL_S = 2, 10.0

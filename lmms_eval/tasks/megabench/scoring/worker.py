@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.sandbox.policy import Policy, using
+from lmms_eval.sandbox.launcher import Policy, using
 from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec

@@ -6,13 +6,149 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from lmms_eval.tasks.milebench.scoring import rouge
-from lmms_eval.tasks.milebench.scoring.choice import read_letter
 from lmms_eval.tasks.milebench.scoring.fixed_choice import NO_CHOICE, occurs, plain, read_choice
 from lmms_eval.tasks.milebench.scoring.letters import fixed_letter, official_letters
 from lmms_eval.tasks.milebench.scoring.levels import image_level
 from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore
 from lmms_eval.tasks.milebench.scoring.normalise import normalise, normalise_fixed
+from lmms_eval.tasks.milebench.scoring.occurrence import possible
+
+EMPTY_COUNTS_AS = "C"
+_LONGEST_BARE_LETTER = 2
+_ESCAPED = frozenset(r"\.^$*+?{}[]|()")
+"""Escaped by the reference in an option before it compares it: one with any of these never matches by its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The letters read from an answer (not always one in use), and the step that read them."""
+
+    extracted: str
+    step: str
+
+
+def read_letter(text: str, options: Sequence[str]) -> Reading:
+    """The letter that the reference selects; ``text`` and ``options`` are normalised.
+
+    Steps: ``empty``, ``letter and text``, ``text``, ``bare letter``, ``letters collected``.
+    """
+    letters = official_letters(len(options))
+    if not text:
+        return Reading(EMPTY_COUNTS_AS, "empty")
+    labelled = [normalise(f"{letter} {option}") for letter, option in zip(letters, options, strict=True)]
+    found = leftmost(text, labelled)
+    if found is not None:
+        return Reading(labelled[found][:1].upper(), "letter and text")
+    bare = [normalise(option).replace(" ", "") for option in options]  # a second time, as the reference does
+    found = leftmost(text.replace(" ", ""), bare)
+    if found is not None and _ESCAPED.isdisjoint(bare[found]):
+        return Reading(letters[found].upper(), "text")
+    if len(text) <= _LONGEST_BARE_LETTER and text.upper() in letters:
+        return Reading(text.upper(), "bare letter")
+    capitals = {character: character.upper() for character in set(text)}
+    used = frozenset(letters)
+    collected = text.translate({ord(one): upper if upper in used else "" for one, upper in capitals.items()})
+    return Reading(collected, "letters collected")
+
+
+def leftmost(text: str, pieces: Sequence[str]) -> int | None:
+    """The piece that occurs first in ``text`` (the earlier of two at one place); ``None`` if none occurs."""
+    best, place = None, len(text) + 1
+    for index in possible(text, pieces):
+        piece = pieces[index]
+        at = text.find(piece, 0, place - 1 + len(piece))  # only an occurrence further left is of interest
+        if at >= 0:
+            best, place = index, at
+            if at == 0:
+                break
+    return best
+
+
+EPSILON = 1e-8
+
+
+def split_sentences(text: str) -> list[list[str]]:
+    """Words of each distinct sentence. A piece of blanks between two full stops is a sentence of one empty word."""
+    return [" ".join(piece.split()).split(" ") for piece in dict.fromkeys(text.split(".")) if piece]
+
+
+def distinct_word_rouge(prediction: str, gold: str) -> float | None:
+    """The package's F of two normalised texts; ``None`` if one of them has no sentence (the package raises).
+
+    The words of the common subsequences of all pairs of sentences form one set, which is related to the sets of
+    words of either text. A perfect match is 0.999999995.
+    """
+    predicted, wanted = split_sentences(prediction), split_sentences(gold)
+    if not predicted or not wanted:
+        return None
+    gold_words = {word for sentence in wanted for word in sentence}
+    predicted_words = {word for sentence in predicted for word in sentence}
+    shared = gold_words & predicted_words
+    relevant = {tuple(word for word in sentence if word in shared) for sentence in predicted} - {()}
+    union: set[str] = set()
+    for sentence in wanted:
+        for other in relevant:
+            if len(union) == len(shared):
+                break  # no more words can come
+            union |= common_words(sentence, other)
+    recall, precision = len(union) / len(gold_words), len(union) / len(predicted_words)
+    return 2.0 * ((precision * recall) / (precision + recall + EPSILON))
+
+
+def sequence_rouge(prediction: str, gold: str) -> float:
+    """F1 of the longest common subsequence of words (C.-Y. Lin, "ROUGE", 2004); 0 if nothing is common."""
+    predicted, wanted = prediction.split(), gold.split()
+    masks = _masks(wanted)
+    row = full = (1 << len(wanted)) - 1
+    for word in predicted:
+        if word in masks:
+            row = _next(row, masks[word]) & full
+    length = len(wanted) - row.bit_count()
+    return 2.0 * length / (len(predicted) + len(wanted)) if length else 0.0
+
+
+def common_words(gold: Sequence[str], prediction: Sequence[str]) -> set[str]:
+    """The words of the common subsequence that the package's back-trace finds.
+
+    From the ends of both: equal words are taken; otherwise a step back in ``gold`` if that leaves strictly more in
+    common than a step back in ``prediction``, else a step back in ``prediction``. Words of ``prediction`` that are
+    not in ``gold`` change nothing and can be left out.
+    """
+    masks = _masks(gold)
+    full = (1 << len(gold)) - 1
+    rows = [full]
+    for word in prediction:
+        rows.append(_next(rows[-1], masks.get(word, 0)) & full)
+    found: set[str] = set()
+    i, j = len(gold), len(prediction)
+    while i and j:
+        if gold[i - 1] == prediction[j - 1]:
+            found.add(gold[i - 1])
+            i, j = i - 1, j - 1
+        elif _length(rows[j], i - 1) > _length(rows[j - 1], i):
+            i -= 1
+        else:
+            j -= 1
+    return found
+
+
+def _masks(words: Sequence[str]) -> Mapping[str, int]:
+    """The places of each word, as bits."""
+    masks: dict[str, int] = {}
+    for index, word in enumerate(words):
+        masks[word] = masks.get(word, 0) | 1 << index
+    return masks
+
+
+def _next(row: int, mask: int) -> int:
+    matched = row & mask
+    return (row + matched) | (row - matched)
+
+
+def _length(row: int, n_words: int) -> int:
+    """Length of the longest common subsequence with the first ``n_words`` gold words."""
+    return n_words - (row & ((1 << n_words) - 1)).bit_count()
+
 
 FROM_ANNOTATION: Final = object()
 """Stands for the annotation's ``response`` as reference answer."""
@@ -127,7 +263,7 @@ def _rouge(blank: SampleScore, case: _Case) -> SampleScore:
         blank,
         score=official or 0 if not case.text else official if official is not None else 0.0,
         fixed=fixed if fixed is not None else 0.0,
-        sequence=rouge.sequence_rouge(text, wanted),
+        sequence=sequence_rouge(text, wanted),
         step="rouge-l" if case.text else "empty",
         fixed_step="rouge-l" if text else "empty",
         note=NO_SENTENCE if case.text and official is None else "",
@@ -135,4 +271,4 @@ def _rouge(blank: SampleScore, case: _Case) -> SampleScore:
 
 
 def _distinct(text: str, wanted: str) -> float | int | None:
-    return rouge.distinct_word_rouge(text, wanted) if text and wanted else 0
+    return distinct_word_rouge(text, wanted) if text and wanted else 0

@@ -10,7 +10,7 @@ from loguru import logger
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.media.policy import MediaPolicy
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.mmie.data.files import data_file

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data import scanning, unpacking
+from lmms_eval.tasks.general_bench.data import scanning
+from lmms_eval.tasks.general_bench.data import scanning as unpacking
 from lmms_eval.tasks.general_bench.data.scanning import match, media_folder, scan
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
 from tests.tasks.general_bench.data.kit import write_task

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.general_bench.measures.bleu import (
+from lmms_eval.tasks.general_bench.measures.text_math import (
     brevity_penalty,
     fallback_tokens,
     sentence_bleu,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.flow_math import endpoint_error
+from lmms_eval.tasks.general_bench.measures.pixels import endpoint_error
 
 
 def test_is_the_mean_distance_over_all_rows():

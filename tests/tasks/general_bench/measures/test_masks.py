@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from lmms_eval.errors import ConfigError, DataError, LmmsEvalError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.structure import authors_structure_measure
+from lmms_eval.tasks.general_bench.measures.masks import authors_structure_measure
 from tests.tasks.general_bench.measures.region_items import ALL, CONTEXT, counts_of, item, value, write_png
 
 HALF = np.zeros((4, 6), bool)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.general_bench.measures.odometry import relative_translation_error, translation_errors
+from lmms_eval.tasks.general_bench.measures.geometry import relative_translation_error, translation_errors
 
 
 def driven(frames, step=1.0, turn=0.0):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lmms_eval.tasks.general_bench.measures.points_math import all_distances, chamfer_distance, nearest_distances
+from lmms_eval.tasks.general_bench.measures.geometry import all_distances, chamfer_distance, nearest_distances
 
 CLOUDS = arrays(np.float64, st.tuples(st.integers(1, 40), st.just(3)), elements=st.floats(-1e3, 1e3, width=32))
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.general_bench.measures import rouge as module
-from lmms_eval.tasks.general_bench.measures.rouge import common_length, rouge, rouge_tokens
+from lmms_eval.tasks.general_bench.measures import text_math as module
+from lmms_eval.tasks.general_bench.measures.text_math import common_length, rouge, rouge_tokens
 
 pytest.importorskip("nltk", reason="needs nltk's stemmer")
 TEXTS = st.text(alphabet="ab c.,é", max_size=30)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.general_bench.measures.sound_math import (
+from lmms_eval.tasks.general_bench.measures.sounds import (
     FFT,
     ORDER,
     WARP,

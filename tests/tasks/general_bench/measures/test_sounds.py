@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.sound_math import mel_cepstral_distortion
-from lmms_eval.tasks.general_bench.measures.sounds import MEASURES
+from lmms_eval.tasks.general_bench.measures.sounds import MEASURES, mel_cepstral_distortion
 from tests.tasks.general_bench.measures.kit3d import CONTEXT, END, an_item, midi_bytes, midi_note, write_wav
 
 BY_NAME = {measure.name: measure for measure in MEASURES}

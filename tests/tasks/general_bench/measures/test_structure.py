@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lmms_eval.tasks.general_bench.measures.structure import authors_structure_measure, structure_measure
+from lmms_eval.tasks.general_bench.measures.masks import authors_structure_measure, structure_measure
 
 SHAPE = (5, 6)
 

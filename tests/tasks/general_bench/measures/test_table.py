@@ -11,7 +11,8 @@ import lmms_eval.tasks.general_bench as package
 from lmms_eval.cli.main import main
 from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
-from lmms_eval.tasks.general_bench.measures import registry, table
+from lmms_eval.tasks.general_bench.measures import registry
+from lmms_eval.tasks.general_bench.measures import registry as table
 
 PAGE = Path(package.__path__[0]) / "METRICS.md"
 

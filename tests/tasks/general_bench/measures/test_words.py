@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.general_bench.measures.words import anls, word_error_rate
+from lmms_eval.tasks.general_bench.measures.text_math import anls, word_error_rate
 
 
 @pytest.mark.parametrize(

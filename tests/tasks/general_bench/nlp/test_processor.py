@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
-from lmms_eval.tasks.general_bench.measures.bleu import fallback_tokens
+from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens
 from lmms_eval.tasks.general_bench.nlp.processor import LeftOut, installed_tokenizer, process, process_folder
 from lmms_eval.tasks.general_bench.nlp.types import TYPES
 from tests.tasks.general_bench.nlp.kit import item_of, json_value

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from lmms_eval.tasks.general_bench.prompts.json_replies import json_values
+from lmms_eval.tasks.general_bench.prompts.replies import json_values
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.items import MediaInput
 from lmms_eval.tasks.general_bench.prompts.media import Question, question
-from lmms_eval.tasks.general_bench.prompts.media_messages import message_parts
+from lmms_eval.tasks.general_bench.prompts.questions import message_parts
 from tests.tasks.general_bench.prompts.media_kit import a_picture, a_video, an_item, frames
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.tasks.general_bench import gold
+from lmms_eval.tasks.general_bench import utils as gold
 from lmms_eval.tasks.general_bench.prompts import replies
 from lmms_eval.tasks.general_bench.settings import Settings
 from tests.tasks.general_bench.demo_kit import (

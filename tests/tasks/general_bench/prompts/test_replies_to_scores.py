@@ -5,7 +5,7 @@ import pytest
 from lmms_eval.tasks.general_bench.items import MediaInput, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.registry import measure_for
-from lmms_eval.tasks.general_bench.prompts.media_extraction import extract
+from lmms_eval.tasks.general_bench.prompts.replies import extract_media
 from tests.tasks.general_bench.prompts.media_kit import a_picture, an_item, frames
 
 SQUARE = {"size": [8, 8], "counts": [9, 4, 4, 4, 4, 4, 4, 4, 27]}
@@ -15,7 +15,7 @@ POLYGON = "[[1, 1, 4, 1, 4, 4, 1, 4]]"
 
 def score(item, reply):
     measure = measure_for(item.facts, item.form)
-    return measure.value([measure.state(extract(item, reply), item, Context())])
+    return measure.value([measure.state(extract_media(item, reply), item, Context())])
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge, read_folder, read_scores
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from lmms_eval.stats import NoInterval, Spread, score_interval
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, read_scores
 from lmms_eval.tasks.megabench.breakdown.output import table
 from lmms_eval.tasks.megabench.breakdown.statistics import SMALL_N, breakdown

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError, LiteralError
-from lmms_eval.tasks.megabench.metrics import boxes
+from lmms_eval.tasks.megabench.metrics import dicts as boxes
 
 UNIT = "(0, 0, 1, 1)"
 

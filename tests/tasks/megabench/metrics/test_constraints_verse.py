@@ -12,11 +12,12 @@ from lmms_eval.tasks.megabench.metrics.constraints_verse import (
     clean_lines,
     is_line_iambic,
     parse_syllable_ranges,
+    phones_for_word,
     rhyming_scheme,
+    stresses,
     syllable_totals,
     syllables,
 )
-from lmms_eval.tasks.megabench.metrics.pronunciation import phones_for_word, stresses
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text
 
 WORDS = ["the", "fire", "cat", "above", "hour", "record", "zzxq", "unhappy", "fiery", "a", "world", "bustles"]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.metrics import pronunciation
-from lmms_eval.tasks.megabench.metrics.pronunciation import OWN_WORDS, phones_for_word, rhyming_part, stresses
+from lmms_eval.tasks.megabench.metrics import constraints_verse as pronunciation
+from lmms_eval.tasks.megabench.metrics.constraints_verse import OWN_WORDS, phones_for_word, rhyming_part, stresses
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text
 
 

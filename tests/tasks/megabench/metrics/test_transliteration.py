@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.megabench.metrics.transliteration import ascii_letters
+from lmms_eval.tasks.megabench.metrics.strings import ascii_letters
 
 BLOCKS = [  # first, last, name, and the digest of what Unidecode 1.4.0 (by which the benchmark scores) makes of each
     (0x0080, 0x024F, "Latin-1 and Latin Extended-A, -B", "f71112e74c69c83e"),

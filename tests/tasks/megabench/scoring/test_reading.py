@@ -5,8 +5,7 @@ import json
 import pytest
 from hypothesis import given
 
-from lmms_eval.tasks.megabench.scoring.query import parse_reply, score_query
-from lmms_eval.tasks.megabench.scoring.reading import LONGEST, ReplyReading, read_reply
+from lmms_eval.tasks.megabench.scoring.query import LONGEST, ReplyReading, parse_reply, read_reply, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.milebench.scoring.rouge import common_words, distinct_word_rouge, sequence_rouge, split_sentences
+from lmms_eval.tasks.milebench.scoring.samples import common_words, distinct_word_rouge, sequence_rouge, split_sentences
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 PERFECT = 0.999999995

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.stats.error import mean_stderr
+from lmms_eval.stats.interval import mean_stderr
 from lmms_eval.tasks.milebench.summary.dataset import KEY, DatasetSummary, Moments, estimate, summarise
 from tests.tasks.milebench.summaries import value
 

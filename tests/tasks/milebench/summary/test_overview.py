@@ -12,7 +12,7 @@ from lmms_eval.stats.interval import Spread
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.summary.figures import PERCENT, Entry, Figure, Pair, Scored, overall_entries
 from lmms_eval.tasks.milebench.summary.overview import build
-from lmms_eval.utils.task_files import read_table
+from lmms_eval.utils.files import read_table
 from tests.tasks.milebench.summaries import summary
 
 FOLDER = Path(milebench.__file__).parent

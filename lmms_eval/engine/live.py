@@ -1,0 +1,376 @@
+"""The outline of a run for those who watch it: its tasks, their sizes, and the numbers that may have an interval.
+
+It is written once, before anything is asked. Whoever watches gets the scores from the journals, and with the order of
+the documents the same interval as the run itself, at no cost to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import orjson
+
+from lmms_eval.engine.headline import Part
+from lmms_eval.engine.looks import Sampling
+from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.stats import item_number
+from lmms_eval.storage.atomic import replacing
+from lmms_eval.storage.lines import sealed, unsealed
+from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.terminal import is_live
+
+PLAIN_INTERVAL_S = 30.0
+RUNNING_INTERVAL_S = 1.0
+WIDE = 72
+"""Columns of a terminal from which on the display has a bar, which else would push score and failures out."""
+_NARROW = "{n_fmt}/{total_fmt} {remaining}{postfix}"
+SCORE_UNIT = 1_000_000
+"""Sums of scores are exchanged as whole numbers of this fraction."""
+_SUM, _COUNT = "score of ", "scores of "
+"""Before a task's name, in what processes exchange."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningScore:
+    """Mean of the documents' numbers of a task so far, as they are recorded; no score of the task."""
+
+    value: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressLook:
+    """Counts of a run at one moment, those of its other processes with them."""
+
+    done: int
+    total: int
+    failed: int
+    tokens: int
+    rate: float
+    """Documents per second since the start."""
+    scores: Mapping[str, RunningScore] = field(default_factory=dict)
+    """By task; empty unless they are counted by task."""
+
+
+class Progress:
+    """Counts documents as they are scored. ``enabled=False`` shows nothing (other processes, library use).
+
+    ``running``: text of the running number with its interval, where there is one; asked for once a second at most.
+    """
+
+    def __init__(
+        self, total: int, initial: int = 0, enabled: bool = True, running: Callable[[], str] = lambda: ""
+    ) -> None:
+        self._lock = threading.Lock()
+        self.total, self.done, self.failed, self.tokens = total, initial, 0, 0
+        self._initial = initial
+        self._score_sum, self._score_count = 0.0, 0
+        self._by_task: dict[str, list[float]] | None = None
+        """Sums and counts of scores, where they are asked for."""
+        self._others: Counter[str] = Counter()
+        self._running, self._running_text, self._asked_running = running, "", -math.inf
+        self._started = self._last_line = time.monotonic()
+        self._enabled = enabled
+        self._bar: Any = None
+        if enabled and is_live(sys.stderr, os.environ):
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, initial=initial, unit="doc", dynamic_ncols=True, smoothing=0.05)
+
+    def add_tokens(self, count: int) -> None:
+        self.tokens += count
+
+    def document(self, record: dict[str, Any]) -> None:
+        """A document is finished; ``record`` is its journal record."""
+        with self._lock:
+            self.done += 1
+            if "failed" in record:
+                self.failed += 1
+            else:
+                number = _number(record)
+                if number is not None:
+                    self._score_sum += number
+                    self._score_count += 1
+                    self._count_for_task(record, number)
+            self._show()
+
+    def count_by_task(self, earlier: Iterable[Mapping[str, Any]]) -> None:
+        """Count scores by task too, from now on. ``earlier``: records of documents that are finished already."""
+        with self._lock:
+            self._by_task = {}
+            for record in earlier:
+                if "failed" not in record and (number := _number(record)) is not None:
+                    self._count_for_task(record, number)
+
+    def look(self) -> ProgressLook:
+        """Return what is known by now."""
+        with self._lock:
+            done, others = self._all_done, self._others
+            names = set(self._by_task or ()) | {name[len(_SUM) :] for name in others if name.startswith(_SUM)}
+            scores = {}
+            for name in names:
+                total, count = (self._by_task or {}).get(name, (0.0, 0))
+                total, count = total + others[_SUM + name] / SCORE_UNIT, count + others[_COUNT + name]
+                if count:
+                    scores[name] = RunningScore(total / count, int(count))
+            return ProgressLook(
+                done, self.total, self.failed + others["failed"], self.tokens + others["tokens"],
+                (done - self._initial) / max(time.monotonic() - self._started, 1e-9), scores,
+            )  # fmt: skip
+
+    def counts(self) -> dict[str, int]:
+        """Counts of this process in this start, for the others."""
+        with self._lock:
+            by_task: dict[str, int] = {}
+            for name, (total, count) in (self._by_task or {}).items():
+                by_task |= {_SUM + name: round(total * SCORE_UNIT), _COUNT + name: int(count)}
+            return by_task | {
+                "done": self.done - self._initial,
+                "failed": self.failed,
+                "tokens": self.tokens,
+                "score": round(self._score_sum * SCORE_UNIT),
+                "scores": self._score_count,
+            }
+
+    def add_others(self, counts: Mapping[str, int]) -> None:
+        """``counts`` of all other processes together."""
+        with self._lock:
+            self._others = Counter(counts)
+            self._show()
+
+    def close(self) -> None:
+        self._asked_running = -math.inf
+        try:
+            if self._bar is not None:
+                self._bar.set_postfix_str(self._state(), refresh=False)
+                self._bar.close()
+            elif self._enabled and time.monotonic() - self._started >= PLAIN_INTERVAL_S:
+                self._line()
+        except OSError:
+            self._give_up()
+
+    def _show(self) -> None:
+        try:
+            if self._bar is not None:
+                self._bar.bar_format = _NARROW if _columns() < WIDE else None
+                self._bar.set_postfix_str(self._state(), refresh=False)
+                self._bar.update(self._all_done - self._bar.n)
+            elif self._enabled and time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
+                self._last_line = time.monotonic()
+                self._line()
+        except OSError:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """A terminal that has gone away, or a full disk under the log, ends the display and not the run."""
+        self._bar, self._enabled = None, False
+
+    @property
+    def _all_done(self) -> int:
+        return self.done + self._others["done"]
+
+    def _count_for_task(self, record: Mapping[str, Any], number: float) -> None:
+        if self._by_task is not None:
+            sums = self._by_task.setdefault(record["task"], [0.0, 0])
+            sums[0] += number
+            sums[1] += 1
+
+    def _state(self) -> str:
+        others = self._others
+        number, total = self._score_count + others["scores"], self._score_sum + others["score"] / SCORE_UNIT
+        # Those of an earlier start would have to be read again for a number that the table gives in the end.
+        new = f"(of {number} new) " if self._initial else ""
+        score = f"score {total / number:.4f} {new}" if number else ""
+        if (now := time.monotonic()) - self._asked_running >= RUNNING_INTERVAL_S:
+            self._running_text, self._asked_running = self._running(), now
+        if self._running_text:
+            score = f"{self._running_text} "
+        return f"{score}failed {self.failed + others['failed']} tokens {self.tokens + others['tokens']}"
+
+    def _line(self) -> None:
+        done = self._all_done
+        rate = (done - self._initial) / max(time.monotonic() - self._started, 1e-9)
+        left = (self.total - done) / rate if rate > 0 else float("inf")
+        sys.stderr.write(f"{done}/{self.total} documents, {rate:.1f}/s, {left:.0f} s left, {self._state()}\n")
+        sys.stderr.flush()
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError, AttributeError):  # closed, no terminal any more, or something in its place
+        return WIDE
+
+
+def _number(record: Mapping[str, Any]) -> float | None:
+    """Return the number of a scored document: that of its first metric that has one."""
+    for value in (record["scores"][0]["metrics"] if record["scores"] else {}).values():
+        number = item_number(value)
+        if number is not None and math.isfinite(number):
+            return float(number)
+    return None
+
+
+VITALS = "live-*.json"
+INTERVAL_S = 1.0
+
+
+class Vitals:
+    """Context in which a thread of this process writes ``live-RANK.json`` into the run's folder.
+
+    A file that cannot be written is left as it is: watching never fails a run.
+
+    Args:
+        folder: the run's folder.
+        rank: number of this process in its launch.
+        counts: what the process is at; asked for once a second.
+    """
+
+    def __init__(self, folder: Path, rank: int, counts: Callable[[], dict[str, int]]) -> None:
+        self._path = folder / VITALS.replace("*", str(rank))
+        self._counts = counts
+        self._begun = {"host": socket.gethostname(), "pid": os.getpid(), "started": time.time()}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="vitals", daemon=True)
+
+    def __enter__(self) -> Vitals:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _tell(self) -> None:
+        while True:
+            content = {**self._begun, "time": time.time(), **self._counts()}
+            if (memory := resident_bytes(os.getpid())) is not None:
+                content["memory"] = memory
+            with contextlib.suppress(OSError), replacing(self._path, survives_power_loss=False) as file:
+                file.write(orjson.dumps(content))
+            if self._ended.wait(INTERVAL_S):
+                return
+
+
+def resident_bytes(pid: int) -> int | None:
+    """Return the memory that a process holds; ``None`` where the system does not tell."""
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]
+    except (OSError, IndexError):
+        return None
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+OUTLINE = "outline.json"
+OF_A_CONTROL = "the task is asked otherwise, as a control"
+NOT_RANDOM = "documents are not asked in a random order (--order random)"
+
+_FLAT = (
+    *("task", "metric", "filter", "score_key", "weight"),
+    *("in_percent", "is_binary", "is_clustered", "is_macro", "scale"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutline:
+    """One task of a run."""
+
+    requested: int
+    order: Sequence[int] = ()
+    """Its documents in random order; empty where there is no such order."""
+    part: Part | None = None
+    """The number that is looked at; ``None`` where it has no interval before the end."""
+    reason: str = NOT_RANDOM
+    """Reason for which it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The tasks of a run, and the number of the whole."""
+
+    tasks: Mapping[str, TaskOutline] = field(default_factory=dict)
+    whole: tuple[Part, ...] = ()
+    """Parts of the number that the run itself shows while it goes on; empty where it has no interval."""
+
+
+def outline_of(plans: Sequence[TaskPlan], sampling: Sampling | None, parts: Mapping[str, Part | str]) -> Outline:
+    """Make the outline of a run.
+
+    Args:
+        plans: the tasks.
+        sampling: the random order; ``None`` without one.
+        parts: by task the part that is looked at, or the reason for which it has no interval.
+    """
+    tasks = {}
+    for plan in plans:
+        part = NOT_RANDOM if sampling is None else parts.get(plan.task.name, OF_A_CONTROL)
+        if sampling is None or isinstance(part, str):
+            tasks[plan.task.name] = TaskOutline(plan.requested, reason=str(part))
+        else:
+            tasks[plan.task.name] = TaskOutline(plan.requested, sampling.order.of(plan), part, "")
+    return Outline(tasks, () if sampling is None else sampling.shown)
+
+
+def write_outline(folder: Path, outline: Outline) -> None:
+    """Write the outline into a run's folder. Raises ``OSError``."""
+    tasks = {name: _task_record(task) for name, task in outline.tasks.items()}
+    content = {"tasks": tasks, "whole": [_part_record(part) for part in outline.whole]}
+    with replacing(folder / OUTLINE, survives_power_loss=False) as file:
+        file.write(sealed(orjson.dumps(content)))
+
+
+def read_outline(folder: Path) -> Outline:
+    """Read the outline of a run; without tasks if there is none, or none that can be relied on."""
+    try:
+        content = unsealed((folder / OUTLINE).read_bytes())
+        told = orjson.loads(content) if content is not None else {"tasks": {}, "whole": []}
+        orders = {name: task["order"] for name, task in told["tasks"].items()}
+        strata = {name: task["strata"] for name, task in told["tasks"].items()}
+
+        def part(record: Mapping[str, Any]) -> Part:
+            return _part(record, _by_document(orders[record["task"]], strata[record["task"]]))
+
+        tasks = {
+            name: TaskOutline(task["requested"], task["order"], task["part"] and part(task["part"]), task["reason"])
+            for name, task in told["tasks"].items()
+        }
+        return Outline(tasks, tuple(part(one) for one in told["whole"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return Outline()
+
+
+def _task_record(task: TaskOutline) -> dict[str, Any]:
+    strata = None if task.part is None or task.part.strata is None else [task.part.strata[doc] for doc in task.order]
+    part = None if task.part is None else _part_record(task.part)
+    return {
+        "requested": task.requested, "order": list(task.order), "strata": strata, "part": part, "reason": task.reason
+    }  # fmt: skip
+
+
+def _part_record(part: Part) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in _FLAT} | {"within": [part.within.low, part.within.high]}
+
+
+def _part(record: Mapping[str, Any], strata: Mapping[int, str] | None) -> Part:
+    low, high = record["within"]
+    return Part(**{name: record[name] for name in _FLAT}, within=ScoreRange(low, high), strata=strata)
+
+
+def _by_document(order: Sequence[int], names: Sequence[str] | None) -> dict[int, str] | None:
+    return None if names is None else dict(zip(order, names, strict=True))

@@ -1,0 +1,521 @@
+"""Requests of one document, measured without asking anything."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.generation import MediaForm
+from lmms_eval.api.messages import ChatAudioContent, ChatContent, ChatImageContent, ChatTextContent, ChatVideoContent
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.api.request import Request, Response
+from lmms_eval.api.task import Answer, Task
+from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.engine.records import failure
+from lmms_eval.media import MediaRef, Sampling, audio_seconds, header, load_image, probe, resolve
+from lmms_eval.media.encode import MIME, has_end, is_untouched
+from lmms_eval.media.originals import original_of
+from lmms_eval.media.video import select
+from lmms_eval.models.hf.options import model_location
+from lmms_eval.models.remote.media import bounds_of
+
+Size = tuple[int, int]
+BYTES_PER_PIXEL = {"PNG": 1.5, "WEBP": 1.2, "JPEG": 0.25}
+"""Estimates for photographs that have to be encoded: the pixels alone would tell."""
+_TAIL_BYTES = 4096
+_WAV_BYTES_PER_SECOND = 32_000
+"""16-bit mono at 16 kHz."""
+
+
+@dataclass(slots=True)
+class MediaSizes:
+    """Media of one request."""
+
+    pictures: list[Size] = field(default_factory=list)
+    """Width and height as they are in the data."""
+    videos: int = 0
+    frames: int = 0
+    """Frames that will be taken of the videos."""
+    unsampled: int = 0
+    """Videos of which nobody knows how many frames will be taken."""
+    sounds: int = 0
+    seconds: float = 0.0
+    """Of sound."""
+    addresses: int = 0
+    """Media that go as their address."""
+    nbytes: int = 0
+    """Encoded, before base64; 0 where nothing is sent."""
+    estimated: int = 0
+    """Media that will be encoded anew, whose bytes are an estimate."""
+
+    def add(self, part: ChatContent, form: MediaForm) -> None:
+        """Look at one part of a message.
+
+        Raises:
+            MediaError: it is missing, damaged or of another kind.
+        """
+        if isinstance(part, ChatTextContent):
+            return
+        if isinstance(part, ChatImageContent):
+            self._add_picture(part.url, form)
+        elif isinstance(part, ChatAudioContent):
+            self._add_sound(part.url, form)
+        else:
+            self._add_video(part, form)
+
+    def _add_picture(self, value: Any, form: MediaForm, is_frame: bool = False) -> None:
+        ref = resolve(value)
+        if ref.kind == "url":
+            self.addresses += 1
+            return
+        size, nbytes = _in_memory(ref, form) if ref.kind == "image" else _encoded(ref, form)
+        self.frames += is_frame
+        if not is_frame:
+            self.pictures.append(size)
+        if form.wire is not None:
+            self.estimated += nbytes is None
+            self.nbytes += _guess(size, form) if nbytes is None else nbytes
+
+    def _add_sound(self, value: Any, form: MediaForm) -> None:
+        ref = resolve(value)
+        if ref.kind == "url":
+            self.addresses += 1
+            return
+        self.sounds += 1
+        seconds = audio_seconds(ref)
+        self.seconds += seconds
+        if form.wire is None:
+            return
+        nbytes = _stored(ref)
+        self.estimated += nbytes is None
+        self.nbytes += int(seconds * _WAV_BYTES_PER_SECOND) if nbytes is None else nbytes
+
+    def _add_video(self, part: ChatVideoContent, form: MediaForm) -> None:
+        self.videos += 1
+        if isinstance(part.url, Sequence) and not isinstance(part.url, str | bytes | bytearray):
+            for frame in part.url:
+                self._add_picture(frame, form, is_frame=True)
+            return
+        given = part.url.get("url", part.url) if isinstance(part.url, Mapping) else part.url
+        ref = resolve(given)
+        if ref.kind == "url" or form.passes_videos:
+            self.addresses += 1
+            return
+        info = probe(ref)
+        if form.frames is None:
+            self.unsampled += 1
+            return
+        start, end = bounds_of(part)
+        count = len(select(info, Sampling(count=form.frames, fps=form.fps, start=start, end=end)))
+        self.frames += count
+        if form.wire is not None:
+            self.estimated += count
+            self.nbytes += count * _guess((info.width, info.height), form)
+
+
+def _in_memory(ref: MediaRef, form: MediaForm) -> tuple[Size, int | None]:
+    """Size of a decoded picture, and the bytes that it was decoded from where these will be sent."""
+    image = ref.image
+    assert image is not None
+    original = original_of(image) if form.wire is not None else None
+    fits = original is not None and _fits(len(original.data), image.size, form)
+    return image.size, len(original.data) if original is not None and fits else None
+
+
+def _encoded(ref: MediaRef, form: MediaForm) -> tuple[Size, int | None]:
+    found = header(ref)
+    if found.format in MIME and not has_end(_tail(ref, found.nbytes), found.format):
+        load_image(ref)  # the full decoder decides whether it is cut short
+    untouched = form.wire is not None and is_untouched(found, form.wire)
+    return found.upright_size, found.nbytes if untouched else None
+
+
+def _tail(ref: MediaRef, nbytes: int) -> bytes:
+    """The end of an encoded picture; of a WebP, whose length stands at its beginning, that and as many bytes."""
+    if ref.kind != "path" or ref.path is None:
+        return ref.read_bytes()
+    with open(ref.path, "rb") as file:
+        start = file.read(16)
+        if start[:4] == b"RIFF":
+            return start.ljust(nbytes, b"\0")
+        file.seek(max(0, nbytes - _TAIL_BYTES), io.SEEK_SET)
+        return file.read()
+
+
+def _stored(ref: MediaRef) -> int | None:
+    """Bytes of a sound as it is stored; ``None`` of one in memory."""
+    if ref.kind == "path" and ref.path is not None:
+        return ref.path.stat().st_size
+    return None if ref.data is None else len(ref.data)
+
+
+def _fits(nbytes: int, size: Size, form: MediaForm) -> bool:
+    most: int | None = form.wire.max_bytes
+    return (most is None or nbytes <= most) and form.wire.bounds.size(size) == size
+
+
+def _guess(size: Size, form: MediaForm) -> int:
+    width, height = form.wire.bounds.size(size)
+    guess = int(width * height * BYTES_PER_PIXEL[form.wire.image_format])
+    return min(guess, form.wire.max_bytes or guess)
+
+
+FILE = "tokenizer.json"
+CHARACTERS_PER_TOKEN = 4
+"""Usual mean of English texts: for estimates where no tokenizer is at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """Measure of texts; safe from several threads."""
+
+    unit: str
+    """``tokens`` or ``characters``."""
+    source: str
+    """Origin of the tokenizer, or the reason for which there is none."""
+    length: Callable[[str], int]
+
+    @property
+    def is_exact(self) -> bool:
+        return self.unit == "tokens"
+
+    def tokens(self, length: int) -> int:
+        """Turn a length into tokens, by a rule of thumb where it is one of characters."""
+        return length if self.is_exact else -(-length // CHARACTERS_PER_TOKEN)
+
+
+def find_ruler(names: Sequence[str]) -> Ruler:
+    """Find the tokenizer of a model by its folder or name. Nothing is fetched from the hub."""
+    for name in names:
+        path = tokenizer_file(name)
+        if path is not None and (length := _length(path)) is not None:
+            return Ruler("tokens", str(path), length)
+    encoding = _tiktoken(names)
+    if encoding is not None:
+        return Ruler("tokens", f"tiktoken {encoding.name}", lambda text: len(encoding.encode_ordinary(text)))
+    return Ruler("characters", "no tokenizer of the model is at hand", len)
+
+
+def tokenizer_file(name: str) -> Path | None:
+    """Find ``tokenizer.json`` in a model's folder, or in the local cache of the hub; ``None`` if it is in neither."""
+    folder = Path(model_location(name)).expanduser()
+    if (folder / FILE).is_file():
+        return folder / FILE
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(name, FILE)
+    except HFValidationError:  # a name that no repository can have
+        return None
+    return Path(found) if isinstance(found, str) else None
+
+
+def _length(path: Path) -> Callable[[str], int] | None:
+    """Make a function that counts tokens; ``None`` where the file cannot be read."""
+    try:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(path))
+    except ImportError:
+        return None
+    except Exception as error:  # noqa: BLE001 - the package raises bare exceptions for files that it cannot read
+        logger.warning("{}: not a tokenizer that can be read: {}", path, error)
+        return None
+    return lambda text: len(tokenizer.encode(text, add_special_tokens=False))
+
+
+def _tiktoken(names: Sequence[str]) -> Any:
+    """The encoding of the package ``tiktoken``, where that is installed and knows the model."""
+    try:
+        tiktoken = importlib.import_module("tiktoken")
+    except ImportError:
+        return None
+    for name in names:
+        try:
+            return tiktoken.encoding_for_model(name.rpartition("/")[2])
+        except (KeyError, OSError, ValueError):  # an unknown model, or a table that cannot be fetched
+            continue
+    return None
+
+
+REPLAYED = ("generate_until_multi_round", "generate_visual_cot")
+"""Output types whose later rounds are made of empty answers here."""
+OPEN_ENDED = (*REPLAYED, "generate_until_agentic")
+MAX_ROUNDS = 64
+_LIMITS = ("max_new_tokens", "max_gen_toks", "max_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """The way in which documents are looked at."""
+
+    ruler: Ruler
+    form: MediaForm
+    max_tokens: int | None = None
+    """Tokens that the model takes at most, the answer included."""
+    opens_media: bool = True
+    judges: bool = False
+    """Questions to a judge are counted."""
+
+
+@dataclass(slots=True)
+class RequestSize:
+    """Size of one request."""
+
+    id: str
+    length: int
+    """Of its text, in units of the ruler."""
+    text_bytes: int
+    new_tokens: int
+    """Tokens of the answer at most."""
+    media: MediaSizes
+
+
+@dataclass(slots=True)
+class DocumentSize:
+    """Everything that is asked about one document, one repeat of it."""
+
+    doc_id: int
+    requests: list[RequestSize] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Reasons for which it cannot be asked as it is."""
+    judge_questions: int = 0
+
+
+def measure(task: Task, doc_id: int, lens: Lens) -> DocumentSize:
+    """Build the requests of a document and measure them; what its task or its media raise is a fault."""
+    found = DocumentSize(doc_id)
+    try:
+        requests = requests_of(task, doc_id)
+    except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: one faulty document
+        found.faults.append(failure("building the request", error))
+        return found
+    if not requests:
+        found.faults.append("it has no choices" if task.output_type == "multiple_choice" else "it asks nothing")
+    known: dict[tuple[int, str, str], RequestSize] = {}
+    for request in requests:
+        key = (request.round, request.kind, request.context)
+        if key not in known:
+            known[key] = _prompt_size(request, lens, found)
+        found.requests.append(_with_continuation(known[key], request, lens, found))
+    if lens.judges and task.is_judged:
+        found.judge_questions = _judge_questions(task, doc_id)
+    return found
+
+
+def requests_of(task: Task, doc_id: int) -> list[Request]:
+    """Build the requests of a document's first repeat; those of later rounds as if every answer were empty.
+
+    Raises whatever the task's own functions raise in the first round.
+    """
+    exchange = task.exchange(doc_id, 0)
+    batch = list(exchange.open())
+    requests = list(batch)
+    while task.output_type in REPLAYED and batch and len(requests) < MAX_ROUNDS:
+        try:
+            batch = list(exchange.advance([Response(request.id, text="") for request in batch]))
+        except Exception:  # noqa: BLE001 - a task need not make anything of an empty answer
+            break
+        requests += batch
+    return requests
+
+
+def _prompt_size(request: Request, lens: Lens, found: DocumentSize) -> RequestSize:
+    media, text = MediaSizes(), request.context
+    if lens.opens_media:
+        try:
+            messages = request.build_messages()
+            text = messages.text()
+            for message in messages.messages:
+                for part in message.content:
+                    media.add(part, lens.form)
+        except Exception as error:  # noqa: BLE001 - as above
+            found.faults.append(failure("rendering the request", error))
+    return RequestSize(request.id, lens.ruler.length(text), _utf8(text), new_tokens(request.generation, lens), media)
+
+
+def _with_continuation(size: RequestSize, request: Request, lens: Lens, found: DocumentSize) -> RequestSize:
+    more = request.continuation
+    if more is not None:
+        if not more.strip():
+            named = f"choice {request.index}" if request.task.output_type == "multiple_choice" else "the continuation"
+            found.faults.append(f"{named} is empty")
+        length = size.length + lens.ruler.length(more)
+        size = replace(size, id=request.id, length=length, text_bytes=size.text_bytes + _utf8(more), new_tokens=0)
+    tokens = lens.ruler.tokens(size.length) + size.new_tokens
+    if lens.max_tokens is not None and tokens > lens.max_tokens:
+        about = "" if lens.ruler.is_exact else "about "
+        found.faults.append(
+            f"its text is too long: {about}{tokens - size.new_tokens} tokens and {size.new_tokens} for the answer, "
+            f"where the model takes {lens.max_tokens}"
+        )
+    return size
+
+
+def new_tokens(generation: Mapping[str, Any], lens: Lens) -> int:
+    """Read the most tokens that an answer may have."""
+    given = next((generation[name] for name in _LIMITS if generation.get(name)), lens.form.max_new_tokens)
+    return int(given) if isinstance(given, int | float) else lens.form.max_new_tokens
+
+
+def _judge_questions(task: Task, doc_id: int) -> int:
+    """Count the questions about empty answers; one where the task makes nothing of these."""
+    empty: Sequence[Answer] = tuple(Answer("") for _ in range(task.repeats))
+    try:
+        return max(1, len(task.judge_questions(doc_id, empty)))
+    except NotEvaluated:
+        return 0
+    except Exception:  # noqa: BLE001 - as above
+        return 1
+
+
+def _utf8(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+MAX_FAULTS = 10
+"""Faults that are shown of a task."""
+
+
+@dataclass(slots=True)
+class TaskForecast:
+    """Sums of what a run will ask of one task."""
+
+    plan: TaskPlan
+    requests: int = 0
+    length: int = 0
+    """Of all texts."""
+    new_tokens: int = 0
+    """Tokens of all answers at most."""
+    nbytes: int = 0
+    """To be sent: texts, and media in base64."""
+    estimated: int = 0
+    """Media whose bytes are an estimate."""
+    pictures: list[tuple[int, int]] = field(default_factory=list)
+    """Sizes by request, those of one repeat."""
+    videos: int = 0
+    frames: int = 0
+    unsampled: int = 0
+    sounds: int = 0
+    seconds: float = 0.0
+    addresses: int = 0
+    longest: RequestSize | None = None
+    faults: list[tuple[int, str]] = field(default_factory=list)
+    """Document and reason."""
+    judge_questions: int = 0
+    held: int = 0
+    """Requests that the journal of this run answers already."""
+
+    @property
+    def name(self) -> str:
+        return self.plan.task.name
+
+    @property
+    def repeats(self) -> int:
+        return self.plan.task.repeats
+
+    @property
+    def is_open_ended(self) -> bool:
+        """True where the number of rounds depends on the answers."""
+        return self.plan.task.output_type in OPEN_ENDED
+
+    @property
+    def pictures_sent(self) -> int:
+        """Pictures and frames that go out with all requests."""
+        return len(self.pictures) * self.repeats + self.frames
+
+    def add(self, document: DocumentSize, sends: bool) -> None:
+        """Count a document. ``sends``: media go over a network, in base64."""
+        repeats = self.repeats
+        for request in document.requests:
+            media = request.media
+            self.requests += repeats
+            self.length += repeats * request.length
+            self.new_tokens += repeats * request.new_tokens
+            self.nbytes += repeats * (request.text_bytes + (4 * -(-media.nbytes // 3) if sends else 0))
+            self.estimated += repeats * media.estimated
+            self.pictures += media.pictures
+            self.videos += repeats * media.videos
+            self.frames += repeats * media.frames
+            self.unsampled += repeats * media.unsampled
+            self.sounds += repeats * media.sounds
+            self.seconds += repeats * media.seconds
+            self.addresses += repeats * media.addresses
+            if self.longest is None or request.length > self.longest.length:
+                self.longest = request
+        self.judge_questions += document.judge_questions
+        self.faults += [(document.doc_id, fault) for fault in dict.fromkeys(document.faults)]
+
+    def lines(self, unit: str, sends: bool) -> list[str]:
+        """Describe the task, a line for each thing that there is to say."""
+        plan = self.plan
+        lines = [f"{self.name}: {plan.requested:,} of {plan.original:,} documents", f"  requests: {self._requests()}"]
+        if self.held:
+            lines.append(f"  answered already: {self.held:,} (journal of this run)")
+        lines.append(f"  text: {self.length:,} {unit}")
+        lines += self._media()
+        if sends:
+            about = f", about: {self.estimated:,} media are encoded anew" if self.estimated else ""
+            lines.append(f"  to be sent: {size_text(self.nbytes)}{about}")
+        if self.longest is not None:
+            lines.append(f"  longest request: {self.longest.id} with {self.longest.length:,} {unit}")
+        if self.judge_questions:
+            lines.append(f"  questions to the judge: {self.judge_questions:,} (upper estimate, from empty answers)")
+        return lines + self._fault_lines()
+
+    def _requests(self) -> str:
+        repeats = f", {self.repeats} repeats" if self.repeats > 1 else ""
+        if not self.is_open_ended:
+            return f"{self.requests:,}{repeats}"
+        replayed = self.plan.task.output_type in REPLAYED
+        how = "as if every answer were empty" if replayed else "the first rounds; more follow from what is answered"
+        return f"{self.requests:,}{repeats} ({how})"
+
+    def _media(self) -> list[str]:
+        lines = []
+        if self.pictures:
+            counted = f"{len(self.pictures) * self.repeats:,}"
+            lines.append(f"  pictures: {counted}, {size_of(self.pictures)}")
+        if self.videos:
+            known = f"{self.frames:,} frames" if self.videos > self.unsampled else "frames as the model samples them"
+            lines.append(f"  videos: {self.videos:,}, {known}")
+        if self.sounds:
+            lines.append(f"  sounds: {self.sounds:,}, {self.seconds:,.1f} s")
+        if self.addresses:
+            lines.append(f"  addresses: {self.addresses:,} media are fetched by whoever is asked, and not looked at")
+        return lines
+
+    def _fault_lines(self) -> list[str]:
+        if not self.faults:
+            return []
+        documents = len({doc_id for doc_id, _ in self.faults})
+        shown = [f"    document {doc_id}: {fault}" for doc_id, fault in self.faults[:MAX_FAULTS]]
+        left = len(self.faults) - len(shown)
+        return [f"  BROKEN: {documents:,} documents", *shown, *([f"    ... and {left:,} more"] if left else [])]
+
+
+def size_of(pictures: Sequence[tuple[int, int]]) -> str:
+    """Give the median and the largest size."""
+    by_pixels = sorted(pictures, key=lambda size: size[0] * size[1])
+    (width, height), (most_wide, most_high) = by_pixels[(len(by_pixels) - 1) // 2], by_pixels[-1]
+    median = statistics.median_low([width * height for width, height in by_pixels])
+    return (
+        f"median {width}x{height} ({median / 1e6:.2f} megapixels), largest {most_wide}x{most_high} "
+        f"({most_wide * most_high / 1e6:.2f} megapixels)"
+    )
+
+
+def size_text(nbytes: int) -> str:
+    """Write a number of bytes for people."""
+    size, units = float(nbytes), ["bytes", "kB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:
+        size, units = size / 1000, units[1:]
+    return f"{size:,.0f} {units[0]}" if units[0] == "bytes" else f"{size:,.1f} {units[0]}"

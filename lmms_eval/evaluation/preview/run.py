@@ -1,0 +1,493 @@
+"""``--dry_run``: the tasks of a run are gathered and all their requests built and measured; nothing is asked."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.generation import MediaForm
+from lmms_eval.api.messages import (
+    ChatAudioContent,
+    ChatContent,
+    ChatImageContent,
+    ChatMessages,
+    ChatTextContent,
+    ChatVideoContent,
+)
+from lmms_eval.api.model import Model
+from lmms_eval.api.request import Request
+from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
+from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.engine.records import failure
+from lmms_eval.engine.response_cache import cache_path
+from lmms_eval.engine.team import Place
+from lmms_eval.errors import JournalError, MediaError
+from lmms_eval.evaluation.collect import RunKeys, choose_model, plan_run, run_keys
+from lmms_eval.evaluation.controls import with_controls
+from lmms_eval.evaluation.inputs import ModelChoice, Start
+from lmms_eval.evaluation.judge import find_tariffs, judge_options, model_names
+from lmms_eval.evaluation.preview.measure import (
+    Lens,
+    TaskForecast,
+    find_ruler,
+    measure,
+    requests_of,
+    size_text,
+    tokenizer_file,
+)
+from lmms_eval.evaluation.run import exported
+from lmms_eval.models.registry import NAMED_SERVICES, ModelRegistry
+from lmms_eval.results.files import RUNS, model_folder
+from lmms_eval.storage.atomic import write_atomically
+from lmms_eval.storage.lines import read_lines
+from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
+from lmms_eval.utils.names import sanitize_task_name
+from lmms_eval.utils.prices import LITELLM, Spending, Tariffs, read_prices
+from lmms_eval.utils.terminal import printable
+
+MOST_RUNS = 20
+"""The newest results files that are read."""
+MAX_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Means over earlier runs of the model; ``None`` where they tell nothing."""
+
+    runs: int = 0
+    input_tokens: float | None = None
+    """Of one request, its media included."""
+    output_tokens: float | None = None
+    """Of one answer."""
+    seconds: float | None = None
+    """From one answer to the next, with as many open at a time as there were."""
+
+
+def earlier_runs(folder: Path | None, config: RunConfig) -> Earlier:
+    """Read the newest results of this model; those that cannot be read say nothing."""
+    if folder is None:
+        return Earlier()
+    files = sorted(folder.glob("*_results.json"))[-MOST_RUNS:]
+    found = [content for path in files if (content := _read(path)) is not None and _is_same(content, config)]
+    calls = inputs = outputs = asked = 0.0
+    seconds = 0.0
+    for content in found:
+        usage = _part(content, "usage", "by_source", "model")
+        if _number(usage, "total_tokens"):
+            calls += _number(usage, "n_api_calls")
+            inputs += _number(usage, "input_tokens")
+            outputs += _number(usage, "output_tokens")
+        timing = _part(content, "timing")
+        if _number(timing, "asked") > 1:
+            asked += _number(timing, "asked")
+            seconds += _number(timing, "first_request_to_last_response")
+    return Earlier(
+        len(found),
+        inputs / calls if calls else None,
+        outputs / calls if calls else None,
+        seconds / asked if asked and seconds else None,
+    )
+
+
+def held_requests(folder: Path | None, config: RunConfig, keys: RunKeys) -> set[str]:
+    """Find the requests that the journal of this very run answers already; only read, never locked.
+
+    The recorded identity of the model stands for that of the model that is not built here.
+    """
+    held: set[str] = set()
+    runs = [] if folder is None else sorted((folder / RUNS).glob("*/run.json"))
+    for path in runs:
+        try:
+            record = RunFolder(path.parent).read()
+        except DamagedRecord:
+            continue
+        identity = _part(record, "model").get("identity")
+        if record.get("key") != keys.of(identity) or (record.get("state") == "complete" and not config.resume):
+            continue  # another run, or one that begins anew
+        for journal in path.parent.glob("responses-*.jsonl"):
+            held |= {
+                entry.record["id"]
+                for entry in read_lines(journal, quietly=True)
+                if "id" in entry.record and "error" not in entry.record
+            }
+    return held
+
+
+def _is_same(content: Mapping[str, Any], config: RunConfig) -> bool:
+    recorded, arguments = _part(content, "config"), resolved_cli_args(config)["model_args"]
+    return recorded.get("model") == config.model and recorded.get("model_args") == arguments
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_bytes()) if path.stat().st_size < MAX_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _part(content: Any, *names: str) -> Mapping[str, Any]:
+    for name in names:
+        content = content.get(name) if isinstance(content, Mapping) else None
+    return content if isinstance(content, Mapping) else {}
+
+
+def _number(content: Mapping[str, Any], name: str) -> float:
+    value = content.get(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and value is not None and math.isfinite(value) else 0.0
+
+
+def forecast_lines(tasks: Sequence[TaskForecast], lens: Lens, tariffs: Tariffs | None, earlier: Earlier) -> list[str]:
+    """Describe each task, then all together."""
+    sends = lens.form.wire is not None
+    lines = ["dry run: nothing is asked", f"text is counted in {lens.ruler.unit}: {lens.ruler.source}", ""]
+    for task in tasks:
+        lines += task.lines(lens.ruler.unit, sends)
+    lines += ["", f"in all: {_sum(tasks, 'requests'):,} requests, {_sum(tasks, 'length'):,} {lens.ruler.unit} of text"]
+    if sends:
+        lines[-1] += f", {size_text(_sum(tasks, 'nbytes'))} to be sent"
+    lines += [*_price(tasks, lens, tariffs, earlier), *_time(tasks, earlier)]
+    broken = sum(len({doc_id for doc_id, _ in task.faults}) for task in tasks)
+    lines.append(f"broken: {broken:,} documents (exit code 2)" if broken else "nothing is broken")
+    return lines
+
+
+def _sum(tasks: Sequence[TaskForecast], name: str) -> int:
+    return sum(int(getattr(task, name)) for task in tasks)
+
+
+def _price(tasks: Sequence[TaskForecast], lens: Lens, tariffs: Tariffs | None, earlier: Earlier) -> list[str]:
+    if tariffs is None:
+        return ["price not known: give a table with --prices FILE (docs/before_the_run.md)"]
+    tariff = tariffs.model
+    pictures, seconds = _sum(tasks, "pictures_sent"), sum(task.seconds for task in tasks)
+    tokens, requests = lens.ruler.tokens(_sum(tasks, "length")), _sum(tasks, "requests")
+    asked = tariff.cost(Spending(tokens, pictures=pictures, audio_seconds=seconds))
+    answered = tariff.cost(Spending(output_tokens=_sum(tasks, "new_tokens")))
+    about = "" if lens.ruler.is_exact else "about "
+    without = ", tokens of media not counted" if pictures or seconds else ""
+    lines = [
+        f"price: {about}{tariff.shown(asked)} for the input{without}, at most {tariff.shown(answered)} for the output "
+        f"({tariff.source})"
+    ]
+    if earlier.input_tokens is not None and earlier.output_tokens is not None:
+        spent = Spending(round(requests * earlier.input_tokens), round(requests * earlier.output_tokens))
+        lines.append(
+            f"price by {earlier.runs} earlier runs of the model: about {tariff.shown(tariff.cost(spent))} "
+            f"({earlier.input_tokens:,.0f} tokens in and {earlier.output_tokens:,.0f} out a request)"
+        )
+    if _sum(tasks, "judge_questions"):
+        lines.append("the judge is not in the price: how long its prompts are depends on the answers")
+    return lines
+
+
+def _time(tasks: Sequence[TaskForecast], earlier: Earlier) -> list[str]:
+    if earlier.seconds is None:
+        return ["time not known: the output folder holds no earlier run of the model"]
+    left = max(0, _sum(tasks, "requests") - _sum(tasks, "held"))
+    return [f"time by {earlier.runs} earlier runs of the model: about {_duration(left * earlier.seconds)}"]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+SIDE = 512
+"""Pixels of the longer side of a thumbnail at most."""
+SHOWN_FRAMES = 4
+MAX_NAME = 120
+"""Characters of a file's name."""
+_TICKS = re.compile("`+")
+_PLAIN = re.compile(r"[^\w .,:/+-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Writer of one task's page, ``FOLDER/TASK.md`` with pictures beside it."""
+
+    folder: Path
+    task: str
+    name: str = ""
+    """Name of the file, of letters, digits and underscores; without one that of the task."""
+    template: Any = None
+    """Renders messages as the model's chat template does; ``None``: it is not at hand."""
+
+    @property
+    def stem(self) -> str:
+        return self.name or sanitize_task_name(self.task)[:MAX_NAME]
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"{self.stem}.md"
+
+    def write(self, requests: Sequence[Request]) -> Path:
+        """Write the page.
+
+        Raises:
+            JournalError: it, or a thumbnail, cannot be written.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise JournalError(f"cannot make the folder {self.folder}: {error.strerror or error}") from error
+        lines = [f"# {plain(self.task)}: the first {len(requests)} requests", ""]
+        for number, request in enumerate(requests, start=1):
+            lines += [f"## {number}. {plain(request.id)}", "", *self._request(number, request)]
+        write_atomically(self.path, "\n".join(lines).encode("utf-8", "replace"))
+        return self.path
+
+    def _request(self, number: int, request: Request) -> Iterator[str]:
+        yield from fenced(json.dumps(dict(request.generation), default=str, ensure_ascii=False), "json")
+        try:
+            messages = request.build_messages()
+        except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything
+            yield from fenced(failure("rendering the request", error))
+            return
+        count = 0
+        for message in messages.messages:
+            yield from (f"**{message.role}**", "")
+            for part in message.content:
+                count += 1
+                yield from self._part(f"{self.stem}_{number}_{count}", part)
+        if request.continuation is not None:
+            yield from ("**continuation whose likelihood is asked**", "", *fenced(request.continuation))
+        yield from self._rendered(messages)
+
+    def _part(self, stem: str, part: ChatContent) -> Iterator[str]:
+        if isinstance(part, ChatTextContent):
+            yield from fenced(part.text)
+            return
+        try:
+            if isinstance(part, ChatImageContent):
+                yield from self._picture(stem, part.url)
+            elif isinstance(part, ChatVideoContent):
+                yield from self._video(stem, part)
+            else:
+                yield from _sound(part)
+        except MediaError as error:
+            yield from fenced(str(error))
+
+    def _picture(self, stem: str, value: Any) -> Iterator[str]:
+        from lmms_eval.media import load_rgb, resolve, shrink
+
+        ref = resolve(value)
+        if ref.kind == "url":
+            yield from fenced(f"picture at {ref.describe()}")
+            return
+        image = load_rgb(ref)
+        size = image.size
+        small = shrink(image, max_side=SIDE)
+        path = self.folder / f"{stem}.webp"
+        try:
+            small.save(path, format="WEBP", quality=80)
+        except OSError as error:
+            raise JournalError(f"cannot write {path}: {error.strerror or error}") from error
+        yield from (f"![picture of {size[0]}x{size[1]}]({path.name})", "")
+
+    def _video(self, stem: str, part: ChatVideoContent) -> Iterator[str]:
+        from lmms_eval.models.remote.media import Frames, read_video
+
+        frames: Sequence[Any]
+        if isinstance(part.url, list | tuple):
+            frames = part.url[:SHOWN_FRAMES]
+        else:
+            frames = read_video(part, Frames(SHOWN_FRAMES)).images()
+        yield from (f"video, {len(frames)} of its frames:", "")
+        for number, frame in enumerate(frames):
+            yield from self._picture(f"{stem}_{number}", frame)
+
+    def _rendered(self, messages: ChatMessages) -> Iterator[str]:
+        if self.template is None:
+            return
+        try:
+            text = self.template(messages)
+        except Exception as error:  # noqa: BLE001 - a template is a program of the model's authors
+            text = failure("the chat template", error)
+        yield from ("**as the chat template renders it**", "", *fenced(text))
+
+
+def _sound(part: ChatAudioContent) -> Iterator[str]:
+    from lmms_eval.media import audio_seconds, resolve
+
+    ref = resolve(part.url)
+    told = f"sound at {ref.describe()}" if ref.kind == "url" else f"sound of {audio_seconds(ref):.1f} s"
+    yield from fenced(told)
+
+
+def fenced(text: str, language: str = "") -> list[str]:
+    """A block of code that holds the text as it is, control characters escaped."""
+    shown = printable(text)
+    longest = max((len(ticks) for ticks in _TICKS.findall(shown)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}{language or 'text'}", shown, fence, ""]
+
+
+def plain(text: str) -> str:
+    """A name as it may stand in a heading."""
+    return _PLAIN.sub("_", printable(text))
+
+
+def chat_template(folder: Path) -> Any:
+    """Find the chat template of a model's folder; ``None`` where its tokenizer has none that can be read."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    except (OSError, ValueError, KeyError, ImportError):
+        return None
+    if not getattr(tokenizer, "chat_template", None):
+        return None
+    return lambda messages: tokenizer.apply_chat_template(
+        messages.to_hf_messages(), tokenize=False, add_generation_prompt=True
+    )
+
+
+BROKEN = 2
+"""Exit code where something would not be asked as it should be."""
+MOST_THREADS = 8
+FOLDER = "dry_run"
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """Text that the command line prints, and its exit code."""
+
+    lines: list[str]
+    exit_code: int
+    tasks: tuple[TaskForecast, ...]
+
+
+def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
+    """Foretell a run: what each task asks, what it weighs and costs, and what is broken.
+
+    No model and no judge is built, and no folder of a run is made; that of an earlier start is read.
+
+    Raises:
+        UsageError: what would end the run itself before its first question.
+        JournalError: a page could not be written.
+    """
+    with exported(config):
+        random.seed(config.seed[0])
+        registry = ModelRegistry(config.plugin_packages)
+        choice = choose_model(config, registry, None)
+        form, tariffs = _media_form(config, registry, choice), _tariffs(config)
+        _, named = plan_run(config, registry, choice, Place(), start or Start())
+        plans = with_controls(config, named, choice.legacy)
+        names = model_names(config)
+        lens = Lens(
+            ruler=find_ruler(names),
+            form=form,
+            max_tokens=_max_tokens(config),
+            opens_media=choice.opens_media,
+            judges=judge_options(config).is_given and not config.predict_only,
+        )
+        base = model_folder(Path(config.output_path), argument_text(config.model_args)) if config.output_path else None
+        held = held_requests(base, config, run_keys(config, choice, named)) if base and base.is_dir() else set()
+        tasks = tuple(_forecast(plan, lens, _threads(config)) for plan in plans)
+        for task in tasks:
+            task.held = _held(task.plan, held)
+        lines = forecast_lines(tasks, lens, tariffs, earlier_runs(base, config))
+        lines += _cache_lines(config)
+        if config.dry_run is not True:
+            lines += _pages(config, plans, names)
+    return DryRun(lines, BROKEN if any(task.faults for task in tasks) else 0, tasks)
+
+
+def _forecast(plan: TaskPlan, lens: Lens, threads: int) -> TaskForecast:
+    """Measure all documents of a task, in threads."""
+    found, sends = TaskForecast(plan), lens.form.wire is not None
+    with ThreadPoolExecutor(threads, "dry-run") as pool:
+        for document in pool.map(lambda doc_id: measure(plan.task, doc_id, lens), plan.doc_ids, chunksize=1):
+            found.add(document, sends)
+    return found
+
+
+def _held(plan: TaskPlan, held: set[str]) -> int:
+    chosen, name = set(map(str, plan.doc_ids)), plan.task.name
+    parts = (request_id.rsplit("/", 4) for request_id in held)
+    return sum(part[0] == name and part[1] in chosen for part in parts)
+
+
+def _threads(config: RunConfig) -> int:
+    return config.media_workers or min(MOST_THREADS, max(2, os.cpu_count() or 2))
+
+
+def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:
+    """Form in which the model takes media, from its arguments alone.
+
+    Raises:
+        ModelError: an argument is wrong.
+    """
+    cls = registry.resolve(config.model, config.force_simple).load()
+    if not issubclass(cls, Model):
+        return MediaForm()
+    given: Mapping[str, Any] = {
+        name: value for name, value in config.model_arguments.items() if name not in choice.ignored_arguments
+    }
+    service = NAMED_SERVICES.get(config.model)
+    if service is not None:  # without its key, which nobody needs here
+        is_named = any(given.get(name) for name in ("model", "model_version", "pretrained"))
+        given = {**service.fixed, **({"model": service.model} if service.model and not is_named else {}), **given}
+    return cls.media_form(given)
+
+
+def _max_tokens(config: RunConfig) -> int | None:
+    told = config.max_model_len or config.model_arguments.get("max_model_len")
+    return int(told) if isinstance(told, int) else None
+
+
+def _tariffs(config: RunConfig) -> Tariffs | None:
+    """The prices of the table that is given; else litellm's, where that is installed and has the model."""
+    if config.prices is not None:
+        return find_tariffs(config, read_prices(config.prices))
+    if find_spec(LITELLM) is None:
+        return None
+    table = read_prices(LITELLM)
+    return find_tariffs(config, table) if table.find(model_names(config)) is not None else None
+
+
+def _cache_lines(config: RunConfig) -> list[str]:
+    """Say that there is a cache; which requests it answers would take reading all media to know."""
+    if not config.use_cache or not (path := cache_path(config.use_cache)).is_file():
+        return []
+    return [f"answers in the response cache {path} are not counted: to find them all media would have to be read"]
+
+
+def _pages(config: RunConfig, plans: Sequence[TaskPlan], names: Sequence[str]) -> list[str]:
+    """Write the first requests of each task."""
+    if config.output_path:
+        folder = Path(config.output_path) / FOLDER
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="lmms_eval_dry_run_"))
+    tokenizer = next((path for name in names if (path := tokenizer_file(name)) is not None), None)
+    template = chat_template(tokenizer.parent) if tokenizer is not None else None
+    written, used = [], set[str]()
+    for number, plan in enumerate(plans):
+        stem = sanitize_task_name(plan.task.name)[:MAX_NAME]
+        name = f"{stem}_{number}" if stem in used else stem  # names that differ in punctuation alone
+        used.add(stem)
+        requests = list(islice(_first_requests(plan), int(config.dry_run)))
+        written.append(f"written: {Page(folder, plan.task.name, name, template).write(requests)}")
+    return written
+
+
+def _first_requests(plan: TaskPlan) -> Iterator[Request]:
+    for doc_id in plan.doc_ids:
+        try:
+            yield from requests_of(plan.task, doc_id)
+        except Exception:  # noqa: BLE001 - counted among what is broken
+            continue

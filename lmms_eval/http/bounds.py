@@ -1,0 +1,172 @@
+"""Connections that are bounded: in number, and in the time for which they may hold the server up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+from typing import Any
+
+import h11
+import uvicorn
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MOST_BYTES = 1 << 20
+MOST_S = 20.0
+"""Seconds in which a body has to come."""
+_READ_OVER = 16 << 20
+"""Bytes that are read, and thrown away, so that who has sent too much may read why."""
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+class _BodyError(Exception):
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class BoundedBody:
+    """An application that is given whole bodies, of a bounded size."""
+
+    def __init__(self, app: ASGIApp, most_bytes: int = MOST_BYTES, most_s: float = MOST_S) -> None:
+        self._app, self._most_bytes, self._most_s = app, most_bytes, most_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] not in _WITH_BODY:
+            await self._app(scope, receive, send)
+            return
+        try:
+            body = await self._read(Headers(scope=scope).get("content-length", ""), receive)
+        except _BodyError as error:
+            answer = JSONResponse({"detail": str(error)}, error.status, {"connection": "close"})
+            await answer(scope, receive, send)
+            return
+        if body is not None:
+            await self._app(scope, _given(body, receive), send)
+
+    async def _read(self, length: str, receive: Receive) -> bytes | None:
+        """Read the body; ``None``: the client has gone. Raises ``_BodyError``."""
+        too_large = _BodyError(413, f"the body is larger than {self._most_bytes} bytes")
+        if length.isascii() and length.isdigit() and (len(length) > 12 or int(length) > _READ_OVER):
+            raise too_large
+        kept, size = bytearray(), 0
+        try:
+            async with asyncio.timeout(self._most_s):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    piece, more = message.get("body", b""), message.get("more_body", False)
+                    size += len(piece)
+                    if size > _READ_OVER:
+                        raise too_large
+                    if size <= self._most_bytes:
+                        kept += piece
+        except TimeoutError:
+            raise _BodyError(408, f"the body did not come within {self._most_s:g} seconds") from None
+        if size > self._most_bytes:
+            raise too_large
+        return bytes(kept)
+
+
+def _given(body: bytes, receive: Receive) -> Receive:
+    """Give a body that was read to an application, and from then on what comes."""
+    is_given = False
+
+    async def given() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return given
+
+
+HEADER_S = 10.0
+"""Seconds in which the head of a request has to come."""
+STALLED_S = 60.0
+"""Seconds in which a client has to take something of an answer."""
+MOST_CONNECTIONS = 1600
+"""From here on requests are answered with 503."""
+_DROPPED_FROM = 2048
+"""From here on connections are closed unread."""
+HEADER_BYTES = 32 << 10
+"""Browsers send the cookies of all servers on a machine to each of them."""
+_FILES = 4096
+
+
+class BoundedConnection(H11Protocol):
+    """uvicorn's connection with the limits that it leaves to a proxy."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        if len(self.connections) > _DROPPED_FROM:
+            transport.abort()
+        else:
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._end_waiting()
+        self.resume_stalled()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._await_head()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._stalled is None:
+            self._stalled = self.loop.call_later(STALLED_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.resume_stalled()
+
+    def resume_stalled(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _await_head(self) -> None:
+        """Bound the time until the next request has begun; it runs on while a head comes byte by byte."""
+        has_begun = self.cycle is not None and not self.cycle.response_complete
+        if has_begun or self.conn.our_state is h11.ERROR:
+            self._end_waiting()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_S, self.transport.abort)
+
+    def _end_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def bounded_config(app: ASGIApp, **more: Any) -> uvicorn.Config:
+    """Return uvicorn's settings for an application whose connections are bounded; ``more`` of uvicorn's own are added.
+
+    This process may open as many files as it may have connections from then on, where the system lets it.
+    """
+    _allow_files()
+    return uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, ws="none", http=BoundedConnection,
+        h11_max_incomplete_event_size=HEADER_BYTES, limit_concurrency=MOST_CONNECTIONS, proxy_headers=False, **more,
+    )  # fmt: skip
+
+
+def _allow_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,461 @@
+"""The one layer of retries: from a request to its response, however many attempts that takes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, Protocol
+
+from lmms_eval.api.interleaved import cut_parts
+from lmms_eval.api.model import RequestStream
+from lmms_eval.api.request import ErrorKind, GeneratedImage, Request, Response, Thoughts, Usage
+from lmms_eval.models.remote.arguments import RemoteArguments
+from lmms_eval.models.remote.errors import AttemptError
+from lmms_eval.models.remote.reply import Reply
+from lmms_eval.models.remote.stops import Stops, StopSending, ended_in_thoughts, without_stops
+from lmms_eval.models.thoughts import Reading
+from lmms_eval.utils.concurrency import AdaptiveConfig, Window, decide, requests_before_decision
+
+DEFAULT_TARGET_LATENCY_S = 15.0
+BURST_SHARE = 4
+"""One burst of 429 narrows the gate to no less than a quarter."""
+RESUME_JITTER_S = 1.0
+"""After a pause, requests start again spread over a tenth of it, at most over this."""
+
+
+class Gate:
+    """Slots for open requests, and admission of single attempts.
+
+    ``limit`` starts at ``num_concurrent`` and never exceeds the ceiling. Two rules move it:
+
+    * ``decide`` (the adaptive rule of the family) after each window of completions. Its latency clause applies with
+      ``adaptive_concurrency`` or an explicit target only: a model that thinks for a minute is not an overloaded one.
+      While nothing has ever succeeded the limit stays: a dead server is not an overloaded one either.
+    * A 429 narrows it at once, by the decrease factor and by at least one for each rejected request of the same burst
+      (the requests that were under way when the first was rejected), and with ``Retry-After`` it holds all back.
+    """
+
+    def __init__(self, arguments: RemoteArguments) -> None:
+        self.config = AdaptiveConfig(
+            min_concurrency=arguments.adaptive_min_concurrency if arguments.adaptive_concurrency else 1,
+            max_concurrency=arguments.ceiling,
+            target_latency_s=arguments.adaptive_target_latency_s or DEFAULT_TARGET_LATENCY_S,
+            increase_step=arguments.adaptive_increase_step,
+            decrease_factor=arguments.adaptive_decrease_factor,
+            failure_threshold=arguments.adaptive_failure_threshold,
+        ).sanitized()
+        self._heeds_latency = arguments.adaptive_concurrency or arguments.adaptive_target_latency_s is not None
+        self.limit = min(max(arguments.num_concurrent, self.config.min_concurrency), self.config.max_concurrency)
+        self.lowest = self.highest = self.limit
+        self.open = self.active = self.peak_open = 0
+        self._burst = 0
+        self._burst_limit = self.limit
+        self._burst_rejected = 0
+        self._succeeded = False
+        self._total = self._failed = self._rate_limited = 0
+        self._latencies: list[float] = []
+        self._paused_until = 0.0
+        self._pause_jitter = 0.0
+        self._random = random.Random()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._room_wanted: asyncio.Future[None] | None = None
+
+    async def room(self) -> int:
+        """Wait until a slot is free; the number of free slots."""
+        while self.open >= self.limit:
+            self._room_wanted = asyncio.get_running_loop().create_future()
+            await self._room_wanted
+        return self.limit - self.open
+
+    def opened(self) -> None:
+        """A request was taken."""
+        self.open += 1
+        self.peak_open = max(self.peak_open, self.open)
+
+    def closed(self) -> None:
+        """A request ended."""
+        self.open -= 1
+        self._wake()
+
+    async def admit(self) -> int:
+        """Wait until an attempt may start; a ticket for ``rate_limited``. ``release`` ends the attempt."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if (wait := self._paused_until - loop.time()) > 0:
+                await asyncio.sleep(wait + self._random.uniform(0.0, self._pause_jitter))
+            elif self.active >= self.limit:
+                future = loop.create_future()
+                self._waiting.append(future)
+                await future
+            else:
+                self.active += 1
+                return self._burst
+
+    def release(self) -> None:
+        """An attempt ended."""
+        self.active -= 1
+        self._wake()
+
+    def rate_limited(self, ticket: int, pause_s: float) -> None:
+        """An attempt with this ticket got a 429 that asks to wait ``pause_s`` seconds (0: it does not say)."""
+        if pause_s > 0:
+            until = asyncio.get_running_loop().time() + pause_s
+            if until > self._paused_until:
+                self._paused_until, self._pause_jitter = until, min(RESUME_JITTER_S, pause_s / 10)
+        if ticket == self._burst:
+            self._burst += 1
+            self._burst_limit, self._burst_rejected = self.limit, 0
+        elif ticket < self._burst - 1:
+            return
+        self._burst_rejected += 1
+        by_factor = int(self._burst_limit * self.config.decrease_factor)
+        narrowed = min(by_factor, self._burst_limit - self._burst_rejected)
+        self._set_limit(min(self.limit, max(narrowed, self._burst_limit // BURST_SHARE)))
+        self._take_window()
+
+    def completed(self, latency: float | None, *, failed: bool = False, rate_limited: bool = False) -> None:
+        """A request ended for good; ``latency`` of its last attempt in seconds, ``None`` without an answer."""
+        self._total += 1
+        self._failed += failed
+        self._rate_limited += rate_limited
+        self._succeeded = self._succeeded or latency is not None
+        if latency is not None and self._heeds_latency:
+            self._latencies.append(latency)
+        if self._total < requests_before_decision(self.limit):
+            return
+        window = self._take_window()
+        if self._succeeded or window.rate_limited_requests:
+            self._set_limit(decide(self.limit, window, self.config).next_concurrency)
+
+    def describe(self) -> dict[str, Any]:
+        """Concurrency as it was used."""
+        return {
+            "ceiling": self.config.max_concurrency,
+            "lowest": self.lowest,
+            "highest": self.highest,
+            "last": self.limit,
+            "peak_open": self.peak_open,
+        }
+
+    def _take_window(self) -> Window:
+        """The completions since the last decision; counting starts anew."""
+        window = Window(self._total, self._failed, self._rate_limited, self._latencies)
+        self._total = self._failed = self._rate_limited = 0
+        self._latencies = []
+        return window
+
+    def _set_limit(self, limit: int) -> None:
+        self.limit = min(max(limit, self.config.min_concurrency), self.config.max_concurrency)
+        self.lowest, self.highest = min(self.lowest, self.limit), max(self.highest, self.limit)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._room_wanted is not None and self.open < self.limit:
+            if not self._room_wanted.done():
+                self._room_wanted.set_result(None)
+            self._room_wanted = None
+        free = self.limit - self.active
+        while free > 0 and self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                free -= 1
+
+
+class Dispatcher:
+    """Runs ``ask`` for the requests of one stream. A slot is refilled whether or not the answer is read already.
+
+    A refused key refuses every request, so after one nothing more is taken.
+    """
+
+    def __init__(self, gate: Gate, ask: Callable[[Request], Coroutine[Any, Any, Response]]) -> None:
+        self._gate, self._ask = gate, ask
+        self._tasks: set[asyncio.Task[Response]] = set()
+        self._fed = self._is_refused = False
+        self._done: asyncio.Queue[Response | BaseException | None] = asyncio.Queue()
+
+    async def run(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
+        """Responses in the order in which they arrive. Closing it cancels what is open and waits for that."""
+        feeder = asyncio.create_task(self._feed(stream))
+        feeder.add_done_callback(self._feeder_ended)
+        try:
+            while (item := await self._done.get()) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            await _cancel({feeder})
+            await _cancel(self._tasks)
+
+    async def _feed(self, stream: RequestStream) -> None:
+        while True:
+            room = await self._gate.room()
+            if self._is_refused or not (batch := await stream.take_async(room)):
+                return
+            for request in batch:
+                self._gate.opened()
+                task = asyncio.create_task(self._ask(request))
+                self._tasks.add(task)
+                task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[Response]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            error = task.exception()
+            item = task.result() if error is None else error
+            self._is_refused |= isinstance(item, Response) and item.error is not None and item.error.kind == "auth"
+            self._done.put_nowait(item)
+        self._gate.closed()
+        self._end_if_all_done()
+
+    def _feeder_ended(self, feeder: asyncio.Task[None]) -> None:
+        self._fed = True
+        error = None if feeder.cancelled() else feeder.exception()
+        if error is not None:
+            self._done.put_nowait(error)
+        self._end_if_all_done()
+
+    def _end_if_all_done(self) -> None:
+        if self._fed and not self._tasks:
+            self._done.put_nowait(None)
+
+
+async def _cancel(tasks: set[asyncio.Task[Response]] | set[asyncio.Task[None]]) -> None:
+    pending = [task for task in tasks if not task.done()]
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+
+
+MAX_BACKOFF_S: Mapping[ErrorKind, float] = {"rate_limit": 60.0}
+"""Longest back-off by kind of error; ``OTHER_BACKOFF_S`` for the rest."""
+OTHER_BACKOFF_S = 8.0
+MAX_RETRY_AFTER_S = 300.0
+"""A server that asks to wait longer is given up at once."""
+RETRIES_UNSEEN = 2
+"""Retries while no connection to the server has ever been opened: it is most likely not there."""
+OVERLOAD: frozenset[ErrorKind] = frozenset({"rate_limit", "server_error", "timeout", "connection", "malformed"})
+"""Failures that may come from asking too much at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    max_retries: int
+    """Further attempts after the first."""
+    backoff_s: float
+    """Bound of the first wait; it doubles with each attempt. The wait is drawn evenly from 0 to the bound."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of attempts and their errors so far, for ``describe``."""
+
+    requests: int = 0
+    attempts: int = 0
+    bytes_sent: int = 0
+    asked_without_stops: int = 0
+    """Requests that were asked again because a stop string had ended the answer within its thoughts."""
+    retries: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "requests": self.requests,
+            "attempts": self.attempts,
+            "bytes_sent": self.bytes_sent,
+            "asked_without_stops": self.asked_without_stops,
+            "retries": dict(sorted(self.retries.items())),
+            "failures": dict(sorted(self.failures.items())),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """A request that follows a reply."""
+
+    payload: Any
+    nbytes: int
+
+
+class Talk(Protocol):
+    """Goes on with a request whose reply is not its answer yet."""
+
+    async def further(self, payload: Any, reply: Reply) -> Further | None:
+        """Return what is asked next; ``None``: the reply is the answer.
+
+        Raises:
+            AttemptError: it cannot go on.
+        """
+
+    def finish(self, response: Response) -> Response:
+        """Return the response with what went before it."""
+
+
+class _Plain:
+    """One request, one reply."""
+
+    async def further(self, payload: Any, reply: Reply) -> Further | None:  # noqa: ARG002 - the protocol's
+        return None
+
+    def finish(self, response: Response) -> Response:
+        return response
+
+
+PLAIN = _Plain()
+
+
+class Asker:
+    """Asks one server. ``complete`` makes one attempt; ``stops`` decides whether it is sent stop strings; ``talks``
+    begins what may go on after a reply, for each request anew."""
+
+    def __init__(
+        self,
+        complete: Callable[[Any], Awaitable[Reply]],
+        gate: Gate,
+        policy: RetryPolicy,
+        stops: StopSending,
+        tally: Tally,
+        talks: Callable[[], Talk] = lambda: PLAIN,
+    ) -> None:
+        self._complete, self._gate, self._policy = complete, gate, policy
+        self._stops, self._tally, self._talks = stops, tally, talks
+        self._random = random.Random()
+        self._seen = False
+
+    async def ask(self, request: Request) -> Response:
+        """The response to a prepared request; a failure is a response too."""
+        started = perf_counter()
+        self._tally.requests += 1
+        talk = self._talks()
+        stops, payload, nbytes, most = self._stops.of(request), request.payload, request.payload_bytes, 1
+        if stops.active and not stops.are_told:  # perhaps it was prepared with them
+            payload = without_stops(payload)
+        while True:
+            outcome, attempts = await self._answered(payload, nbytes)
+            most = max(most, attempts)
+            if isinstance(outcome, AttemptError):
+                return talk.finish(Response.failure(request.id, outcome.kind, _explain(outcome), most))
+            try:
+                further = await talk.further(payload, outcome)
+            except AttemptError as error:
+                self._tally.failures[error.kind] += 1
+                return talk.finish(Response.failure(request.id, error.kind, str(error), most))
+            if further is None and ended_in_thoughts(request, outcome, stops):
+                self._stops.switch_off(request, stops)
+                self._tally.asked_without_stops += 1
+                stops, payload = stops.told_nothing(), without_stops(payload)
+                continue
+            if further is None:
+                seconds = perf_counter() - started
+                return talk.finish(to_response(request, outcome, stops, most, seconds))
+            payload, nbytes = further.payload, further.nbytes
+
+    async def _answered(self, payload: Any, nbytes: int) -> tuple[Reply | AttemptError, int]:
+        """Attempt until there is a reply, or none is to be had; the second value counts the attempts."""
+        attempts = 0
+        while True:
+            attempts += 1
+            outcome = await self._attempt(payload, nbytes)
+            if isinstance(outcome, Reply):
+                return outcome, attempts
+            if not self._may_retry(outcome, attempts):
+                self._tally.failures[outcome.kind] += 1
+                self._gate.completed(None, failed=outcome.kind in OVERLOAD, rate_limited=outcome.kind == "rate_limit")
+                return outcome, attempts
+            self._tally.retries[outcome.kind] += 1
+            await asyncio.sleep(self._delay(outcome, attempts))
+
+    async def _attempt(self, payload: Any, nbytes: int) -> Reply | AttemptError:
+        ticket = await self._gate.admit()
+        self._tally.attempts += 1
+        self._tally.bytes_sent += nbytes
+        started = perf_counter()
+        try:
+            reply = await self._complete(payload)
+        except AttemptError as error:
+            self._seen = self._seen or not error.unreachable
+            if error.kind == "rate_limit" and error.retry:
+                pause = error.retry_after or 0.0
+                # A wait that this request does not make nobody else makes for it.
+                self._gate.rate_limited(ticket, pause if pause <= MAX_RETRY_AFTER_S else 0.0)
+            return error
+        finally:
+            self._gate.release()
+        self._seen = True
+        self._gate.completed(perf_counter() - started)
+        return reply
+
+    def _may_retry(self, error: AttemptError, attempts: int) -> bool:
+        if not error.retry or (error.retry_after or 0.0) > MAX_RETRY_AFTER_S:
+            return False
+        unseen = error.unreachable and not self._seen
+        return attempts <= (min(RETRIES_UNSEEN, self._policy.max_retries) if unseen else self._policy.max_retries)
+
+    def _delay(self, error: AttemptError, attempts: int) -> float:
+        """Seconds to wait before the next attempt: what the server asks for, else full jitter."""
+        if error.retry_after:
+            # After a 429 the gate holds everybody back for as long.
+            return 0.0 if error.kind == "rate_limit" else error.retry_after
+        bound = min(self._policy.backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S.get(error.kind, OTHER_BACKOFF_S))
+        return self._random.uniform(0.0, bound)
+
+
+def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, latency: float | None) -> Response:
+    """Make the response of a reply, cut at its stop strings behind the thoughts. ``latency`` in seconds."""
+    if reply.likelihood is not None:
+        return Response(
+            request.id,
+            loglikelihood=reply.likelihood.value,
+            is_greedy=reply.likelihood.is_greedy,
+            usage=Usage(reply.likelihood.input_tokens, 0),
+            latency=latency,
+            attempts=attempts,
+            model=reply.model,
+        )
+    response = Response(
+        request.id,
+        reply.text,
+        reply.parts,
+        finish_reason=reply.finish_reason,
+        usage=reply.usage,
+        latency=latency,
+        attempts=attempts,
+        model=reply.model,
+        thoughts=_apart(reply) if reply.reasoning.strip() else None,
+    )
+    return _stopped(request, response, reply, stops) if stops.active else response
+
+
+def _apart(reply: Reply) -> Thoughts:
+    """Return the thoughts that the server returned apart. Without an answer they are unfinished."""
+    return Thoughts(reply.reasoning, is_finished=bool(reply.text.strip() or reply.parts))
+
+
+def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -> Response:
+    """Cut a response behind its thoughts at stop strings that the server was not told or ignored."""
+    reading = replace(Reading.of(request, "", stops.active), follows_thoughts=response.thoughts is not None)
+    written = reading.read(reply.text)
+    if not written.ended_by:
+        told = "" if reply.finish_reason not in ("stop", None) or not stops.are_told else reply.ended_by
+        return replace(response, stops=stops.active, ended_by="" if told and told not in stops.active else told)
+    end = len(written.reasoning) + len(written.answer)
+    parts = cut_parts(reply.parts, end)
+    return replace(
+        response,
+        text=reply.text[:end],
+        parts=parts if any(isinstance(part, GeneratedImage) for part in parts) else (),
+        finish_reason="stop",
+        stops=stops.active,
+        ended_by=written.ended_by,
+    )
+
+
+def _explain(error: AttemptError) -> str:
+    wait = error.retry_after or 0.0
+    if wait > MAX_RETRY_AFTER_S:
+        return f"{error}; the server asks to wait {wait:.0f} s, which is too long: start again later"
+    return str(error)

@@ -1,0 +1,171 @@
+"""Facts that a results document, of ours or of the family, tells of its tasks and groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.metrics.table import METRICS
+from lmms_eval.results.sample import SampleKeys, finite
+from lmms_eval.storage.atomic import read_json
+from lmms_eval.storage.codec import EACH, MisshapenError, shaped
+from lmms_eval.utils.numbers import ScoreRange
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStop:
+    """A task that ended before its documents did, at a look that was valid at any time."""
+
+    asked: int
+    """Documents that its numbers rest on: the first ones of the random order."""
+    of: int
+    order: str
+    """Name of the random order; two runs with the same one have asked the same first documents."""
+    rule: str
+
+
+_COUNTS = (
+    "requested", "scored", "unscored", "failed", "not_asked", "coverage", "answers", "truncated", "blank", "filtered",
+    "repeated", "judge_unread",
+)  # fmt: skip
+_SHAPE: Mapping[str, Any] = {
+    "config": {},
+    "configs": {EACH: {"metric_list": [{}]}},
+    "early_stop": {EACH: {"asked": int, "of": int, "order": str, "rule": str, "interval": {}}},
+    "group_subtasks": {EACH: [str]},
+    "groups": {EACH: {}},
+    "higher_is_better": {EACH: {EACH: bool}},
+    "intervals": {EACH: {EACH: {"low": float, "high": float, "reason": str}}},
+    "n-samples": {EACH: {}},
+    "n-shot": {},
+    "outcomes": {
+        EACH: {
+            "n": {EACH: float}, "reasons": {}, "shares": {EACH: float}, "wrote_files": [str],
+            "partial": {EACH: {"value": float, "n": float, "interval": {"low": float, "high": float}}},
+            **dict.fromkeys(_COUNTS, float),
+        },
+    },
+    "paired": {
+        EACH: {EACH: {"unit": str, **dict.fromkeys(("difference", "ci_lower", "ci_upper", "pvalue"), float)}},
+    },
+    "results": {EACH: {}},
+    "run_key": str,
+    "sub_scores": {EACH: {}},
+    "timing": {},
+    "usage": {},
+    "versions": {},
+}  # fmt: skip
+"""What the parts of a results document are that readers go through. Of whatever else it holds nothing is assumed."""
+
+
+def read_document(path: Path) -> Any:
+    """Read a JSON file; of an object those parts are checked that a results document has.
+
+    An object or a list that is ``null`` is left out.
+
+    Raises:
+        DataError: the file cannot be read, or such a part is something else.
+    """
+    found = read_json(path)
+    if not isinstance(found, dict):
+        return found
+    try:
+        return shaped(found, _SHAPE)
+    except MisshapenError as error:
+        raise DataError(f"{path}: {error}: the file is damaged, or no results file") from error
+
+
+def part_of(document: Mapping[str, Any], key: str, task: str | None = None) -> Mapping[str, Any]:
+    """Return a mapping in the document, or in it that of a task; empty where there is none."""
+    part = document.get(key)
+    if task is not None and isinstance(part, Mapping):
+        part = part.get(task)
+    return part if isinstance(part, Mapping) else {}
+
+
+def record_facts(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Make of ``run.json`` what it tells of a run that has no results yet, in the form of a results document."""
+    told = state.get("tasks")
+    if not isinstance(told, Mapping):
+        return {}
+    higher = {name: part_of(told, name).get("higher_is_better") for name in told}
+    early = part_of(state, "early_stops")
+    return {"configs": told, "higher_is_better": higher, "early_stop": early, "run_key": state.get("key")}
+
+
+def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
+    """Tell how the samples of a task are to be read: its metrics, declared or not, in the order of its list."""
+    config = part_of(document, "configs", task)
+    stated = config.get("metric_list")
+    listed = [entry.get("metric") for entry in stated if isinstance(entry, Mapping)] if isinstance(stated, list) else []
+    declared = part_of(document, "higher_is_better", task)
+    returned = [name.rpartition(",")[0] for name in part_of(part_of(document, "outcomes", task), "n")]
+    names = [name for name in (*listed, *declared, *returned) if isinstance(name, str) and name]
+    score_key, cluster_key = config.get("score_key"), config.get("cluster_key")
+    known = {*declared, *returned}
+    return SampleKeys(
+        score_key=score_key if isinstance(score_key, str) else "score",
+        cluster_key=cluster_key if isinstance(cluster_key, str) else None,
+        metrics=tuple(dict.fromkeys(name for name in names if name in known)) if declared else (),
+    )
+
+
+def early_stop_of(document: Mapping[str, Any], task: str) -> EarlyStop | None:
+    """Tell how a task ended before its documents did; ``None`` where it did not."""
+    found = part_of(document, "early_stop", task)
+    asked, of = found.get("asked"), found.get("of")
+    if not isinstance(asked, int) or not isinstance(of, int):
+        return None
+    return EarlyStop(asked, of, str(found.get("order", "")), str(found.get("rule", "")))
+
+
+def aggregation_of(document: Mapping[str, Any], task: str, metric: str) -> str:
+    """Return the name of a metric's aggregation; empty where nobody says it."""
+    known = METRICS.get(metric)
+    return str(_metric(document, task, metric).get("aggregation") or (known.aggregation if known else ""))
+
+
+def metric_range(document: Mapping[str, Any], task: str, metric: str) -> ScoreRange | None:
+    """Return the range that the task states, else that of a built-in metric whose mean is taken."""
+    if "run_key" not in document:  # the family has metrics of the same names on other scales
+        return None
+    stated = _metric(document, task, metric).get("range")
+    if isinstance(stated, list) and len(stated) == 2:
+        low, high = finite(stated[0]), finite(stated[1])
+        return ScoreRange(-math.inf if low is None else low, math.inf if high is None else high)
+    known = METRICS.get(metric)
+    return known.score_range if known and aggregation_of(document, task, metric) == "mean" else None
+
+
+def _metric(document: Mapping[str, Any], task: str, metric: str) -> Mapping[str, Any]:
+    """Return the entry of a metric in the task's list; one that states nothing where there is none."""
+    entries = part_of(document, "configs", task).get("metric_list")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and entry.get("metric") == metric:
+            return entry
+    return {}
+
+
+def group_leaves(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the leaf tasks of each group that has a number of its own."""
+    return {name: tuple(dict.fromkeys(_leaves(document, name, ()))) for name in part_of(document, "groups")}
+
+
+def _leaves(document: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Iterator[str]:
+    children = part_of(document, "group_subtasks").get(name)
+    if not isinstance(children, list) or not children or name in above:
+        if name not in above and name in part_of(document, "configs"):
+            yield name
+        return
+    for child in children:
+        yield from _leaves(document, str(child), (*above, name))
+
+
+def model_of(document: Mapping[str, Any]) -> str:
+    """Return the model's name, or what else tells it from others."""
+    named = (document.get(key) for key in ("model_name", "model_name_sanitized", "model_source"))
+    return next((name for name in named if isinstance(name, str) and name), "")

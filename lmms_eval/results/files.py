@@ -1,0 +1,283 @@
+"""Files of a run: names, and finding them in a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import orjson
+
+from lmms_eval.errors import ConfigError, DataError, JournalError
+from lmms_eval.results.facts import model_of, read_document
+from lmms_eval.storage.lines import unsealed
+from lmms_eval.storage.run_folder import has_live_owner
+from lmms_eval.utils import model_name_from_args, sanitize_model_name
+
+STAMP_FORMAT = "%Y%m%d_%H%M%S"
+_STAMP = re.compile(r"\d{8}_\d{6}", re.ASCII)
+RUNS = ".runs"
+"""Folder beside the results, with a folder of journals for each run and a file for each date stamp in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """Files of one run: ``OUT/MODEL/STAMP_results.json`` and ``OUT/MODEL/STAMP_samples_TASK.jsonl``."""
+
+    folder: Path
+    stamp: str
+
+    @property
+    def results(self) -> Path:
+        return self.folder / f"{self.stamp}_results.json"
+
+    @property
+    def benchmark(self) -> Path:
+        """Beginning of the names of what benchmarks' own reports write."""
+        return self.results.with_name(self.results.name.removesuffix("_results.json"))
+
+    def samples(self, task: str) -> Path:
+        return self.folder / f"{self.stamp}_samples_{task}.jsonl"
+
+    @property
+    def report(self) -> Path:
+        """Folder of the run's pages (``--report``)."""
+        return self.folder / f"{self.stamp}_report"
+
+    @property
+    def reservation(self) -> Path:
+        """Keeps the date stamp from other runs until the results are there."""
+        return self.folder / RUNS / f"{self.stamp}.reserved"
+
+    def free_stamp(self) -> None:
+        """The results file keeps the date stamp from now on; a reservation that stays does no harm."""
+        if self.results.exists():
+            with contextlib.suppress(OSError):
+                self.reservation.unlink(missing_ok=True)
+
+
+def is_stamp(text: str) -> bool:
+    """Return whether a text is the date stamp of a run."""
+    return _STAMP.fullmatch(text) is not None
+
+
+def model_folder(output_path: Path, model_args: str) -> Path:
+    """``OUT/MODEL``, or ``OUT`` itself where ``model_args`` name no model."""
+    name = sanitize_model_name(model_name_from_args(model_args))
+    return output_path / name if name else output_path
+
+
+def start_stamp(timezone: str | None, now: datetime | None = None) -> datetime:
+    """The start time in the wanted zone, or the machine's own. Raises ``ConfigError`` for an unknown zone."""
+    try:
+        zone = None if timezone is None else ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"--timezone {timezone!r}: no such time zone; give a name such as UTC or Europe/Paris"
+        ) from error
+    return (now or datetime.now(tz=UTC)).astimezone(zone)
+
+
+def reserve(folder: Path, start: datetime) -> ResultFiles:
+    """Take the first free date stamp from ``start`` on, by creating a file for it below ``.runs``.
+
+    Raises:
+        JournalError: the folder cannot be written.
+    """
+    moment = start
+    try:
+        (folder / RUNS).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+    while True:
+        files = ResultFiles(folder, moment.strftime(STAMP_FORMAT))
+        try:
+            os.close(os.open(files.reservation, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+            if next(folder.glob(f"{files.stamp}_*"), None) is None:
+                return files
+            files.reservation.unlink()
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise JournalError(f"cannot write into {folder / RUNS}: {error.strerror or error}") from error
+        moment += timedelta(seconds=1)
+
+
+STATE = "run.json"
+SHOWN = 12
+"""Runs that a refusal names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """Names of the files of a run, where ``DATE`` stands for its date stamp."""
+
+    results: str
+    samples: str
+
+    def date(self, name: str) -> str | None:
+        """Find the date stamp in the name of a results file; ``None`` if it is not named like one.
+
+        A date begins with a digit: benchmarks write files such as ``task_results.json`` beside the results.
+        """
+        before, _, after = self.results.partition("DATE")
+        is_one = name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)
+        date = name[len(before) : len(name) - len(after)] if is_one else ""
+        return date if date[:1].isdigit() else None
+
+    def task(self, name: str) -> tuple[str, str] | None:
+        """Find date stamp and task in the name of a samples file."""
+        if not name.endswith(".jsonl"):
+            return None
+        stem = name.removesuffix(".jsonl")
+        if self.samples.startswith("DATE"):
+            date, mark, task = stem.partition("_samples_")
+        else:
+            task, mark, date = stem.removeprefix("samples_").rpartition("_")
+            mark = mark if stem.startswith("samples_") else ""
+        return (date, task) if mark and date and task else None
+
+
+NAMINGS = (
+    Naming("DATE_results.json", "DATE_samples_TASK.jsonl"),  # ours and lmms-eval's
+    Naming("results_DATE.json", "samples_TASK_DATE.jsonl"),  # lm-eval's
+)
+
+
+def results_date(name: str) -> str | None:
+    """Find the date stamp in the name of a results file of any naming."""
+    return next((date for naming in NAMINGS if (date := naming.date(name)) is not None), None)
+
+
+def samples_beside(results: Path, task: str) -> Path | None:
+    """Find the samples file of a task beside a results file."""
+    if "/" in task:  # no name of a file
+        return None
+    for naming in NAMINGS:
+        date = naming.date(results.name)
+        if date is not None:
+            path = results.with_name(naming.samples.replace("DATE", date).replace("TASK", task))
+            return path if path.is_file() else None
+    return None
+
+
+def read_state(folder: Path) -> Mapping[str, Any]:
+    """Read ``run.json``; empty if it is missing or damaged, which the journals beside it survive."""
+    try:
+        content = unsealed((folder / STATE).read_bytes())
+        found = orjson.loads(content) if content is not None else {}
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def run_mark(document: Mapping[str, Any]) -> str:
+    """Tell a run from others in its folder: by its hash, else by the model's arguments and the tasks."""
+    if "run_key" in document:
+        return str(document["run_key"])
+    config, tasks = document.get("config"), document.get("configs")
+    arguments = config.get("model_args") if isinstance(config, Mapping) else None
+    return repr((model_of(document), arguments, sorted(tasks) if isinstance(tasks, Mapping) else []))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """A results file, or the folder of a record, and a few words about it."""
+
+    path: Path
+    about: str
+    note: str = ""
+    """What was left out beside it."""
+
+
+def run_path(named: str | Path) -> Path:
+    """Return the path of a run that was named: a file or folder, or ``FOLDER/STAMP`` for the results of that date.
+
+    Raises:
+        DataError: there is nothing.
+    """
+    path = Path(named).expanduser()
+    if path.exists():
+        return path
+    names = [naming.results.replace("DATE", path.name) for naming in NAMINGS]
+    found = next((place for name in names if (place := path.with_name(name)).is_file()), None)
+    if found is None:
+        raise DataError(f"{path}: no such file or folder")
+    return found
+
+
+def find_run(folder: Path) -> FoundRun | None:
+    """Find the run in a folder: its results file, or the record of one that has none.
+
+    A finished run stands before unfinished ones beside it, which its note names.
+
+    Raises:
+        DataError: there are several runs.
+    """
+    runs = find_runs(folder)
+    finished = [run for run in runs if run.path.is_file()]
+    if len(runs) > 1 and len(finished) != 1:
+        raise DataError(f"{folder} holds {len(runs)} runs: name one of them: {_listed(runs)}")
+    if len(runs) > 1:
+        left = [run for run in runs if run.path.is_dir()]
+        note = f"{folder} holds unfinished runs too, which are left out; name one to read it: {_listed(left)}"
+        return replace(finished[0], note=note)
+    return runs[0] if runs else None
+
+
+def _listed(runs: Sequence[FoundRun]) -> str:
+    listed = "; ".join(f"{run.path} ({run.about:.120})" for run in runs[:SHOWN])
+    return listed + (f"; and {len(runs) - SHOWN} more" if len(runs) > SHOWN else "")
+
+
+def find_runs(folder: Path) -> list[FoundRun]:
+    """Find the runs in a folder and one folder below: results files (of a run the newest), and records without one.
+
+    Beside results a record is a run of its own if it was begun after all of them, or if its process is alive: older
+    ones were given up.
+
+    Raises:
+        DataError: a results file cannot be read.
+    """
+    if (folder / STATE).is_file():
+        return [FoundRun(folder, "")]
+    inner = [folder, *sorted(item for item in folder.iterdir() if item.is_dir() and item.name != RUNS)]
+    return [run for place in inner for run in _finished(place)] + [run for place in inner for run in _unfinished(place)]
+
+
+def _finished(place: Path) -> list[FoundRun]:
+    found: dict[str, FoundRun] = {}
+    for path in sorted(path for path in place.glob("*.json") if results_date(path.name) is not None):
+        document = read_document(path)
+        tasks = document.get("configs") if isinstance(document, dict) else None
+        if isinstance(tasks, dict) and tasks:
+            found[run_mark(document)] = FoundRun(path, _about(document, tasks))  # the newest is last
+    return list(found.values())
+
+
+def _about(document: Mapping[str, Any], tasks: Mapping[str, Any]) -> str:
+    """Tell a run from others: model, arguments, tasks."""
+    config = document.get("config")
+    arguments = config.get("model_args") if isinstance(config, Mapping) else None
+    return ", ".join(filter(None, (model_of(document), str(arguments or "")[:40], *tasks)))
+
+
+def _unfinished(place: Path) -> Iterator[FoundRun]:
+    dates = {results_date(path.name) or "" for path in place.glob("*.json")} - {""}
+    for file in sorted((place / RUNS).glob(f"*/{STATE}")):
+        state = read_state(file.parent)
+        if is_unfinished(file.parent, state, dates):
+            begun = state.get("stamp") or "at an unknown time"
+            yield FoundRun(file.parent, f"state {state.get('state', 'unknown')}, begun {begun}")
+
+
+def is_unfinished(record: Path, state: Mapping[str, Any], dates: Collection[str]) -> bool:
+    """Tell whether a record is a run of its own beside results of these dates: one without results, not given up."""
+    stamp = str(state.get("stamp") or "")
+    return not dates or (stamp not in dates and (stamp > max(dates) or has_live_owner(record)))

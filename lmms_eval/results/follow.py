@@ -1,0 +1,546 @@
+"""One run that is followed by its journals: each look reads what has come since the last one."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from lmms_eval.api.outcome import Status
+from lmms_eval.engine.headline import Part, Prefix
+from lmms_eval.engine.live import VITALS, Outline, TaskOutline, read_outline
+from lmms_eval.engine.looks import number_of
+from lmms_eval.engine.records import SCORE
+from lmms_eval.errors import DataError
+from lmms_eval.results.files import read_state
+from lmms_eval.results.journals import JOURNALS, JournalReplaced, JournalTails, TailRecord
+from lmms_eval.results.samples_file import record_rows
+from lmms_eval.storage.run_folder import has_live_owner
+
+WINDOW_S = 60.0
+"""Time over which the present rate is taken."""
+LEAST_S = 3.0
+"""Less time than this gives no rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    time: float
+    done: int
+    tokens: int
+
+
+class Pace:
+    """Rates over the last minute, as far as it was watched."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: deque[_Seen] = deque()
+
+    def see(self, done: int, tokens: int) -> None:
+        """Note how far the run is."""
+        now = self._clock()
+        self._seen.append(_Seen(now, done, tokens))
+        while len(self._seen) > 2 and self._seen[1].time <= now - WINDOW_S:
+            self._seen.popleft()
+
+    def rates(self) -> tuple[float, float] | None:
+        """Documents and tokens a second; ``None`` while too little time was watched."""
+        if not self._seen:
+            return None
+        first, last = self._seen[0], self._seen[-1]
+        span = last.time - first.time
+        if span < LEAST_S:
+            return None
+        return max(0, last.done - first.done) / span, max(0, last.tokens - first.tokens) / span
+
+
+STALE_S = 10.0
+"""Signs of a process that are so much older than those of another are of one that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """A process of a run; what it does not tell is ``None``."""
+
+    host: str
+    pid: int | None
+    time: float
+    started: float | None = None
+    memory: int | None = None
+    """Bytes."""
+    in_flight: int | None = None
+    """Requests that the model has taken and not answered."""
+    concurrency: int | None = None
+    done: int | None = None
+    """Documents that it has finished since it began."""
+
+
+def read_signs(folder: Path) -> list[Signs]:
+    """Read the signs of all processes; a killed one of an earlier launch has left an old file."""
+    found = [signs for path in sorted(folder.glob(VITALS)) if (signs := _read(path)) is not None]
+    newest = max((signs.time for signs in found), default=0.0)
+    return [signs for signs in found if signs.time >= newest - STALE_S]
+
+
+def _read(path: Path) -> Signs | None:
+    try:
+        told = orjson.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(told, dict) or (written := _number(told, "time")) is None:
+        return None
+    whole = {name: _whole(told, name) for name in ("pid", "memory", "in_flight", "concurrency", "done")}
+    return Signs(host=str(told.get("host", "")), time=written, started=_number(told, "started"), **whole)
+
+
+def _number(told: dict[str, Any], name: str) -> float | None:
+    value = told.get(name)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _whole(told: dict[str, Any], name: str) -> int | None:
+    value = _number(told, name)
+    return None if value is None else int(value)
+
+
+REST = 20
+"""After numbers were counted anew from the first document, so many times as long passes before the next time."""
+OUTSIDE = "a score lies outside of the range that its metric states"
+WAITS = "the first documents of the random order are not finished yet"
+AT_END = "the interval over all documents comes with the results"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSoFar:
+    """A number over the first ``n`` documents of the random order, of ``of`` in all."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    of: int
+    reason: str
+    """Reason for which there is no interval."""
+
+
+class RunningScore:
+    """A number over the first documents of the random order, with the interval that may be watched.
+
+    Args:
+        parts: the tasks in it.
+        orders: the documents of these tasks in random order.
+    """
+
+    def __init__(self, parts: Sequence[Part], orders: Mapping[str, Sequence[int]]) -> None:
+        self._parts, self._orders = {part.task: part for part in parts}, orders
+        self._numbers: dict[str, dict[int, float | None]] = {part.task: {} for part in parts}
+        self._prefix = self._begun()
+        self._is_stale = False
+        self._next_begin = 0.0
+
+    def note(self, record: Mapping[str, Any]) -> None:
+        """A document is finished, or finished once more; ``record`` is its journal record."""
+        part = self._parts.get(record["task"])
+        if part is None:
+            return
+        numbers, doc_id, number = self._numbers[part.task], record["doc_id"], number_of(record, part)
+        self._is_stale |= doc_id in numbers and numbers[doc_id] != number
+        numbers[doc_id] = number
+
+    def shown(self) -> ScoreSoFar:
+        """Return the number as it is now."""
+        begin = time.monotonic()
+        if self._is_stale and begin >= self._next_begin:  # an answer that has failed was asked again
+            self._prefix, self._is_stale = self._begun(), False
+            self._prefix.advance(self._find)
+            end = time.monotonic()
+            self._next_begin = end + REST * (end - begin)
+        prefix = self._prefix
+        prefix.advance(self._find)
+        value, interval = prefix.value(), prefix.shown_interval()
+        reason = ""
+        if interval is None:
+            reason = OUTSIDE if prefix.lies_outside else WAITS if not prefix.counted else AT_END
+        low, high = (None, None) if interval is None else (interval.low, interval.high)
+        of = sum(len(self._orders[task]) for task in self._parts)
+        return ScoreSoFar(value, low, high, prefix.length, of, reason)
+
+    def _begun(self) -> Prefix:
+        return Prefix([*self._parts.values()], self._orders)
+
+    def _find(self, part: Part, doc_id: int) -> float | None:
+        return self._numbers[part.task][doc_id]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The way in which a document has ended."""
+
+    status: Status
+    reason: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Ending:
+        """Take it from a record of the journal.
+
+        Raises:
+            KeyError, TypeError, AttributeError, IndexError: it is no record of a document.
+        """
+        counts = [usage for answer in record["answers"] for usage in answer.get("usage", ()) if usage]
+        tokens = [sum(count[place] or 0 for count in counts) for place in (0, 1)]
+        if "failed" in record:
+            return cls("failed", str(record["failed"]), *tokens)
+        lacking = [score for score in record["scores"] if score.get("status", "scored") != "scored"]
+        if lacking and len(lacking) == len(record["scores"]):
+            return cls("unscored", str(lacking[0].get("reason", "")), *tokens)
+        return cls("scored", "", *tokens)
+
+
+@dataclass(slots=True)
+class TaskProgress:
+    """Counts of a task's documents by the way in which they have ended."""
+
+    endings: dict[int, Ending] = field(default_factory=dict)
+    """By document."""
+    counts: Counter[Status] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    tokens_in: int = 0
+    tokens_out: int = 0
+    version: int = 0
+    """Rises with every change."""
+
+    @property
+    def done(self) -> int:
+        return len(self.endings)
+
+    def takes(self, doc_id: int, ending: Ending) -> bool:
+        """Tell whether an ending counts: a failure does not take the place of another one."""
+        before = self.endings.get(doc_id)
+        return before is None or before.status == "failed" or ending.status != "failed"
+
+    def end(self, doc_id: int, ending: Ending) -> None:
+        """Count a document that is finished, or finished once more."""
+        before = self.endings.get(doc_id)
+        for one, sign in ((before, -1), (ending, 1)):
+            if one is None:
+                continue
+            self.counts[one.status] += sign
+            self.tokens_in += sign * one.tokens_in
+            self.tokens_out += sign * one.tokens_out
+            if one.reason:
+                self.reasons[one.reason] += sign
+        self.endings[doc_id] = ending
+        self.version += 1
+
+
+MOST_REASONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSnapshot:
+    """One task of a run."""
+
+    name: str
+    requested: int
+    done: int
+    failed: int
+    score: ScoreSoFar | None
+    reason: str
+    """Reason for which there is no running score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A run at one moment; ``None`` is what is not known."""
+
+    state: str
+    """That of its record; ``interrupted`` if it says ``running`` and no process of it is alive, ``deleted``."""
+    is_going: bool
+    is_read: bool
+    """All that the journals held when they were opened has been read."""
+    requested: int
+    done: int
+    scored: int
+    unscored: int
+    failed: int
+    rate: float | None
+    """Documents a second over the last minute, as far as it was watched."""
+    rate_overall: float | None
+    """Documents a second since this start of the run."""
+    seconds_left: float | None
+    tokens_in: int
+    tokens_out: int
+    token_rate: float | None
+    in_flight: int | None
+    concurrency: int | None
+    processes: Sequence[Signs]
+    score: ScoreSoFar | None
+    """The number of the run as a whole, where it has one of its own."""
+    reasons: Sequence[tuple[str, int]]
+    """Reasons for which documents have no score, the most frequent first."""
+    tasks: Sequence[TaskSnapshot]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All that a snapshot is made of."""
+
+    state: str
+    is_going: bool
+    is_read: bool
+    outline: Outline
+    tasks: Mapping[str, TaskProgress]
+    scores: Mapping[str, ScoreSoFar]
+    """By task."""
+    whole: ScoreSoFar | None
+    rates: tuple[float, float] | None
+    """Documents and tokens a second."""
+    processes: Sequence[Signs]
+
+
+def snapshot_of(known: Known) -> Snapshot:
+    """Make a snapshot; tasks that only the journals name are among those of the outline."""
+    found = known.tasks.values()
+    unknown = {name: TaskOutline(task.done, reason="") for name, task in known.tasks.items()}
+    outlines = {**unknown, **known.outline.tasks}
+    outlines = {name: outlines[name] for name in (*known.outline.tasks, *(set(unknown) - set(known.outline.tasks)))}
+    requested, done = sum(task.requested for task in outlines.values()), sum(task.done for task in found)
+    reasons: Counter[str] = sum((task.reasons for task in found), Counter())
+    rate, token_rate = known.rates or (None, None)
+    overall = _overall(known.processes)
+    present = rate or overall
+    return Snapshot(
+        state=known.state,
+        is_going=known.is_going,
+        is_read=known.is_read,
+        requested=requested,
+        done=done,
+        scored=sum(task.counts["scored"] for task in found),
+        unscored=sum(task.counts["unscored"] for task in found),
+        failed=sum(task.counts["failed"] for task in found),
+        rate=rate,
+        rate_overall=overall,
+        seconds_left=max(0, requested - done) / present if present else None,
+        tokens_in=sum(task.tokens_in for task in found),
+        tokens_out=sum(task.tokens_out for task in found),
+        token_rate=token_rate,
+        in_flight=_total([signs.in_flight for signs in known.processes]),
+        concurrency=_total([signs.concurrency for signs in known.processes]),
+        processes=tuple(known.processes),
+        score=known.whole,
+        reasons=(+reasons).most_common(MOST_REASONS),
+        tasks=tuple(_task(name, outline, known) for name, outline in outlines.items()),
+    )
+
+
+def _task(name: str, outline: TaskOutline, known: Known) -> TaskSnapshot:
+    found = known.tasks.get(name) or TaskProgress()
+    score = known.scores.get(name)
+    return TaskSnapshot(name, outline.requested, found.done, found.counts["failed"], score, outline.reason)
+
+
+def _overall(processes: Sequence[Signs]) -> float | None:
+    done = _total([signs.done for signs in processes])
+    started = [signs.started for signs in processes if signs.started is not None]
+    if done is None or not started:
+        return None
+    span = time.time() - min(started)
+    return done / span if span >= 1 else None
+
+
+def _total(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+BUDGET_S = 0.3
+"""Seconds that one look takes at most: of a large journal the rest is read at the next ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A document that was finished, or finished once more."""
+
+    key: str
+    """Mark of the settings under which it was scored."""
+    task: str
+    doc_id: int
+    place: TailRecord
+    rows: Sequence[dict[str, Any]]
+    """Its lines of samples, one for each filter pipeline."""
+    ending: Ending
+    before: Ending | None
+    """Of the time before, where it is finished once more."""
+
+
+@dataclass(slots=True)
+class Documents:
+    """All that was scored under the same settings."""
+
+    tasks: dict[str, TaskProgress] = field(default_factory=dict)
+    scores: dict[str, RunningScore] = field(default_factory=dict)
+    whole: RunningScore | None = None
+
+
+class FollowedRun:
+    """A run by its record: going on, interrupted, killed or ended. For one thread at a time.
+
+    Args:
+        folder: the run's record.
+        take: called with every document that is finished, before the look that has found it returns.
+        budget_s: seconds that a look takes at most.
+    """
+
+    def __init__(
+        self, folder: Path, take: Callable[[Finished], None] | None = None, budget_s: float = BUDGET_S
+    ) -> None:
+        self.folder, self._take, self._budget_s = folder, take, budget_s
+        self.begun = 0
+        """Rises when the run is begun anew, and its journals are read from their beginning."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self.begun += 1
+        self.state: Mapping[str, Any] = read_state(self.folder)
+        self.outline: Outline = read_outline(self.folder)
+        self.tails = JournalTails(self.folder, JOURNALS, SCORE)
+        self._by_key: dict[str, Documents] = {}
+        self._last_keys: dict[int, str] = {}
+        self.key = ""
+        """Mark of the settings whose documents count: those that were scored last."""
+        self.problems: dict[str, None] = {}
+        """Sentences about what could not be read."""
+        self._pace = Pace()
+        self.processes: Sequence[Signs] = ()
+        self.is_read = False
+        """All that the journals held has been read once."""
+        self.is_going = False
+        self.is_gone = False
+
+    @property
+    def documents(self) -> Documents:
+        return self._by_key.get(self.key) or Documents()
+
+    @property
+    def stated(self) -> str:
+        """State of the run, by its record and by whether a process of it is alive."""
+        if self.is_gone:
+            return "deleted"
+        stated = str(self.state.get("state", "unknown"))
+        return "interrupted" if stated == "running" and not self.is_going else stated
+
+    @property
+    def damaged(self) -> int:
+        """Lines of the journals that are passed over; the last one of a run that goes on may be on its way."""
+        return self.tails.damaged + (0 if self.is_going else self.tails.torn)
+
+    def look(self) -> bool:
+        """Read what is new; tells whether anything has changed. While the run goes on, its rates do."""
+        was = self._facts()
+        self._look_around()
+        if not self.is_gone:
+            self._read_news()
+        return self.is_going or self._facts() != was
+
+    def snapshot(self) -> Snapshot:
+        """Return the numbers as they are now."""
+        documents = self.documents
+        scores = {task: score.shown() for task, score in documents.scores.items()}
+        whole = None if documents.whole is None else documents.whole.shown()
+        known = Known(
+            self.stated, self.is_going, self.is_read, self.outline, documents.tasks, scores, whole,
+            self._pace.rates(), self.processes,
+        )  # fmt: skip
+        return snapshot_of(known)
+
+    def _facts(self) -> tuple[Any, ...]:
+        version = sum(task.version for task in self.documents.tasks.values())
+        counts = (self.begun, self.key, version, len(self.problems), self.damaged)
+        return (*counts, self.is_going, self.is_gone, self.is_read, dict(self.state))
+
+    @property
+    def _marks(self) -> tuple[Any, Any]:
+        """Tell this start's record from one that was begun anew under the same key."""
+        return self.state.get("stamp"), self.state.get("date")
+
+    def _look_around(self) -> None:
+        """Read the small files that tell of the run."""
+        if not self.folder.is_dir():
+            self.is_gone, self.is_going, self.processes = True, False, ()
+            return
+        self.is_gone = False
+        state = read_state(self.folder) or self.state
+        if (state.get("stamp"), state.get("date")) != self._marks:
+            self._begin()
+        self.state = state
+        if not self.outline.tasks:
+            self.outline = read_outline(self.folder)
+        self.is_going = state.get("state") == "running" and has_live_owner(self.folder)
+        self.processes = read_signs(self.folder) if self.is_going else ()
+
+    def _read_news(self) -> None:
+        end = time.monotonic() + self._budget_s
+        is_read = True
+        try:
+            with closing(self.tails.news()) as news:
+                for found in news:
+                    self._see(found)
+                    if time.monotonic() > end:
+                        is_read = False
+                        break
+        except JournalReplaced:
+            self._begin()
+            return
+        except DataError as error:
+            self.problems[str(error)] = None
+        newest = self.tails.newest
+        self.key = self.key if newest is None else self._last_keys.get(newest, self.key)
+        self.is_read = self.is_read or is_read
+        if self.is_read:
+            tasks = self.documents.tasks.values()
+            tokens = sum(task.tokens_in + task.tokens_out for task in tasks)
+            self._pace.see(sum(task.done for task in tasks), tokens)
+
+    def _see(self, found: TailRecord) -> None:
+        record = found.record
+        task, doc_id = record.get("task"), record.get("doc_id")
+        if not isinstance(task, str) or not isinstance(doc_id, int):
+            return
+        key = self._last_keys[found.file] = str(record.get("key"))
+        documents = self._documents_of(key)
+        progress = documents.tasks.get(task) or TaskProgress()
+        try:
+            ending, rows = Ending.of(record), list(record_rows(record))
+            if not progress.takes(doc_id, ending):
+                return
+            for score in (documents.scores.get(task), documents.whole):
+                if score is not None:
+                    score.note(record)
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+            self.problems[f"{task}, document {doc_id}: no record of a scored document ({error})"] = None
+            return
+        documents.tasks[task] = progress
+        before = progress.endings.get(doc_id)
+        progress.end(doc_id, ending)
+        if self._take is not None:
+            self._take(Finished(key, task, doc_id, found, rows, ending, before))
+
+    def _documents_of(self, key: str) -> Documents:
+        if key not in self._by_key:
+            tasks = self.outline.tasks
+            orders = {name: task.order for name, task in tasks.items()}
+            scores = {name: RunningScore([task.part], orders) for name, task in tasks.items() if task.part is not None}
+            whole = RunningScore(self.outline.whole, orders) if len(self.outline.whole) > 1 else None
+            self._by_key[key] = Documents({}, scores, whole)
+            self.key = self.key or key
+        return self._by_key[key]

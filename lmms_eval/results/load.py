@@ -1,0 +1,431 @@
+"""A run as typed objects: from its folder, results file, samples file or record, finished or not."""
+
+from __future__ import annotations
+
+import shlex
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.api.outcome import Status
+from lmms_eval.config import argument_text
+from lmms_eval.config.options import options
+from lmms_eval.errors import DataError, UsageError
+from lmms_eval.results.columns import column_names, data_frame, value_of
+from lmms_eval.results.facts import (
+    EarlyStop,
+    early_stop_of,
+    group_leaves,
+    model_of,
+    part_of,
+    read_document,
+    record_facts,
+    sample_keys,
+)
+from lmms_eval.results.files import (
+    NAMINGS,
+    RUNS,
+    STATE,
+    find_run,
+    read_state,
+    results_date,
+    run_path,
+    samples_beside,
+)
+from lmms_eval.results.journals import JOURNALS, FileSamples, Journals, SampleLines, load_json
+from lmms_eval.results.sample import JudgePrompts, Sample, SampleKeys, doc_text
+from lmms_eval.results.tables import make_table
+from lmms_eval.storage.lines import unsealed
+from lmms_eval.storage.run_folder import has_live_owner
+from lmms_eval.utils import model_name_from_args
+from lmms_eval.utils.document_ids import DocumentIds, Ranges
+from lmms_eval.utils.where import Where
+
+if TYPE_CHECKING:
+    import pandas
+
+
+_CODES: tuple[Status, ...] = ("scored", "unscored", "failed")
+
+
+@dataclass(slots=True)
+class SampleIndex:
+    """Places of the samples of a task, in their order; about 120 bytes for each."""
+
+    doc_ids: list[str] = field(default_factory=list)
+    filters: list[str] = field(default_factory=list)
+    statuses: bytearray = field(default_factory=bytearray)
+    sources: bytearray = field(default_factory=bytearray)
+    places: array[int] = field(default_factory=lambda: array("q"))
+    damaged: int = 0
+    """Lines that are no samples, and were passed over."""
+
+    def status(self, number: int) -> Status:
+        return _CODES[self.statuses[number]]
+
+
+class RunTask:
+    """A task of a run. Samples are read one by one; memory holds their places alone, from the first look on.
+
+    Args:
+        name: the task's name.
+        keys: how its samples are read.
+        sources: where its lines come from.
+        record: folder of the run's journals, which hold the prompts of its judge.
+        early_stop: its end, where that came before its documents' end.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        keys: SampleKeys,
+        sources: tuple[SampleLines, ...],
+        record: Path | None = None,
+        early_stop: EarlyStop | None = None,
+    ) -> None:
+        self.name, self.keys, self.sources, self.early_stop = name, keys, sources, early_stop
+        self._prompts = JudgePrompts(record)
+
+    def __repr__(self) -> str:
+        return f"RunTask({self.name!r}, {[source.where for source in self.sources]})"
+
+    def __len__(self) -> int:
+        return len(self.index.places)
+
+    @cached_property
+    def index(self) -> SampleIndex:
+        """The places of all samples. Raises ``DataError`` if a file cannot be read."""
+        found = SampleIndex()
+        known: dict[str, str] = {}
+        for source, lines in enumerate(self.sources):
+            for line in lines.lines():
+                record = line.record
+                if "doc_id" not in record:
+                    found.damaged += 1
+                    continue
+                pipeline = str(record.get("filter") or "")
+                status = record.get("status", "scored")
+                found.doc_ids.append(doc_text(record["doc_id"]))
+                found.filters.append(known.setdefault(pipeline, pipeline))
+                found.statuses.append(_CODES.index(status) if status in _CODES else 2)
+                found.sources.append(source)
+                found.places.append(line.offset)
+            found.damaged += lines.damaged
+        return found
+
+    @cached_property
+    def _first(self) -> dict[str, int]:
+        """Number of the first sample of each document."""
+        found: dict[str, int] = {}
+        for number, doc_id in enumerate(self.index.doc_ids):
+            found.setdefault(doc_id, number)
+        return found
+
+    def at(self, number: int) -> Sample:
+        """Read the sample of that number in the order of the task.
+
+        Raises:
+            DataError: it cannot be read any longer.
+        """
+        index = self.index
+        line = self.sources[index.sources[number]].at(index.places[number])
+        return Sample(self.name, line, self.keys, self._prompts)
+
+    def sample(self, doc_id: int | str, pipeline: str | None = None) -> Sample:
+        """Read the sample of a document: through a filter pipeline, else the first one.
+
+        Raises:
+            UsageError: there is none.
+        """
+        wanted = str(doc_id)
+        for number in range(self._first.get(wanted, len(self)), len(self)):
+            if self.index.doc_ids[number] == wanted and pipeline in (None, self.index.filters[number]):
+                return self.at(number)
+        through = "" if pipeline is None else f" through {pipeline!r}"
+        raise UsageError(f"{self.name}: no document {wanted}{through} among {len(self)} samples")
+
+    def samples(self, chosen: Choice | None = None) -> Iterator[Sample]:
+        """Go through the samples, all or those that are chosen. Raises ``DataError`` if a file cannot be read."""
+        for lines in self.sources:
+            for line in lines.lines():
+                if "doc_id" in line.record:
+                    sample = Sample(self.name, line.record, self.keys, self._prompts)
+                    if chosen is None or chosen.takes(sample):
+                        yield sample
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a data frame with a row for each sample and typed columns (``docs/results.md``)."""
+        return data_frame(self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The samples that ``--ids`` and ``--where`` choose."""
+
+    ids: DocumentIds | None = None
+    where: Where | None = None
+
+    def takes(self, sample: Sample) -> bool:
+        if self.ids is not None and not _is_among(sample.doc_id, self.ids.of(sample.task)):
+            return False
+        return self.where is None or self.where.holds(lambda name: value_of(sample, name))
+
+
+def _is_among(doc_id: str, ids: Ranges) -> bool:
+    return doc_id.isascii() and doc_id.isdigit() and len(doc_id) < 20 and int(doc_id) in ids
+
+
+_SHOWN = "shown.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of ours or of the family."""
+
+    name: str
+    """The model's name."""
+    source: Path
+    """The results file, samples file or record that was read."""
+    tasks: Mapping[str, RunTask]
+    """By name; those whose samples are nowhere are not among them (``notes`` says so)."""
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The results document; empty where there is none."""
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The options of the run by name."""
+    date: str = ""
+    state: str = "unknown"
+    """``complete``, ``stopped early``, ``withheld``, ``interrupted``, ``running`` or ``unknown``."""
+    command: str = ""
+    """The command that continues the run; empty where nobody knows."""
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Leaf tasks by group that has a number of its own."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what is missing or damaged."""
+    record: Path | None = None
+    """The folder of its journals."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The results document; of a run that has none yet what its record tells in its place."""
+        if self.document or self.record is None:
+            return self.document
+        return record_facts(read_state(self.record))
+
+    @property
+    def table(self) -> str:
+        """The table of results, as it was printed; empty where the run has no results yet.
+
+        Raises:
+            DataError: the results file is damaged.
+        """
+        if not self.document:
+            return ""
+        shown = {} if self.record is None else _shown(self.record, self.document)
+        if isinstance(shown.get("table"), str):
+            return str(shown["table"])
+        kinds = ("results", "groups") if self.document.get("groups") else ("results",)
+        try:
+            return "\n".join(make_table(self.document, kind) for kind in kinds).rstrip("\n")
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{self.source}: no table can be made of this results file: {error!r}") from error
+
+    def task(self, name: str) -> RunTask:
+        """Return a task. Raises ``UsageError`` if the run has none of that name."""
+        if name not in self.tasks:
+            raise UsageError(f"{self.source}: no samples of a task {name!r}; there are: {', '.join(self.tasks)}")
+        return self.tasks[name]
+
+    def check(self, where: Where) -> None:
+        """Check that the columns of an expression exist in some sample. Raises ``WhereError``."""
+        wanted, known = set(where.columns), set[str]()
+        for sample in self.samples():
+            known |= column_names(sample)
+            if wanted <= known:
+                return
+        where.check(known)
+
+    def samples(self, chosen: Choice | None = None) -> Iterator[Sample]:
+        """Go through the samples of all tasks, or those that are chosen. Raises ``DataError``."""
+        for task in self.tasks.values():
+            yield from task.samples(chosen)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a data frame with a row for each sample and typed columns (``docs/results.md``)."""
+        return data_frame(self.samples)
+
+
+def load(run: str | Path) -> Run:
+    """Read a run: an output folder with one run, a results file (or ``FOLDER/STAMP``), a samples file, or a record.
+
+    Samples are read when they are asked for. Lines that a kill has torn are passed over and counted in ``notes``.
+
+    Raises:
+        DataError: there is no run, there are several, or its files cannot be read.
+    """
+    path = run_path(run)
+    if path.is_dir():
+        found = find_run(path)
+        if found is None:
+            raise DataError(
+                f"{path}: no run in this folder; looked for *_results.json, results_*.json and {RUNS}/*/{STATE}, here "
+                "and one folder below"
+            )
+        read = _read(found.path)
+        return replace(read, notes=(*read.notes, found.note)) if found.note else read
+    return _read(path)
+
+
+def _read(path: Path) -> Run:
+    if path.is_dir():
+        return _of_record(path)
+    return _of_samples(path) if path.suffix == ".jsonl" else _of_results(path)
+
+
+def _of_results(path: Path) -> Run:
+    document = read_document(path)
+    if not isinstance(document, dict) or not part_of(document, "configs") or not _has_numbers(document):
+        raise DataError(f"{path}: no results file (JSON with results and configs)")
+    record = path.parent / RUNS / str(document["run_key"]) if "run_key" in document else None
+    record = record if record is not None and record.is_dir() else None
+    state = {} if record is None else read_state(record)
+    is_newest = bool(state) and state.get("stamp") == results_date(path.name)
+    journals = None
+    tasks: dict[str, RunTask] = {}
+    missing = []
+    for name in part_of(document, "configs"):
+        file = samples_beside(path, name)
+        if file is None and record is not None and journals is None:
+            journals = Journals(record)
+        if file is not None:
+            tasks[name] = _task(document, name, FileSamples(file, is_strict=False), record)
+        elif journals is not None and is_newest and name in journals.tasks:
+            tasks[name] = _task(document, name, journals.counted(name, document), record)
+        else:
+            missing.append(name)
+    notes = journals.notes if journals is not None else ()
+    if missing:
+        notes += (f"without samples (--log_samples) or journal: {', '.join(missing)}",)
+    arguments = part_of(part_of(document, "config"), "resolved_cli_args")
+    return Run(
+        name=model_of(document) or path.stem,
+        source=path,
+        tasks=tasks,
+        document=document,
+        arguments=arguments,
+        date=str(document.get("date", "")),
+        state=_state(record, state) if is_newest and record else str(document.get("state", "unknown")),
+        command=str(state.get("command") or "") or command_of(arguments),
+        groups=group_leaves(document),
+        notes=notes,
+        record=record if is_newest else None,
+    )
+
+
+def _has_numbers(document: Mapping[str, Any]) -> bool:
+    """Tell whether the parts of which the table is made have the form of one."""
+    parts = [document.get(name) or {} for name in ("results", "groups")]
+    return all(isinstance(part, Mapping) and all(isinstance(one, Mapping) for one in part.values()) for part in parts)
+
+
+def _task(document: Mapping[str, Any], name: str, lines: SampleLines, record: Path | None) -> RunTask:
+    return RunTask(name, sample_keys(document, name), (lines,), record, early_stop_of(document, name))
+
+
+def _record_keys(facts: Mapping[str, Any], name: str) -> SampleKeys:
+    """Tell by which keys samples of a task are typed; a record names not all metrics of its journals."""
+    return replace(sample_keys(facts, name), metrics=())
+
+
+def _of_record(folder: Path) -> Run:
+    """Read the record of a run; one that has ended by its results file, where that is still there."""
+    state = read_state(folder)
+    facts = record_facts(state)
+    if state.get("state") not in (None, "running") and folder.parent.name == RUNS:
+        results = folder.parent.parent / f"{state.get('stamp')}_results.json"
+        if results.is_file():
+            return _of_results(results)
+    journals = Journals(folder)
+    waiting = journals.unscored()
+    tasks = {}
+    for name in dict.fromkeys((*journals.tasks, *waiting)):
+        lines: list[SampleLines] = [journals.counted(name, facts)]
+        if name in waiting and not part_of(facts, "early_stop", name):
+            lines.append(waiting[name])
+        tasks[name] = RunTask(name, _record_keys(facts, name), tuple(lines), folder, early_stop_of(facts, name))
+    arguments = part_of(state, "arguments")
+    named = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
+    notes = journals.notes if tasks else (*journals.notes, f"{folder}: nothing has been answered yet ({JOURNALS})")
+    return Run(
+        name=str(named or folder.name),
+        source=folder,
+        tasks=tasks,
+        arguments=arguments,
+        date=str(state.get("date", "")),
+        state=_state(folder, state),
+        command=str(state.get("command") or "") or command_of(arguments),
+        notes=notes if state else (*notes, f"{folder / STATE} is missing or damaged"),
+        record=folder,
+    )
+
+
+def _of_samples(path: Path) -> Run:
+    """Read one samples file, with what the results file of its date stamp tells."""
+    task, results = path.stem, None
+    for naming in NAMINGS:
+        if (found := naming.task(path.name)) is not None:
+            task, beside = found[1], path.with_name(naming.results.replace("DATE", found[0]))
+            results = beside if beside.is_file() else None
+            break
+    lines = (FileSamples(path, is_strict=False),)
+    if "doc_id" not in next((line.record for line in lines[0].lines()), {}):
+        raise DataError(f"{path}: no samples of lmms-eval (JSON lines with doc_id); compare reads other formats too")
+    if results is None:
+        return Run(path.stem, path, {task: RunTask(task, SampleKeys(), lines)}, notes=("no results file beside it",))
+    whole = _of_results(results)
+    return Run(
+        whole.name, path, {task: _task(whole.document, task, lines[0], whole.record)}, whole.document,
+        whole.arguments, whole.date, whole.state, whole.command, record=whole.record,
+    )  # fmt: skip
+
+
+def _state(record: Path, state: Mapping[str, Any]) -> str:
+    """The state; a run whose process is dead was interrupted, whatever it had time to write."""
+    stated = str(state.get("state", "unknown"))
+    return "interrupted" if stated == "running" and not has_live_owner(record) else stated
+
+
+def command_of(arguments: Mapping[str, Any]) -> str:
+    """Make the command line of a run's recorded options; empty where there are none."""
+    words = ["lmms-eval"]
+    for option in options():
+        value = arguments.get(option.name, option.default)
+        default = list(option.default) if isinstance(option.default, tuple) else option.default
+        if value in (default, option.default, None, "", {}, []):
+            continue
+        if option.is_switch:
+            words.append(option.flag if value else f"--no_{option.name}")
+        elif value is True:
+            words.append(option.flag)
+        else:
+            words += [option.flag, _word(value)]
+    return shlex.join(words) if arguments else ""
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return argument_text(dict(value))
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _shown(record: Path, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Read what was printed of a complete run, if it is the one of this document."""
+    try:
+        content = unsealed((record / _SHOWN).read_bytes())
+        shown = load_json(content) if content is not None else {}
+    except (OSError, ValueError):
+        return {}
+    same = isinstance(shown, dict) and part_of(shown, "results").get("date") == document.get("date")
+    return shown if same else {}

@@ -1,0 +1,550 @@
+"""One sample of a run: a line of a samples file, ours or the family's, as typed values."""
+
+from __future__ import annotations
+
+import json
+import math
+import weakref
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from lmms_eval.api.outcome import Status
+from lmms_eval.api.request import SentMessage
+from lmms_eval.engine.judging import PATTERN
+from lmms_eval.errors import JournalError
+from lmms_eval.filters.reasoning import THOUGHT_TAGS
+from lmms_eval.stats import item_number
+from lmms_eval.storage.lines import JournalSet, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of all requests of a sample, or of one of its answers, as far as the back end told them."""
+
+    input: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+
+    @classmethod
+    def of(cls, counts: Any) -> Tokens:
+        """Add up ``token_counts``; what is none counts nothing."""
+        known = [one for one in counts if isinstance(one, Mapping)] if isinstance(counts, list) else []
+
+        def total(name: str) -> int | None:
+            numbers = [one[name] for one in known if isinstance(one.get(name), int)]
+            return sum(numbers) if numbers else None
+
+        return cls(total("input_tokens"), total("output_tokens"), total("reasoning_tokens"))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """One answer of several."""
+
+    answer: Any
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """Values of this answer alone; empty where the task scores all of them together."""
+    tokens: Tokens = Tokens()
+    elapsed: float | None = None
+    """Seconds."""
+    finish_reason: str = ""
+    thoughts: Any = None
+    """What the model thought before it: a text, or one for each round."""
+
+
+def thoughts_text(value: Any) -> str:
+    """Join the thoughts of a line of samples: a text, or one for each round or repeat."""
+    if isinstance(value, list):
+        return "\n\n".join(text for one in value if (text := thoughts_text(one)))
+    return value if isinstance(value, str) else ""
+
+
+def without_thoughts(answer: str, thoughts: Any) -> str:
+    """Take the thoughts and their closing tag out of an answer that holds them; another one stays as it is."""
+    place = answer.find(thoughts) if isinstance(thoughts, str) and thoughts.strip() else -1
+    if place < 0:
+        return answer
+    rest = answer[place + len(thoughts) :]
+    closing = next((tag for _, tag in THOUGHT_TAGS if rest.startswith(tag)), "")
+    return rest.removeprefix(closing).lstrip()
+
+
+def token_counts_of(record: Mapping[str, Any]) -> list[Any]:
+    """List the counts of all requests of a sample: of repeats each has its own."""
+    told = record.get("repeats")
+    owners = [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else [record]
+    counts = [owner.get("token_counts") for owner in owners]
+    return [one for some in counts if isinstance(some, list) for one in some]
+
+
+def repeats_of(record: Mapping[str, Any]) -> tuple[Repeat, ...]:
+    """Read the answers of a line of samples; none where there is a single one."""
+    said, told = record.get("raw_resps"), record.get("repeats")
+    if not isinstance(said, list) or len(said) < 2:
+        return ()
+    return tuple(_repeat(record, answer, _at(told, number), number) for number, answer in enumerate(said))
+
+
+def _repeat(record: Mapping[str, Any], answer: Any, told: Any, number: int) -> Repeat:
+    own = told if isinstance(told, Mapping) else {}
+    metrics, elapsed = own.get("metrics"), _at(record.get("elapsed"), number)
+    return Repeat(
+        answer=answer,
+        metrics=metrics if isinstance(metrics, Mapping) else {},
+        tokens=Tokens.of(own.get("token_counts")),
+        elapsed=float(elapsed) if isinstance(elapsed, int | float) else None,
+        finish_reason=str(_at(record.get("finish_reason"), number) or ""),
+        thoughts=_at(record.get("thoughts"), number),
+    )
+
+
+def _at(values: Any, number: int) -> Any:
+    """Return the entry of a list; anything else is one value for none in particular."""
+    return values[number] if isinstance(values, list) and number < len(values) else None
+
+
+class JudgePrompts:
+    """The prompts in the record of a run, by their fingerprints; read when the first is asked for.
+
+    Args:
+        folder: of the record; ``None``: there is none, and so no prompt.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self._journals = JournalSet()
+        weakref.finalize(self, self._journals.close)
+
+    def joined(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a line of samples whose verdicts have ``asked``, and ``sent_media`` where media were shown."""
+        verdicts = record.get("judge")
+        if not isinstance(verdicts, list) or not self._places:
+            return dict(record)
+        return {**record, "judge": [self._verdict(one) if isinstance(one, Mapping) else one for one in verdicts]}
+
+    def _verdict(self, verdict: Mapping[str, Any]) -> dict[str, Any]:
+        place = self._places.get(str(verdict.get("prompt")))
+        if place is None:
+            return dict(verdict)
+        try:
+            found = self._journals.at(place)
+        except JournalError:  # it has changed since: what it held is not known
+            return dict(verdict)
+        told = {"asked": found["messages"]}
+        if "media" in found:
+            told["sent_media"] = _each_once(found["media"])
+        return {**verdict, **told}
+
+    @cached_property
+    def _places(self) -> Mapping[str, Place]:
+        found: dict[str, Place] = {}
+        for path in [] if self.folder is None else sorted(self.folder.glob(PATTERN)):
+            try:
+                for place, record in self._journals.load(path, quietly=True):
+                    if _is_told(record.get("messages")):
+                        found.setdefault(str(record.get("prompt")), place)
+            except JournalError:  # no file that can be read: verdicts stand without their prompts
+                continue
+        return found
+
+
+def _is_told(messages: Any) -> bool:
+    try:
+        return bool([SentMessage.from_dict(one) for one in messages])
+    except (TypeError, KeyError, AttributeError, IndexError):
+        return False
+
+
+def _each_once(media: Any) -> list[Any]:
+    """Messages count different media."""
+    kept: list[Any] = []
+    for medium in media if isinstance(media, list) else []:
+        if medium not in kept:
+            kept.append(medium)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a message: a text, a medium, or a call of a tool."""
+
+    text: str = ""
+    kind: str = "text"
+    """``text``, ``image``, ``video`` or ``audio``; ``call`` of a tool, its name and arguments being the text."""
+    medium: Mapping[str, Any] | None = None
+    """The entry of ``sent_media``, or the picture that the model made; ``None``: it is not told."""
+    frame: int | None = None
+    """It is this one of the video's frames alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a conversation."""
+
+    role: str
+    content: tuple[Piece, ...]
+    round: int = 0
+    after: int | None = None
+    """Of a round's first message: the model got it after this many of the conversation's first messages alone."""
+    continues: bool = False
+    """Of a round's first message: the model got it after all that the round before had sent, and its answer."""
+    call: str = ""
+    """Of a tool's result: the id of the call."""
+
+    @property
+    def text(self) -> str:
+        """The texts joined."""
+        return "".join(piece.text for piece in self.content if piece.kind == "text")
+
+
+Conversation = tuple[Message, ...]
+
+
+def conversations_of(record: Mapping[str, Any], prompt: str) -> tuple[Conversation, ...]:
+    """Read the conversations of a sample: one for all answers, or one for each where they differ.
+
+    Of a line without ``messages``, or whose ``messages`` are of another form, ``prompt`` is what the user said.
+    """
+    found = record.get("messages")
+    sent = record.get("sent_media")
+    media = sent if isinstance(sent, list) else []
+    several = found if isinstance(found, list) and found and isinstance(found[0], list) else [found]
+    return tuple(read_messages(one, media, prompt) or _only(media, prompt) for one in several)
+
+
+def read_messages(found: Any, media: Sequence[Any], prompt: str = "") -> Conversation:
+    """Read a list of messages; empty if it is none."""
+    if not isinstance(found, list):
+        return ()
+    try:
+        return tuple(_message(one, media, prompt) for one in found)
+    except (TypeError, KeyError, ValueError, AttributeError):
+        return ()
+
+
+def _only(media: Sequence[Any], prompt: str) -> Conversation:
+    shown = tuple(_medium(one) for one in media if isinstance(one, Mapping))
+    return (Message("user", (*shown, Piece(prompt)) if prompt else shown),) if shown or prompt else ()
+
+
+def _message(found: Mapping[str, Any], media: Sequence[Any], prompt: str) -> Message:
+    return Message(
+        role=str(found["role"]),
+        content=tuple(_piece(part, media, prompt) for part in found["content"]),
+        round=int(found.get("round", 0)),
+        after=None if found.get("after") is None else int(found["after"]),
+        continues=bool(found.get("continues")),
+        call=str(found.get("call", "")),
+    )
+
+
+def _piece(part: Mapping[str, Any], media: Sequence[Any], prompt: str) -> Piece:
+    if "input" in part:
+        begin, end = part["input"]
+        return Piece(prompt[begin:end])
+    if "media" in part:
+        number = part["media"]
+        medium = media[number] if isinstance(number, int) and 0 <= number < len(media) else None
+        return _medium(medium if isinstance(medium, Mapping) else {}, part.get("frame"))
+    if "call" in part:
+        return Piece(f"{part['call']['name']} {part['call']['arguments']}", "call")
+    return Piece(str(part["text"])) if "text" in part else _medium(part)
+
+
+def _medium(medium: Mapping[str, Any], frame: int | None = None) -> Piece:
+    is_told = len(medium) > 1 or "path" in medium
+    return Piece(kind=str(medium.get("type", "image")), medium=medium if is_told else None, frame=frame)
+
+
+Outcome = Literal["scored", "unscored", "failed", "blank", "filtered", "truncated"]
+
+OWN_KEYS = frozenset(
+    {
+        *("doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc"),
+        *("input", "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew"),
+        "answer_reading",
+        *("thoughts", "blank", "finish_reason", "elapsed", "attempts", "messages", "repeats", "request_id"),
+        *("arguments", "metrics", "prompt_hash", "target_hash"),
+    }
+)
+"""Keys of samples that are no metrics; those in the last line only lm-eval writes."""
+_ANSWER_KEYS = frozenset({"resps", "raw_resps", "filtered_resps"})
+"""A line of another harness may hold none of them: the answer is then not known."""
+_STATUSES: Mapping[str, Status] = {"scored": "scored", "unscored": "unscored", "failed": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class SampleKeys:
+    """Knowledge of a task by which its samples are read."""
+
+    score_key: str = "score"
+    metrics: tuple[str, ...] = ()
+    """Names of the task's metrics, the one that stands first in the table first; empty: not known."""
+    cluster_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A document of a task through one filter pipeline, with the model's answer and its scores."""
+
+    task: str
+    record: Mapping[str, Any] = field(repr=False)
+    """The line as it stands in the samples file (``docs/results.md``)."""
+    keys: SampleKeys = field(default=SampleKeys(), repr=False)
+    prompts: JudgePrompts = field(default=JudgePrompts(None), repr=False, compare=False)
+
+    @property
+    def doc_id(self) -> str:
+        return doc_text(self.record.get("doc_id"))
+
+    @property
+    def filter(self) -> str:
+        """The filter pipeline; empty where the line names none."""
+        return str(self.record.get("filter") or "")
+
+    @property
+    def status(self) -> Status:
+        return _STATUSES.get(str(self.record.get("status", "scored")), "failed")
+
+    @property
+    def outcome(self) -> Outcome:
+        """The status; of an answer that is none or cut off its kind, whether it was scored or not."""
+        if self.status == "failed":
+            return "failed"
+        reasons = self.record.get("finish_reason")
+        reasons = reasons if isinstance(reasons, list) else [reasons]
+        if "content_filter" in reasons:
+            return "filtered"
+        if self.is_blank and not _ANSWER_KEYS.isdisjoint(self.record):
+            return "blank"
+        return "truncated" if "length" in reasons else self.status
+
+    @property
+    def is_blank(self) -> bool:
+        """No answer says anything; thoughts are none."""
+        reasons = self.record.get("blank")
+        if reasons:
+            return all(reasons) if isinstance(reasons, list) else True
+        return "parts" not in self.record and not self.raw.strip()
+
+    @property
+    def blank(self) -> str:
+        """Reason why an answer says nothing, of repeats a comma list; empty where each says something."""
+        found = self.record.get("blank")
+        return ",".join(str(one or "") for one in found) if isinstance(found, list) else plain_text(found)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Values by metric as the task gave them."""
+        named = self.keys.metrics
+        return {
+            key: value
+            for key, value in self.record.items()
+            if (key in named if named else key not in OWN_KEYS and not isinstance(value, str))
+        }
+
+    def number(self, metric: str) -> float | None:
+        """Return the number of a metric's value; ``None`` where it has none."""
+        return finite(self.record.get(metric), self.keys.score_key) if metric not in OWN_KEYS else None
+
+    @property
+    def score(self) -> float | None:
+        """Number of the task's first metric that has one."""
+        for metric in self.keys.metrics or self.metrics:
+            if (number := self.number(metric)) is not None:
+                return number
+        return None
+
+    @property
+    def prediction(self) -> str:
+        """The answer after filters and reasoning tags; the raw one where there is no filtered one."""
+        return plain_text(self.record.get("filtered_resps", self.record.get("raw_resps")))
+
+    @property
+    def raw(self) -> str:
+        """The answer as the model gave it."""
+        for key in ("resps", "raw_resps", "filtered_resps"):
+            if key in self.record:
+                return plain_text(self.record[key])
+        return ""
+
+    @property
+    def thoughts(self) -> str:
+        """Thoughts of the model before its answers; empty where nothing is known."""
+        return thoughts_text(self.record.get("thoughts"))
+
+    @property
+    def answer(self) -> str:
+        """The answer as the model gave it, without its thoughts."""
+        return without_thoughts(self.raw, self.record.get("thoughts"))
+
+    @property
+    def target(self) -> str:
+        return plain_text(self.record.get("target"))
+
+    @property
+    def prompt(self) -> str:
+        """The first text of the request."""
+        return plain_text(prompt_of(self.record))
+
+    @property
+    def messages(self) -> Conversation:
+        """The conversation, of repeats that went otherwise that of the first."""
+        return self.conversations[0]
+
+    @property
+    def conversations(self) -> tuple[Conversation, ...]:
+        """The conversation, or one for each of the repeats where they differ."""
+        return conversations_of(self.record, self.prompt)
+
+    @property
+    def reason(self) -> str:
+        """Reason for being unscored or failed; empty where it is scored."""
+        return plain_text(self.record.get("error", self.record.get("reason")))
+
+    @property
+    def finish_reason(self) -> str:
+        """End of generation; of repeats a comma list."""
+        found = self.record.get("finish_reason")
+        return ",".join(str(one) for one in found) if isinstance(found, list) else plain_text(found)
+
+    @property
+    def elapsed(self) -> float | None:
+        """Seconds, of repeats their sum."""
+        found = self.record.get("elapsed")
+        numbers = [finite(one) for one in (found if isinstance(found, list) else [found])]
+        known = [number for number in numbers if number is not None]
+        return math.fsum(known) if known else None
+
+    @property
+    def tokens(self) -> Tokens:
+        return Tokens.of(token_counts_of(self.record))
+
+    @property
+    def repeats(self) -> tuple[Repeat, ...]:
+        """The answers, where there are several."""
+        return repeats_of(self.record)
+
+    @property
+    def doc(self) -> Mapping[str, Any]:
+        """The document's text fields."""
+        doc = self.record.get("doc")
+        return doc if isinstance(doc, Mapping) else {}
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The document's fields, and those of its metrics' values under names that are free."""
+        return sample_fields(self.record, self.keys.score_key)
+
+    @property
+    def cluster(self) -> str | None:
+        """The cluster by the task's ``cluster_key``; ``None`` where the sample names none."""
+        key = self.keys.cluster_key
+        return None if key is None else cluster_of(key, self.metrics.values(), self.doc)
+
+    @property
+    def media(self) -> tuple[str, ...]:
+        """Places of the media that went to the model, else of the pictures of the document."""
+        sent = [one for one in _listed(self.record.get("sent_media")) if isinstance(one, Mapping)]
+        places = [str(one.get("path") or one.get("url") or one.get("name") or one.get("sha256") or "") for one in sent]
+        found = places or [str(one) for one in _listed(self.record.get("input_media"))]
+        return tuple(place for place in found if place)
+
+    @property
+    def judge(self) -> Any:
+        """Replies of a judge to each question about it; ``None`` where none was asked."""
+        return self.record.get("judge")
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The line, with the prompts of the judge (``asked``), which stand in the run's record alone."""
+        return self.prompts.joined(self.record)
+
+    @property
+    def drew(self) -> bool:
+        """Scoring drew at random."""
+        return bool(self.record.get("drew"))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def finite(value: Any, score_key: str = "score") -> float | None:
+    """Return the number that a value, or its field ``score_key``, stands for; ``None`` if it is none or not finite."""
+    try:
+        number = item_number(value, score_key)
+        return float(number) if number is not None and math.isfinite(number) else None
+    except OverflowError:  # an integer beyond all floats
+        return None
+
+
+def label(value: Any) -> str | None:
+    """Return the text of a cluster or of a value of metadata; ``None`` where there is none."""
+    if value is None or isinstance(value, Mapping | list) or value == "":
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def doc_text(value: Any) -> str:
+    """Return the text of a document's id: that of a whole number without decimals."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def cluster_of(key: str, values: Collection[Any], doc: Any) -> str | None:
+    """Find a document's cluster in the values of its metrics, else in its own fields."""
+    for value in (*values, doc):
+        if isinstance(value, Mapping) and value.get(key) is not None:
+            return label(value[key])
+    return None
+
+
+def sample_fields(sample: Mapping[str, Any], score_key: str) -> dict[str, Any]:
+    """Return the fields of a document, and those of its metrics' values under names that are free."""
+    doc = sample.get("doc")
+    fields = dict(doc) if isinstance(doc, Mapping) else {}
+    for metric, value in sample.items():
+        if metric not in OWN_KEYS and isinstance(value, Mapping):
+            for key, item in value.items():
+                if key != score_key:
+                    fields.setdefault(key, item)
+    return fields
+
+
+def prompt_of(sample: Mapping[str, Any]) -> Any:
+    """Return the prompt: ours and lmms-eval's have ``input``; lm-eval's the arguments of each request, by name or in a
+    list."""
+    found = sample.get("input", sample.get("arguments"))
+    for _ in range(3):
+        if isinstance(found, Mapping) and found:
+            found = next(iter(found.values()))
+        elif isinstance(found, list) and found:
+            found = found[0]
+    return found
+
+
+def plain_text(value: Any) -> str:
+    """Return a text as it is, one in a list of its own without the list, anything else as JSON."""
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json_cell(value)
+
+
+def json_cell(value: Any) -> str:
+    """Write a value as JSON in one line, whatever it holds."""
+    try:
+        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode("utf-8")
+    except (TypeError, ValueError):  # an integer beyond 64 bits, half a character, nested deeply
+        try:
+            return json.dumps(value, default=str)
+        except (RecursionError, ValueError, TypeError):
+            return '"(nested too deeply)"'

@@ -1,0 +1,273 @@
+"""The samples file: one JSON line per document and filter pipeline, in document order, streamed from the journal."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.request import GeneratedImage
+from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.records import FOLDER, blank_reason, parts_from_record, written
+from lmms_eval.engine.store import RunStore
+from lmms_eval.errors import JournalError
+from lmms_eval.storage.atomic import replacing
+from lmms_eval.storage.codec import plain_json
+from lmms_eval.utils.redaction import mask_known
+
+
+def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
+    """Write all finished documents of a task that count, as a whole; returns the number of lines. No lines, no file.
+
+    Raises:
+        JournalError: the file could not be written; an earlier one stays as it was.
+    """
+    rows, lines = sample_rows(result, store), 0
+    first = next(rows, None)
+    try:
+        if first is None:
+            path.unlink(missing_ok=True)
+            return 0
+        with replacing(path) as file:
+            for row in itertools.chain((first,), rows):
+                file.write((mask_known(json_text(row)) + "\n").encode("utf-8", "replace"))
+                lines += 1
+    except OSError as error:
+        raise JournalError(f"cannot write {path}: {error.strerror or error}; the journal keeps every answer") from error
+    return lines
+
+
+def returned_samples(results: Sequence[TaskResult], store: RunStore) -> dict[str, list[dict[str, Any]]]:
+    """Read the rows of the samples files, by task, as what the files would hold."""
+    return {
+        result.task.name: [json.loads(mask_known(json_text(row))) for row in sample_rows(result, store)]
+        for result in results
+    }
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Write JSON of whatever a task's functions gave: what JSON lacks as text, sets sorted, bytes by their hash."""
+    plain = None if indent else plain_json(value)
+    if plain is not None:
+        return plain.decode("utf-8")
+    dumps = partial(
+        json.dumps, ensure_ascii=False, default=_plain, indent=indent, separators=None if indent else (",", ":")
+    )
+    try:
+        return dumps(value)
+    except TypeError:  # a key that is no text, such as a tuple
+        return dumps(_with_text_keys(value))
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        plain = (str, int, float, bool, type(None))
+        return {key if isinstance(key, plain) else str(key): _with_text_keys(item) for key, item in value.items()}
+    return [_with_text_keys(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def sample_rows(result: TaskResult, store: RunStore, doc_ids: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
+    """Rows of the family's samples file, with further keys (docs/results.md); a block per pipeline, in order.
+
+    ``doc_ids``: of these documents alone.
+    """
+    name, doc_ids = result.task.name, result.doc_ids if doc_ids is None else doc_ids
+    for number, pipeline in enumerate(result.task.pipelines):
+        for record in store.scores(name, doc_ids):
+            if "failed" in record:
+                if number == 0:
+                    yield _failed_row(record)
+                continue
+            score = next((item for item in record["scores"] if item["filter"] == pipeline), None)
+            if score is not None:
+                yield _row(record, score, result.task.output_type in ("loglikelihood", "multiple_choice"))
+
+
+def record_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Rows of one document's record in the journal, one for each pipeline, as the samples file would hold them.
+
+    The journal does not name the kind of the task's requests: values of likelihood are known by their form.
+
+    Raises:
+        KeyError, TypeError, AttributeError, IndexError: it is no record of a document.
+    """
+    if "failed" in record:
+        yield _failed_row(record)
+        return
+    value = record["answers"][0]["value"]
+    is_likelihood = isinstance(value, list | tuple) and all(isinstance(item, list | tuple) for item in value)
+    for score in record["scores"]:
+        yield _row(record, score, is_likelihood)
+
+
+def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: bool) -> dict[str, Any]:
+    answers = record["answers"]
+    first = answers[0]
+    value = _logged(written(first))
+    # One entry per request of the document; a single request is shown without its list.
+    resps = _unwrapped(value) if is_likelihood else value
+    filtered = _unwrapped(_logged(score["filtered"]))
+    row: dict[str, Any] = {"doc_id": record["doc_id"], "target": record["target"]}
+    if resps != filtered:
+        row["resps"] = resps
+    row["filtered_resps"] = filtered
+    row |= _interleaved(answers)
+    row["token_counts"] = _token_counts(first)
+    row["doc_hash"] = record["doc_hash"]
+    if record["media"]:
+        row["input_media"] = record["media"]
+    row |= _conversation(answers)
+    row |= score["metrics"]
+    row["input"] = first["input"]
+    row["filter"] = score["filter"]
+    if len(answers) > 1 or resps != filtered:
+        row["raw_resps"] = [_logged(written(answer)) for answer in answers]
+    if len(answers) > 1:
+        row["repeats"] = _repeats(answers, score)
+    row["status"] = score.get("status", "scored")
+    if score.get("reason"):
+        row["reason"] = score["reason"]
+    if score.get("drew"):
+        row["drew"] = True
+    if score.get("reading"):
+        row["answer_reading"] = score["reading"]
+    return row | _answer_facts(record)
+
+
+def _token_counts(answer: Mapping[str, Any]) -> list[Any]:
+    keys = ("input_tokens", "output_tokens", "reasoning_tokens")
+    return [dict(zip(keys, item, strict=False)) if item else None for item in answer.get("usage") or [None]]
+
+
+def _repeats(answers: Sequence[Mapping[str, Any]], score: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Read tokens, seconds and scores of each answer alone."""
+    alone = score.get("per_answer") or [None] * len(answers)
+    return [
+        {"token_counts": _token_counts(answer), **({} if metrics is None else {"metrics": metrics})}
+        for answer, metrics in zip(answers, alone, strict=True)
+    ]
+
+
+def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
+    answers = record["answers"]
+    row: dict[str, Any] = {
+        "doc_id": record["doc_id"],
+        "status": "failed",
+        "error": record["failed"],
+        "input": answers[0]["input"] if answers else "",
+    }
+    said = [_logged(written(answer)) for answer in answers if answer["value"] is not None]
+    if said:
+        row["raw_resps"] = said
+    row |= _interleaved(answers) | _conversation(answers)
+    return row | _answer_facts(record)
+
+
+def _conversation(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """``sent_media``: the media that went to the model, each once; ``messages``: those of the answer, or of each."""
+    numbers: dict[str, int] = {}
+    media: list[Any] = []
+    conversations: list[Any] = []
+    for answer in answers:
+        own = []
+        for medium in answer.get("media", ()):
+            own.append(numbers.setdefault(json_text(medium), len(numbers)))
+            if len(numbers) > len(media):
+                media.append(medium)
+        conversations.append([_message(message, own) for message in answer.get("messages", ())])
+    found: dict[str, Any] = {"sent_media": media} if media else {}
+    if any(conversation != conversations[0] for conversation in conversations):
+        return found | {"messages": conversations}
+    return found | ({"messages": conversations[0]} if any(conversations) else {})
+
+
+def _message(message: Mapping[str, Any], media: Sequence[int]) -> dict[str, Any]:
+    """A message whose media are numbered as in ``sent_media``."""
+    return {**message, "content": [_message_part(part, media) for part in message["content"]]}
+
+
+def _message_part(part: Mapping[str, Any], media: Sequence[int]) -> Mapping[str, Any]:
+    if "media" in part:
+        return {**part, "media": media[part["media"]]}
+    return _picture(GeneratedImage(*part["picture"])) if "picture" in part else part
+
+
+def _interleaved(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """``parts`` of the document's answer, or of each of several; nothing where all are plain texts."""
+    if not any("parts" in answer for answer in answers):
+        return {}
+    of_each = [_parts(answer["value"], answer.get("parts")) for answer in answers]
+    return {"parts": _unwrapped(of_each)}
+
+
+def _parts(value: Any, parts: Any) -> list[Any]:
+    """Texts and pictures of an answer in order; of several rounds a list for each."""
+    if isinstance(value, list):
+        return [_parts(item, of_item) for item, of_item in zip(value, parts or [None] * len(value), strict=True)]
+    pieces = parts_from_record(parts or ([] if value is None else [value]))
+    return [{"type": "text", "text": piece} if isinstance(piece, str) else _picture(piece) for piece in pieces]
+
+
+def _picture(image: GeneratedImage) -> dict[str, Any]:
+    return {"type": "image", "path": f"{FOLDER}/{image.file_name}", "sha256": image.sha256}
+
+
+def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
+    answers = record["answers"]
+    facts: dict[str, Any] = {"judge": record["judge"]} if record.get("judge") else {}
+    for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
+        values = [answer.get(key) for answer in answers]
+        if any(value is not None for value in values):
+            facts[name] = values[0] if len(values) == 1 else values
+    facts |= thoughts_of(answers)
+    attempts = [answer.get("attempts", 1) for answer in answers]
+    if any(number > 1 for number in attempts):
+        facts["attempts"] = attempts[0] if len(attempts) == 1 else attempts
+    if record.get("doc"):
+        facts["doc"] = record["doc"]
+    facts["request_id"] = f"{record['task']}/{record['doc_id']}"
+    return facts
+
+
+def thoughts_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Make ``thoughts``, the text of each answer's (of several rounds a list), and ``blank``, why one says nothing.
+
+    ``answers``: records of answers, or of single responses.
+    """
+    facts: dict[str, Any] = {}
+    texts = [_unwrapped(_thought_texts(answer.get("thoughts"))) for answer in answers]
+    if any(any(text) if isinstance(text, list) else text for text in texts):
+        facts["thoughts"] = _unwrapped(texts)
+    blank = [blank_reason(answer) or None for answer in answers]
+    if any(blank):
+        facts["blank"] = _unwrapped(blank)
+    return facts
+
+
+def _thought_texts(thoughts: Any) -> list[str | None]:
+    """``None`` where there are none, or nothing but white space."""
+    found = thoughts if isinstance(thoughts, list | tuple) else [thoughts]
+    return [each["text"] if each and each["text"].strip() else None for each in found]
+
+
+def _logged(value: Any) -> Any:
+    """A value as samples show it: likelihood pairs as lists, the rest as it is."""
+    return [_logged(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _unwrapped(values: Any) -> Any:
+    return values[0] if isinstance(values, list) and len(values) == 1 else values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    if isinstance(value, bytes):
+        return f"sha256:{hashlib.sha256(value).hexdigest()}"
+    return str(value)

@@ -1,0 +1,317 @@
+"""Text printed around the table at the end: header, notes on what is not scored, and how to go on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from loguru import logger
+
+from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
+from lmms_eval.api.task import Group, ReportFunction
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.results.document import cost_lines
+from lmms_eval.utils.places import place_of
+from lmms_eval.utils.prices import Tariffs
+
+UNSCORED = "unscored: "
+"""Beginning of the reasons of documents that could not be evaluated."""
+
+
+def benchmark_reports(
+    results: Iterable[TaskResult], stem: Path | None, groups: Collection[Group] = ()
+) -> list[BenchmarkReport]:
+    """One report for each function that tasks of the run name, in order of the tasks; ``groups`` are the run's.
+
+    A function that raises is named in a report of its own: the scores of its tasks stand without it.
+    """
+    inputs: dict[ReportFunction, dict[str, TaskNumbers]] = {}
+    for result in results:
+        if result.task.report is not None:
+            inputs.setdefault(result.task.report, {})[result.task.name] = _numbers(result, groups)
+    reports = []
+    for function, tasks in inputs.items():
+        try:
+            report = function(tasks, stem)
+        except Exception as error:  # noqa: BLE001 - a task's own code may raise anything; its scores are complete
+            logger.opt(exception=error).debug("the report of {}", ", ".join(tasks))
+            place = place_of(error, function)
+            where = f" ({place})" if place else ""
+            report = BenchmarkReport(f"no report over {', '.join(tasks)}: {type(error).__name__}: {error}{where}")
+        if report is not None:
+            reports.append(report)
+    return reports
+
+
+def _numbers(result: TaskResult, groups: Collection[Group]) -> TaskNumbers:
+    details = {part: content for metric in result.metrics for part, content in metric.details.items()}
+    reasons = [metric.withheld_reason for metric in result.metrics if metric.withheld_reason]
+    if result.early_stop is not None:  # a benchmark's numbers are of all its documents
+        reasons.insert(0, result.early_stop.mark)
+    outcome = result.outcome
+    unscored = next(iter(outcome.reasons), "") if outcome.unscored == outcome.requested else ""
+    above: set[str] = set()  # the groups that hold the task, themselves or by others
+    below = {result.task.name}
+    while below:
+        below = {group.name for group in groups if not below.isdisjoint(group.children)} - above
+        above |= below
+    reason = reasons[0] if reasons else ""
+    return TaskNumbers(details, reason, unscored.removeprefix(UNSCORED), frozenset(above))
+
+
+MAX_SHOWN_REASONS = 3
+MAX_SHOWN_FILES = 12
+MAX_SHOWN_ALIKE = 5
+MAX_SHOWN_PARTS = 24
+"""Sub-scores of a metric; the results file has all."""
+MAX_NAME = 80
+"""Characters of a part's name, which comes from the data."""
+_HINT_BLANK = "; the same command asks them again, --allow_blank gives the number as it is"
+SAMPLES = "_samples_"
+"""Mark in the names of samples files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFacts:
+    """Facts of the header and the last lines beside the numbers."""
+
+    model: str
+    model_args: str
+    """Secrets redacted."""
+    gen_kwargs: str
+    limit: float | None
+    offset: int
+    num_fewshot: int | None
+    batch_size: int | str
+    command: str
+    """The command that continues this run."""
+    files: tuple[str, ...] = ()
+    """Files written, for the last lines."""
+    model_asked: str = ""
+    """The model's name on its server, where it has one."""
+    tariffs: Tariffs | None = None
+    """Prices, where the user gives a table."""
+    ids: str | None = None
+    where: str | None = None
+    """The documents that were chosen (``--ids``, ``--where``)."""
+    ignored: tuple[str, ...] = ()
+    ignored_of_tasks: tuple[str, ...] = ()
+    """Options without a place in the model's requests: of ``--gen_kwargs``, and of tasks."""
+
+
+def header(facts: ReportFacts) -> str:
+    chosen = {"ids": facts.ids, "where": facts.where}
+    return (
+        f"{facts.model} ({facts.model_args}), gen_kwargs: ({facts.gen_kwargs}), limit: {facts.limit}, "
+        f"offset: {facts.offset}, num_fewshot: {facts.num_fewshot}, batch_size: {facts.batch_size}"
+        + "".join(f", {name}: {text[:MAX_NAME]}" for name, text in chosen.items() if text)
+    )
+
+
+def notes(run: RunResult, facts: ReportFacts) -> list[str]:
+    """Lines about everything that is not a plain score; empty for a clean run but for the files written."""
+    lines: list[str] = []
+    alike = _unscored_alike(run.tasks)
+    for reason, tasks in alike.items():
+        names = ", ".join(result.task.name for result in tasks[:MAX_SHOWN_REASONS])
+        lines.append(f"{len(tasks)} tasks are not scored at all ({names}, ...): {reason}")
+    told = {result.task.name for tasks in alike.values() for result in tasks}
+    for result in run.tasks:
+        lines += _task_notes(result) if result.task.name not in told else ()
+    for group in run.groups:
+        for key, leaves in group.left_out.items():
+            lines.append(
+                f"group {group.group.name}: {key} is absent from {', '.join(leaves)}, which is left out of its row"
+            )
+    lines += run.broken
+    lines += _served(run, facts.model_asked)
+    if run.batch_check is not None:
+        lines.append(run.batch_check.line())
+    if facts.ignored:
+        lines.append(f"asked without these options of --gen_kwargs (--allow_ignored): {', '.join(facts.ignored)}")
+    if others := [name for name in facts.ignored_of_tasks if name not in facts.ignored]:
+        lines.append(f"options of tasks that this model has no place for: {', '.join(others)}")
+    lines += _endings(run, facts.command)
+    lines += cost_lines(run.spent, facts.tariffs)
+    metrics = [metric for result in run.tasks for metric in result.metrics]
+    return lines + _written(
+        [*facts.files, *[path for metric in metrics for path in metric.details.get("submission_files", ())]]
+    )
+
+
+def _endings(run: RunResult, command: str) -> list[str]:
+    """Lines on what was not asked to its end, and how to go on."""
+    lines = _early_stops(run)
+    if run.asking.give_up:
+        left = ""
+        if run.asking.give_up_kind == "budget":
+            outcomes = [task.outcome for task in run.tasks]
+            of, missing = sum(one.requested for one in outcomes), sum(one.not_asked for one in outcomes)
+            left = f": {missing:,} of {of:,} documents not asked; a larger budget goes on from here"
+        lines.append(f"stopped asking early: {run.asking.give_up}{left}")
+    if run.asking.judge_give_up:
+        lines.append(f"stopped judging early: {run.asking.judge_give_up}")
+    if run.asking.interrupted is not None:
+        lines.append("interrupted: what was finished is kept")
+    if run.state not in ("complete", "stopped early") and not (run.broken and run.is_finished):
+        lines.append(f"to ask only what is missing or failed, run the same command again:\n  {command}")
+    return lines
+
+
+def _early_stops(run: RunResult) -> list[str]:
+    """Lines on tasks that have ended early."""
+    lines = []
+    for result in run.tasks:
+        if (stop := result.early_stop) is None:
+            continue
+        said = (
+            f"{result.task.name}: stopped early, since {stop.rule} holds: {stop.asked:,} of {stop.of:,} documents count"
+        )
+        if stop.difference is not None:
+            said += f"; difference from the baseline [{stop.difference.low:+.4f}, {stop.difference.high:+.4f}]"
+        lines.append(said)
+    if lines:
+        lines.append(
+            "these scores are no official ones: their intervals hold at every look for the score over all documents; "
+            "the same command without --until asks the rest"
+        )
+    return lines
+
+
+def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
+    """Tasks of which nothing was scored for the same one reason, by that reason, where they are many."""
+    found: dict[str, list[TaskResult]] = {}
+    for result in tasks:
+        outcome = result.outcome
+        if outcome.unscored == outcome.requested and len(outcome.reasons) == 1:
+            found.setdefault(next(iter(outcome.reasons)), []).append(result)
+    return {reason: alike for reason, alike in found.items() if len(alike) > MAX_SHOWN_ALIKE}
+
+
+def _served(run: RunResult, asked: str) -> list[str]:
+    """A server may route a name to another model, or to a dated version of it."""
+    others = ", ".join(f"{name} ({count} answers)" for name, count in run.served.items() if name != asked)
+    return [f"asked for the model {asked}, the server says that it served {others}"] if asked and others else []
+
+
+def _shown(path: str) -> str:
+    """A path in one form, however it was stated: relative below the current folder, else absolute."""
+    try:
+        full, here = os.path.abspath(path), os.getcwd()
+    except FileNotFoundError:  # the current folder was removed
+        return path
+    return os.path.relpath(full, here) if full.startswith(here + os.sep) else full
+
+
+def _written(paths: Sequence[str]) -> list[str]:
+    """A line for each file; where they are many, those of the same name (of samples) are counted."""
+    if len(paths) <= MAX_SHOWN_FILES:
+        return [f"written: {_shown(path)}" for path in paths]
+    kinds: dict[str, list[str]] = {}
+    for path in paths:
+        name = PurePath(path).name
+        kinds.setdefault(f"*{SAMPLES}*" if SAMPLES in name else name, []).append(path)
+    lines = []
+    for kind, alike in kinds.items():
+        if len(alike) <= MAX_SHOWN_REASONS:
+            lines += [f"written: {_shown(path)}" for path in alike]
+        else:
+            lines.append(
+                f"written: {len(alike)} files {kind} below {_shown(os.path.commonpath(map(os.path.abspath, alike)))}"
+            )
+    return lines
+
+
+def _task_notes(result: TaskResult) -> list[str]:
+    name, outcome = result.task.name, result.outcome
+    lines = []
+    counted = len(result.doc_ids)
+    if outcome.scored < counted:
+        left = f", {outcome.not_asked} not asked" if outcome.not_asked else ""
+        lines.append(
+            f"{name}: {outcome.scored} scored, {outcome.unscored} unscored, {outcome.failed} failed{left} "
+            f"of {outcome.requested} (coverage {outcome.coverage:.1%})"
+        )
+        shown = list(outcome.reasons.items())
+        lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
+        if len(shown) > MAX_SHOWN_REASONS:
+            lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
+    lines += _answer_notes(result)
+    tally = result.tally
+    if tally.drew:
+        lines.append(
+            f"{name}: scoring drew at random for {tally.drew} of {tally.documents} documents "
+            f"({tally.drew / tally.documents:.1%}; drew in the samples file), as it does for answers that name no "
+            "choice"
+        )
+        lines += [
+            f"  without them {metric.metric} is {metric.undrawn.value:.4f} ({metric.undrawn.n} documents)"
+            for metric in result.metrics
+            if metric.undrawn is not None and metric.value is not None
+        ]
+    if tally.judge_unparsable:
+        lines.append(
+            f"{name}: {tally.judge_unparsable} of {tally.judge_questions} replies of the judge could not be read; the "
+            "task scores them by its own rule"
+        )
+    for metric in result.metrics:
+        lines += [f"{name}: {metric.metric}: {note}" for note in metric.notes]
+        lines += _sub_scores(name, metric) if not metric.withheld_reason else ()
+        partial, interval = metric.partial, metric.interval
+        if metric.value is None and partial is not None and not isinstance(partial, dict | list):
+            number = f"{partial:.4f}" if isinstance(partial, float) else str(partial)
+            around = "" if interval is None else f" [{interval.low:.4f}, {interval.high:.4f}]"
+            lines.append(
+                f"{name}: {metric.metric} is withheld ({metric.withheld_reason}); "
+                f"partial value over {metric.n} documents, not a score: {number}{around}"
+            )
+    return lines
+
+
+def _answer_notes(result: TaskResult) -> list[str]:
+    """Make lines about answers that are none or not whole, and about what ended them."""
+    name, outcome, tally = result.task.name, result.outcome, result.tally
+    lines = []
+    if said := outcome.answers.described():
+        lines.append(
+            f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
+        )
+    lines += [line for metric in result.metrics if (line := _truncation(name, metric))]
+    if outcome.over_truncation_budget:
+        lines.append(f"{name}: --retry_truncated N asks only the truncated answers again, with N tokens")
+    if said := tally.stops.described():
+        lines.append(f"{name}: {said}")
+    if tally.unopened and tally.untagged:
+        lines.append(
+            f"{name}: {tally.untagged} truncated answers have no tag of thoughts, and {tally.unopened} others close a "
+            "thought that the chat template opened: the truncated ones are perhaps thoughts, and scored as answers; "
+            "start the server with its reasoning parser, or allow more tokens"
+        )
+    return lines
+
+
+def _truncation(task: str, metric: MetricResult) -> str:
+    """Say what completed and truncated answers give apart; empty without truncated ones."""
+    if (found := metric.truncation) is None:
+        return ""
+    parts = [f"{part.value:.4f} over {part.n} {kind}" for kind, part in (
+        ("completed", found.completed), ("truncated", found.truncated)) if part is not None]  # fmt: skip
+    bounds = ""
+    if found.low is not None and found.high is not None:
+        bounds = f"; between {found.low:.4f} and {found.high:.4f}, whatever the truncated ones would have scored"
+    return f"{task}: {metric.metric} is {', '.join(parts)} documents{bounds}"
+
+
+def _sub_scores(task: str, metric: MetricResult) -> list[str]:
+    """A line for each way to divide the documents, with the number of documents of each part."""
+    lines = []
+    for by, parts in metric.sub_scores.items():
+        first = list(parts.items())[:MAX_SHOWN_PARTS]
+        shown = [f"{name[:MAX_NAME]} {score.value:.4f} ({score.n})" for name, score in first]
+        left = len(parts) - len(shown)
+        more = f", and {left} more (sub_scores in the results file)" if left > 0 else ""
+        lines.append(f"{task}: {metric.metric} by {by}: {', '.join(shown)}{more}")
+    return lines

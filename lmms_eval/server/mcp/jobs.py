@@ -1,0 +1,215 @@
+"""Jobs behind the tools: those of a folder that this process serves, or of an evaluation server elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from lmms_eval.errors import EvaluationServerError, UsageError
+from lmms_eval.results.follow import Snapshot
+from lmms_eval.server.async_client import AsyncEvalClient
+from lmms_eval.server.events import JobsProgress
+from lmms_eval.server.folder import JobFolder
+from lmms_eval.server.outcome import Runs, page_of, records, scores_of
+from lmms_eval.server.service import FolderInUseError, Service
+from lmms_eval.server.settings import ServerSettings
+from lmms_eval.server.store import Job
+
+log = logging.getLogger(__name__)
+_NOT_FOUND = 404
+_PATIENCE_S = 10.0
+
+
+class NoRunError(UsageError):
+    """There is no run of that id."""
+
+
+class Jobs(Protocol):
+    """Jobs by their ids, told as ``GET /jobs/ID`` and its parts tell them. All methods raise ``LmmsEvalError``."""
+
+    async def submit(self, body: Mapping[str, Any], client: str) -> str:
+        """Submit a run for the client at an address."""
+        ...
+
+    async def job(self, job_id: str) -> Mapping[str, Any]: ...
+
+    async def cancel(self, job_id: str) -> None: ...
+
+    async def scores(self, job_id: str) -> Mapping[str, Any]:
+        """Tell the scores by model."""
+        ...
+
+    async def samples(self, job_id: str, task: str | None, offset: int, limit: int) -> Mapping[str, Any]: ...
+
+    async def progress(self, job_id: str) -> Snapshot | None:
+        """Tell the numbers of a run as they are now; ``None`` where there are none yet."""
+        ...
+
+    async def task_names(self) -> Sequence[str] | None:
+        """List the tasks that are known there; ``None``: those that are known here."""
+        ...
+
+    async def model_names(self) -> Sequence[str] | None: ...
+
+    async def close(self) -> None: ...
+
+
+class OwnJobs:
+    """The jobs of a server's folder. It is opened as soon as no other server uses it.
+
+    Args:
+        settings: the server's.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._service: Service | None = None
+        self._runs = Runs()
+        self._progress = JobsProgress()
+
+    def open(self) -> Service:
+        """Go on with the folder's jobs, once. Raises ``UsageError`` where another server does."""
+        with self._lock:
+            if self._service is None:
+                try:
+                    service = Service(self._settings)
+                except FolderInUseError as error:
+                    raise FolderInUseError(
+                        f"{error} (--folder), end the other one, or have this one talk to it (lmms-eval mcp --server "
+                        "URL)"
+                    ) from error
+                service.start()
+                self._service = service
+            return self._service
+
+    async def submit(self, body: Mapping[str, Any], client: str) -> str:
+        submission = await asyncio.to_thread(lambda: self.open().submit(json.dumps(body).encode(), client=client))
+        return submission.job.job_id
+
+    async def job(self, job_id: str) -> Mapping[str, Any]:
+        def described() -> Mapping[str, Any]:
+            job = self._job(job_id)
+            return {**self.open().described(job), "is_being_cancelled": job.is_cancelled and not job.has_ended}
+
+        return await asyncio.to_thread(described)
+
+    async def cancel(self, job_id: str) -> None:
+        await asyncio.to_thread(lambda: self.open().cancel(self._job(job_id).job_id))
+
+    async def scores(self, job_id: str) -> Mapping[str, Any]:
+        def told() -> Mapping[str, Any]:
+            job = self._job(job_id)
+            return scores_of(job, _folder(job))
+
+        return await asyncio.to_thread(told)
+
+    async def samples(self, job_id: str, task: str | None, offset: int, limit: int) -> Mapping[str, Any]:
+        def page() -> Mapping[str, Any]:
+            job = self._job(job_id)
+            return page_of(self._runs.of(job, _folder(job)), task, offset, limit, None)
+
+        return await asyncio.to_thread(page)
+
+    async def progress(self, job_id: str) -> Snapshot | None:
+        return await asyncio.to_thread(self._look, job_id)
+
+    async def task_names(self) -> Sequence[str] | None:
+        return None
+
+    async def model_names(self) -> Sequence[str] | None:
+        return None
+
+    async def close(self) -> None:
+        def stop() -> None:
+            with self._lock:
+                if self._service is not None:
+                    self._service.stop()
+
+        await asyncio.to_thread(stop)
+
+    def _job(self, job_id: str) -> Job:
+        service = self.open()
+        job = service.job(job_id)
+        if job is None:
+            queue = service.queue()
+            raise NoRunError(_no_run(job_id, [*queue["running_jobs"], *queue["queued_jobs"]]))
+        return job
+
+    def _look(self, job_id: str) -> Snapshot | None:
+        job = self._job(job_id)
+        return self._progress.look(job_id, records(job, _folder(job))).snapshot
+
+
+class ServerJobs:
+    """The jobs of an evaluation server (``lmms-eval serve``) that runs elsewhere.
+
+    Args:
+        url: its address; its token is that of the environment variable ``LMMS_EVAL_SERVER_TOKEN``.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._client = AsyncEvalClient(url, 60.0, patience=_PATIENCE_S)
+
+    async def submit(self, body: Mapping[str, Any], client: str) -> str:  # noqa: ARG002 - it bounds its own clients
+        options = {name: value for name, value in body.items() if name not in ("model", "tasks")}
+        return str((await self._client.evaluate(body["model"], body["tasks"], **options))["job_id"])
+
+    async def job(self, job_id: str) -> Mapping[str, Any]:
+        try:
+            return await self._client.get_job(job_id)
+        except EvaluationServerError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            queue = await self._client.get_queue_status()
+            going = [*queue.get("running_jobs", ()), *queue["queued_jobs"]]
+            raise NoRunError(_no_run(job_id, going)) from error
+
+    async def cancel(self, job_id: str) -> None:
+        await self._client.cancel_job(job_id)
+
+    async def scores(self, job_id: str) -> Mapping[str, Any]:
+        models: Mapping[str, Any] = (await self._client.results(job_id)).content["models"]
+        return models
+
+    async def samples(self, job_id: str, task: str | None, offset: int, limit: int) -> Mapping[str, Any]:
+        return await self._client.samples(job_id, task, offset, limit)
+
+    async def progress(self, job_id: str) -> Snapshot | None:
+        return await self._client.progress(job_id)
+
+    async def task_names(self) -> Sequence[str] | None:
+        return await self._client.list_tasks()
+
+    async def model_names(self) -> Sequence[str] | None:
+        return await self._client.list_models()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def try_to_open(jobs: Jobs) -> None:
+    """Go on with jobs of an earlier server at once; while another one has them, each call that needs them tries.
+
+    Raises:
+        LmmsEvalError: the folder cannot be used.
+    """
+    if isinstance(jobs, OwnJobs):
+        try:
+            jobs.open()
+        except FolderInUseError as error:
+            log.warning("%s", error)
+
+
+def _folder(job: Job) -> JobFolder:
+    return JobFolder(Path(job.folder))
+
+
+def _no_run(job_id: str, going: Sequence[str]) -> str:
+    known = f"runs that wait or run: {', '.join(going[:20])}" if going else "no run waits or runs"
+    return f"there is no run {job_id[:80]!r}: give an id that evaluate gave; {known}"

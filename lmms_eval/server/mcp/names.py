@@ -1,0 +1,198 @@
+"""Names that can be asked for: tasks and models of the registries, as assistants are told them."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.server.mcp.answers import (
+    MetricInfo,
+    ModelArgument,
+    ModelInfo,
+    ModelLine,
+    ModelList,
+    TaskInfo,
+    TaskLine,
+    TaskList,
+    TaskPart,
+)
+from lmms_eval.server.policy import names_file
+
+if TYPE_CHECKING:
+    from lmms_eval.models.registry import ModelListing, ModelRegistry
+    from lmms_eval.tasks.catalogue import Catalogue, Entry
+    from lmms_eval.tasks.describing import Description
+
+MOST_TASKS, MOST_PARTS = 200, 50
+"""Names in a list of tasks, and tasks in the description of a group."""
+_LONGEST_TITLE = 160
+
+
+class Names:
+    """Tasks and models by name, read once.
+
+    Args:
+        include_paths: folders with further task files.
+        plugins: packages with further tasks and models.
+    """
+
+    def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
+        self._include_paths, self._plugins = tuple(include_paths), tuple(plugins)
+        self._lock = threading.Lock()
+
+    def tasks(self, query: str, only: Sequence[str] | None = None) -> TaskList:
+        """Find groups, tags and tasks; those whose name begins with the query first, then those whose name holds it.
+
+        Args:
+            only: names that count, known here or not; ``None``: all that are known here.
+        """
+        lines = [line for line in self._lines(query) if only is None or line.name in only]
+        if only is not None:
+            known = {*self._catalogue.names()}
+            asked = (name for name in only if name not in known and query.casefold() in name.casefold())
+            lines += [TaskLine(name=name, kind="task") for name in asked]
+        lines.sort(key=lambda line: _rank(line.name.casefold(), query.casefold()))
+        left_out = len(lines) - MOST_TASKS
+        note = f"{left_out} of them are not listed: give a query" if left_out > 0 else ""
+        return TaskList(tasks=lines[:MOST_TASKS], total=len(lines), note=note)
+
+    def task(self, name: str) -> TaskInfo:
+        """Describe a task, group or tag.
+
+        Raises:
+            UnknownNameError: there is no such name. TaskError: its YAML is wrong.
+        """
+        from lmms_eval.tasks.describing import describe
+
+        return _task_info(describe(name, self._catalogue))
+
+    def models(self, include_aliases: bool) -> ModelList:
+        lines = [
+            ModelLine(name=one.name, kind=one.kind, aliases=list(one.aliases) if include_aliases else [])
+            for one in self._listings
+        ]
+        return ModelList(models=lines, total=len(lines))
+
+    def model(self, name: str) -> ModelInfo:
+        """Describe a model.
+
+        Raises:
+            UnknownNameError: there is no such model. ModelError: its class cannot be imported.
+        """
+        resolved = self._registry.resolve(name)
+        own = resolved.manifest.model_id
+        cls = resolved.load()
+        title = (inspect.getdoc(inspect.getmodule(cls)) or "").partition("\n\n")[0].replace("\n", " ")
+        return ModelInfo(
+            name=own,
+            kind=resolved.manifest.kind,
+            aliases=next((list(one.aliases) for one in self._listings if one.name == own), []),
+            title=title,
+            arguments=list(_arguments(own, cls)),
+            takes_further=_takes_further(cls),
+        )
+
+    def check(self, model: str, tasks: Sequence[str]) -> None:
+        """Check the names of an evaluation. Raises ``UsageError``, which names the nearest ones."""
+        self._registry.resolve(model)
+        self._catalogue.match(name for name in tasks if not names_file(name))
+
+    @cached_property
+    def _catalogue(self) -> Catalogue:
+        from lmms_eval.tasks.catalogue import Catalogue
+
+        with self._lock:
+            return Catalogue(self._include_paths, self._plugins)
+
+    @cached_property
+    def _registry(self) -> ModelRegistry:
+        from lmms_eval.models.registry import ModelRegistry
+
+        return ModelRegistry(self._plugins)
+
+    @cached_property
+    def _listings(self) -> list[ModelListing]:
+        return self._registry.list_models()
+
+    def _lines(self, query: str) -> Iterator[TaskLine]:
+        from lmms_eval.tasks.describing import Wanted, card_of, search
+
+        known, word = self._catalogue, query.casefold()
+        groups = [entry for _, entry in sorted(known.groups.items())]
+        yield from (_line(entry) for entry in groups if word in f"{entry.name} {card_of(entry.file.parent)}".casefold())
+        for tag in sorted(known.tags):
+            if word in tag.casefold() and tag not in known.tasks and tag not in known.groups:
+                yield TaskLine(name=tag, kind="tag", title=f"{len(known.members(tag))} tasks")
+        yield from (_line(entry) for entry in search(known, Wanted(word=query)))
+
+
+def _rank(name: str, query: str) -> int:
+    """Order names by where they hold a query: as a whole, at their beginning, anywhere, nowhere."""
+    return 0 if name == query else 1 if name.startswith(query) else 2 if query in name else 3
+
+
+def _line(entry: Entry) -> TaskLine:
+    from lmms_eval.tasks.describing import card_of
+    from lmms_eval.tasks.facts import facts_of
+
+    facts = facts_of(entry.name, is_group=entry.kind == "group")
+    return TaskLine(
+        name=entry.name,
+        kind=entry.kind,
+        title=card_of(entry.file.parent).partition(". ")[0][:_LONGEST_TITLE],
+        documents=facts.documents if facts else None,
+        modalities=list(facts.modalities) if facts else [],
+    )
+
+
+def _task_info(found: Description) -> TaskInfo:
+    from lmms_eval.tasks.facts import NEEDS
+
+    parts = [
+        TaskPart(
+            name=part.name,
+            documents=part.documents,
+            data_set=part.data_set,
+            split=part.split,
+            metrics=[
+                MetricInfo(name=one.name, higher_is_better=one.higher_is_better, low=one.low, high=one.high)
+                for one in part.metrics
+            ],
+        )
+        for part in found.parts[:MOST_PARTS]
+    ]
+    return TaskInfo(
+        name=found.name,
+        kind=found.kind,
+        title=found.title,
+        documents=found.documents,
+        modalities=list(found.modalities),
+        tags=list(found.tags),
+        needs=[NEEDS[word] for word in (*found.needs, *found.uses)],
+        chance=list(found.chance),
+        download=list(found.download),
+        licence=list(found.licence),
+        tasks=parts,
+        total_tasks=len(found.parts),
+    )
+
+
+def _arguments(name: str, cls: type[Any]) -> Iterator[ModelArgument]:
+    """List the arguments of a model; keys come from the environment, so those for keys are left out."""
+    from lmms_eval.models.building import arguments_of
+
+    for one in arguments_of(name, cls):
+        if not one.is_secret:
+            yield ModelArgument(
+                name=one.name, kind=one.kind, default=one.default, is_required=one.is_required,
+                choices=list(one.choices), meaning=one.meaning,
+            )  # fmt: skip
+
+
+def _takes_further(cls: type[Any]) -> bool:
+    parameters = inspect.signature(cls).parameters.values()
+    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    return takes_all and not hasattr(cls, "arguments_kind")

@@ -1,0 +1,325 @@
+"""Options of a run as the page offers them, from their one declaration."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import inspect
+import os
+import re
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from lmms_eval.checks.findings import absent_needs
+from lmms_eval.config.options import GROUPS, RunConfig, options
+from lmms_eval.errors import LmmsEvalError
+from lmms_eval.models.building import INSTALL_NAMES, Argument, ArgumentKind, arguments_of, kind_of
+from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelRegistry
+from lmms_eval.tasks.catalogue import Catalogue, Entry
+from lmms_eval.tasks.describing import EntryKind, card_of, describe
+from lmms_eval.tasks.facts import NEEDS, facts_of
+from lmms_eval.utils.files import read_text
+
+Sort = Literal["Local models", "Engines", "Services", "Checks", "Plugins"]
+_SORTS: tuple[Sort, ...] = ("Local models", "Services", "Engines", "Checks", "Plugins")
+_FIRST = ("hf", "openai")
+_CHECKS = ("baseline", "dummy", "replay")
+"""Models that ask nobody: they check tasks, or repeat an earlier run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A name that ``--model`` takes."""
+
+    name: str
+    sort: Sort
+    kind: str
+    """``chat``, ``chat+simple`` or ``simple``."""
+    aliases: tuple[str, ...]
+    text: str
+    """What its class says of itself."""
+    missing: tuple[str, ...]
+    """Sentences on packages and keys that are not here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDetails:
+    """The arguments of a model."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    fixed: Mapping[str, Any]
+    """Arguments that the name of a service stands for."""
+
+
+class ModelChoices:
+    """The models of a registry, read once.
+
+    Args:
+        plugins: packages that the server was started with.
+    """
+
+    def __init__(self, plugins: Sequence[str] = ()) -> None:
+        self._registry = ModelRegistry(tuple(plugins))
+        self._choices: tuple[ModelChoice, ...] = ()
+
+    def all(self) -> tuple[ModelChoice, ...]:
+        """List the registry's models and the services that have names of their own, sort by sort."""
+        if not self._choices:
+            listed = self._registry.list_models()
+            named = {one.name for one in listed}
+            own = [self._choice(one.name, one.kind, one.aliases) for one in listed]
+            services = [self._choice(name, "chat", ()) for name in sorted(NAMED_SERVICES) if name not in named]
+            self._choices = tuple(
+                sorted((*own, *services), key=lambda one: (_SORTS.index(one.sort), one.name not in _FIRST, one.name))
+            )
+        return self._choices
+
+    def details(self, name: str) -> ModelDetails:
+        """Tell the arguments of a model, by name or alias.
+
+        Raises:
+            UnknownNameError: there is no such model. ModelError: its class cannot be imported.
+        """
+        resolved = self._registry.resolve(name)
+        service = NAMED_SERVICES.get(name)
+        fixed: dict[str, Any] = {} if service is None else dict(service.fixed)
+        if service is not None:
+            told = {"model": service.model, "base_url": service.base_url}
+            fixed |= {key: value for key, value in told.items() if value}
+        return ModelDetails(name, arguments_of(resolved.manifest.model_id, resolved.load()), fixed)
+
+    def _choice(self, name: str, kind: str, aliases: tuple[str, ...]) -> ModelChoice:
+        from lmms_eval.errors import LmmsEvalError
+
+        try:
+            cls = self._registry.resolve(name).load()
+        except LmmsEvalError as error:
+            return ModelChoice(name, "Plugins", kind, aliases, "", (str(error),))
+        service = NAMED_SERVICES.get(name)
+        text = _told(cls) if service is None or not service.model else f"{service.model}, by {service.backend}"
+        return ModelChoice(name, _sort(name, cls), kind, aliases, text, tuple(_missing(name, cls)))
+
+
+def _sort(name: str, cls: type[Any]) -> Sort:
+    if name in _CHECKS:
+        return "Checks"
+    if hasattr(cls, "engine") and cls.__module__.startswith("lmms_eval."):
+        return "Engines"
+    if hasattr(cls, "arguments_kind"):
+        return "Services"
+    return "Local models" if hasattr(cls, "profile") else "Plugins"
+
+
+def _told(cls: type[Any]) -> str:
+    """One sentence for people: the checkpoints of a family, else what the module says of itself."""
+    types = getattr(getattr(cls, "profile", None), "model_types", ())
+    if types:
+        return f"checkpoints of {', '.join(types)}"
+    is_own = cls.__module__.startswith("lmms_eval.") and not cls.__module__.endswith(".wrappers")
+    stated = inspect.getdoc(inspect.getmodule(cls)) if is_own else inspect.getdoc(cls)
+    line = (stated or "").partition("\n")[0].partition(" See ")[0]
+    return re.sub(r"^The back end [^:]{1,40}: |^``\w{1,40}``(?:: | for )|``", "", line)
+
+
+def _missing(name: str, cls: type[Any]) -> Iterator[str]:
+    for module in _modules(name, cls):
+        if not _is_installed(module):
+            yield f"package {module}: pip install '{INSTALL_NAMES.get(module.partition('.')[0], module)}'"
+    variables = _key_variables(name, cls)
+    if variables and not any(os.environ.get(variable) for variable in variables):
+        yield f"key: {' or '.join(variables)} is not set where the server was started"
+
+
+def _modules(name: str, cls: type[Any]) -> tuple[str, ...]:
+    if (service := getattr(cls, "service", None)) is not None:
+        return (service.module,)
+    if (engine := getattr(cls, "engine", None)) is not None and isinstance(getattr(engine, "name", None), str):
+        return (engine.name,)
+    if name == "litellm":
+        return ("litellm",)
+    return tuple(getattr(getattr(cls, "profile", None), "packages", ()))
+
+
+def _key_variables(name: str, cls: type[Any]) -> tuple[str, ...]:
+    service = NAMED_SERVICES.get(name)
+    if service is not None and service.key_variable:
+        return (service.key_variable,)
+    if (sdk := getattr(cls, "service", None)) is not None:
+        return tuple(sdk.key_variables)
+    return (OPENAI_KEY,) if service is not None else ()
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChoice:
+    """A name that ``--tasks`` takes."""
+
+    name: str
+    kind: EntryKind
+    title: str
+    """Heading of the benchmark's card."""
+    documents: int | None
+    """``None``: not stated without opening the data."""
+    modalities: tuple[str, ...]
+    needs: tuple[str, ...]
+    tags: tuple[str, ...]
+    output_type: str
+    size: int
+    """Tasks of a tag; 0 for tasks and groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """Facts of the tasks of a group or tag together, which take longer to find than names."""
+
+    name: str
+    documents: int | None
+    modalities: tuple[str, ...]
+    needs: tuple[str, ...]
+    size: int
+
+
+class TaskChoices:
+    """The names of a catalogue, read once.
+
+    Args:
+        include_paths: folders with further task files that the server was started with.
+        plugins: packages with tasks.
+    """
+
+    def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
+        self._catalogue = Catalogue(include_paths, plugins)
+        self._choices: tuple[TaskChoice, ...] = ()
+        self._groups: tuple[GroupFacts, ...] = ()
+        self._lock = threading.Lock()
+
+    def all(self) -> tuple[TaskChoice, ...]:
+        """List groups, then tags, then tasks."""
+        if not self._choices:
+            known = self._catalogue
+            groups = [self._entry(entry) for _, entry in sorted(known.groups.items())]
+            tags = [
+                TaskChoice(tag, "tag", "", None, (), (), (), "", len(known.members(tag)))
+                for tag in sorted(known.tags)
+                if tag not in known.tasks and tag not in known.groups
+            ]
+            self._choices = (*groups, *tags, *(self._entry(entry) for _, entry in sorted(known.tasks.items())))
+        return self._choices
+
+    def groups(self) -> tuple[GroupFacts, ...]:
+        """Tell the facts of all groups and tags; one whose YAML is wrong is left out."""
+        with self._lock:
+            if not self._groups:
+                names = [one.name for one in self.all() if one.kind != "task"]
+                self._groups = tuple(facts for name in names if (facts := self._group(name)) is not None)
+        return self._groups
+
+    def _group(self, name: str) -> GroupFacts | None:
+        try:
+            found = describe(name, self._catalogue)
+        except LmmsEvalError:
+            return None
+        return GroupFacts(name, found.documents, found.modalities, found.needs, len(found.parts))
+
+    def details(self, name: str) -> dict[str, Any]:
+        """Describe a name with what scoring needs and this machine lacks.
+
+        Raises:
+            UnknownNameError: there is no such name. TaskError: its YAML is wrong.
+        """
+        found = describe(name, self._catalogue)
+        needs = (*found.needs, *found.uses)
+        return {**asdict(found), "needs_text": [NEEDS[word] for word in needs], "missing": list(absent_needs(needs))}
+
+    def check(self, name: str) -> None:
+        """Raises ``UsageError`` where a name or wildcard is none, naming the nearest. Files are not looked at."""
+        if "/" not in name and not name.endswith((".yaml", ".yml", ".py")):
+            self._catalogue.match([name])
+
+    def yaml(self, name: str) -> str:
+        """Read the file of a task or group.
+
+        Raises:
+            UnknownNameError: there is no such task or group, which alone have files.
+        """
+        entry = self._catalogue.tasks.get(name) or self._catalogue.groups.get(name)
+        if entry is None:
+            raise self._catalogue.unknown(name)
+        return read_text(entry.file)
+
+    def _entry(self, entry: Entry) -> TaskChoice:
+        facts = facts_of(entry.name, is_group=entry.kind == "group")
+        title = card_of(entry.file.parent).partition(". ")[0].replace("\\", "")  # signs that Markdown needs
+        return TaskChoice(
+            entry.name, entry.kind, title, facts.documents if facts else None, facts.modalities if facts else (),
+            facts.needs if facts else (), entry.tags, entry.output_type, 0,
+        )  # fmt: skip
+
+
+ELSEWHERE = ("config", "model", "model_args", "tasks")
+"""Options that the page asks for in places of their own, or not at all."""
+USUAL = (
+    "limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "order", "judge_model",
+    "device",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OptionChoice:
+    """An option of a run."""
+
+    name: str
+    group: str
+    kind: ArgumentKind
+    default: bool | int | float | str | None
+    choices: tuple[str, ...]
+    text: str
+    metavar: str
+    is_usual: bool
+    """One of the few that most people give."""
+
+
+def option_choices(
+    refused: Collection[str] = (), defaults: Mapping[str, bool] | None = None
+) -> tuple[OptionChoice, ...]:
+    """List the options, the usual ones first, the others by group in the order of the help.
+
+    Args:
+        refused: options that this server takes from no request.
+        defaults: values that this server fills in, where they are not those of the command line.
+    """
+    kinds = {field.name: kind_of(field.type) for field in dataclasses.fields(RunConfig)}
+    found = []
+    for option in options():
+        if option.name in ELSEWHERE or option.name in refused:
+            continue
+        default = (defaults or {}).get(option.name, option.default)
+        if isinstance(default, tuple):
+            default = ",".join(map(str, default))
+        kind, choices = kinds[option.name]
+        found.append(
+            OptionChoice(
+                option.name,
+                option.group,
+                kind,
+                default if default != "" else None,
+                option.choices or choices,
+                option.text,
+                option.metavar,
+                option.name in USUAL,
+            )
+        )
+    return tuple(sorted(found, key=_place))
+
+
+def _place(one: OptionChoice) -> tuple[int, int]:
+    return (0, USUAL.index(one.name)) if one.name in USUAL else (1, GROUPS.index(one.group))

@@ -1,0 +1,534 @@
+"""All that the page can do: what its endpoints call, without HTTP."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from starlette.types import ASGIApp
+
+from lmms_eval.config.convert import argument_mapping, argument_text
+from lmms_eval.config.options import RUNNING
+from lmms_eval.errors import DataError, LmmsEvalError, RequestError, UsageError
+from lmms_eval.http.guard import Guard
+from lmms_eval.results.facts import part_of
+from lmms_eval.results.follow import Snapshot
+from lmms_eval.server.command import environment
+from lmms_eval.server.endpoints import NoJobError
+from lmms_eval.server.events import JobsProgress
+from lmms_eval.server.folder import JobFolder
+from lmms_eval.server.job_log import JobLog
+from lmms_eval.server.outcome import Runs, output_of, page_of, records, results_files
+from lmms_eval.server.page.choices import ModelChoices, OptionChoice, TaskChoices, option_choices
+from lmms_eval.server.page.preview import (
+    NOT_TAKEN,
+    SERVER_DEFAULTS,
+    Imported,
+    Preview,
+    Problem,
+    as_request,
+    preview,
+    read_request,
+)
+from lmms_eval.server.service import Service
+from lmms_eval.server.store import Job
+from lmms_eval.storage.atomic import read_json
+from lmms_eval.utils.installed import package_version
+from lmms_eval.utils.redaction import redact, redact_text
+from lmms_eval.viewer.live.app import live_app
+from lmms_eval.viewer.live.watch import Watch
+from lmms_eval.viewer.page import ReportOptions
+
+PATIENCE_S = 180.0
+
+
+def command_output(words: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Run ``lmms-eval`` with these words and return what it prints.
+
+    Raises:
+        LmmsEvalError: it ends with an error, or takes too long.
+    """
+    command = [sys.executable, "-m", "lmms_eval", *words]
+    try:
+        done = subprocess.run(
+            command, env=dict(environment), capture_output=True, text=True, errors="replace", timeout=PATIENCE_S
+        )
+    except subprocess.TimeoutExpired:
+        raise LmmsEvalError(f"lmms-eval {words[0]} took longer than {PATIENCE_S:g} s and was ended") from None
+    if done.returncode != 0:
+        raise LmmsEvalError(f"lmms-eval {words[0]}: {redact_text(done.stderr.strip()[-2000:])}")
+    return redact_text(done.stdout)
+
+
+def missing_of(task: str, places: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Say what of a task is missing here: its data and packages are tried, nothing is downloaded.
+
+    Raises:
+        LmmsEvalError: it cannot be told.
+    """
+    found = json.loads(command_output(["tasks", "describe", "--json", *places, "--", task], environment))
+    return [str(text) for text in found.get("missing") or ()]
+
+
+LOG_BYTES = 256 << 10
+"""Bytes of a log in one answer."""
+_FILLED = {"log_samples": True, "predict_only": False, "num_gpus": 1}
+"""Values that the server fills in where a request says nothing."""
+
+
+def entry(job: Job, position: int) -> dict[str, Any]:
+    """Describe a job in a list."""
+    tasks = job.request.get("tasks")
+    return {
+        "job_id": job.job_id,
+        "state": job.state,
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "completed_at": job.completed_at,
+        "model": str(job.request.get("model")),
+        "model_args": redact_text(argument_text(job.request.get("model_args"))),
+        "tasks": [str(name) for name in tasks] if isinstance(tasks, list) else [],
+        "position": position,
+        "is_stopping": job.is_cancelled and not job.has_ended,
+    }
+
+
+def details(job: Job, position: int, shown: Preview) -> dict[str, Any]:
+    """Describe a job with its request, its scores and what there is to look at."""
+    folder = JobFolder(Path(job.folder))
+    files = results_files(job, folder)
+    return {
+        **entry(job, position),
+        "error": None if job.error is None else redact_text(job.error),
+        "request": redact(as_draft(job.request)),
+        "command": shown.command,
+        "yaml": shown.yaml,
+        "scores": scores(files[-1]) if files else [],
+        "can_report": job.has_ended and bool(files),
+    }
+
+
+def progress(snapshot: Snapshot) -> dict[str, Any]:
+    """Describe a moment of a job's run."""
+    return {
+        "is_read": snapshot.is_read,
+        "requested": snapshot.requested,
+        "done": snapshot.done,
+        "failed": snapshot.failed,
+        "rate": snapshot.rate or snapshot.rate_overall,
+        "seconds_left": snapshot.seconds_left,
+        "tokens": snapshot.tokens_in + snapshot.tokens_out,
+        "reasons": [{"text": text, "count": count} for text, count in snapshot.reasons],
+        "tasks": [asdict(task) for task in snapshot.tasks],
+    }
+
+
+def as_draft(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request as it was put together, without what the server has filled in."""
+    return {
+        name: value for name, value in request.items() if value not in (None, "", {}) and _FILLED.get(name) != value
+    }
+
+
+def scores(file: Path) -> list[dict[str, Any]]:
+    """List the numbers of a results file; none where it cannot be read."""
+    from lmms_eval.viewer.numbers import stated_rows
+
+    try:
+        document = read_json(file)
+    except (OSError, DataError):
+        return []
+    names = part_of(document, "results") if isinstance(document, dict) else {}
+    rows = [row for name in names for row in stated_rows(document, name)]
+    return [
+        {
+            "task": row["task"],
+            "metric": row["metric"] if row["filter"] in ("none", "") else f"{row['metric']}, {row['filter']}",
+            "value": row["value"],
+            "low": row["low"],
+            "high": row["high"],
+            "documents": row["n"],
+            "withheld": row.get("withheld", ""),
+        }
+        for row in rows
+    ]
+
+
+def log_piece(job: Job, place: int) -> dict[str, Any]:
+    """Read on in a job's log; while it grows, a line that has not ended is left for the next time."""
+    piece = JobLog(JobFolder(Path(job.folder)).log).read(place, LOG_BYTES)
+    gap = f"[{piece.left_out} bytes of the log are not kept]\n" if piece.left_out else ""
+    end = len(piece.data) if job.has_ended else _whole(piece.data)
+    text = redact_text(piece.data[:end].decode("utf-8", "replace"))
+    return {"text": gap + text, "next": piece.next - (len(piece.data) - end)}
+
+
+def _whole(data: bytes) -> int:
+    """The length of the data up to its last line end, since secrets are masked in whole lines; all of a long line."""
+    end = data.rfind(b"\n") + 1
+    return end if end or len(data) < LOG_BYTES else len(data)
+
+
+MOST_VIEWS = 4
+IDLE_S = 120.0
+"""A view that nobody has asked for so long is closed when another one is opened."""
+
+
+@dataclass(slots=True)
+class _Open:
+    watch: Watch
+    app: ASGIApp
+    asked: float
+
+
+class Views:
+    """The views that are open. A context manager: it closes them.
+
+    Args:
+        guard: who may look.
+        is_ending: the server is about to end.
+    """
+
+    def __init__(self, guard: Guard, is_ending: Callable[[], bool]) -> None:
+        self._guard, self._is_ending = guard, is_ending
+        self._lock = threading.Lock()
+        self._open: OrderedDict[Path, _Open] = OrderedDict()
+
+    def __enter__(self) -> Views:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            while self._open:
+                self._open.popitem()[1].watch.__exit__()
+
+    def app(self, output: Path) -> ASGIApp:
+        """The view of an output folder. Raises ``DataError`` where there is none yet."""
+        with self._lock:
+            found = self._open.pop(output, None)
+            if found is None:
+                watch = Watch(output, ReportOptions()).__enter__()
+                found = _Open(watch, live_app(watch, self._guard, self._is_ending), 0.0)
+            found.asked = time.monotonic()
+            self._open[output] = found
+            self._close_old()
+            return found.app
+
+    def _close_old(self) -> None:
+        """Close views beyond the number that is kept, and those that nobody looks at any more."""
+        now = time.monotonic()
+        for output, view in [*self._open.items()]:
+            if len(self._open) > MOST_VIEWS or now - view.asked > IDLE_S:
+                del self._open[output]
+                view.watch.__exit__()
+
+
+MOST_RUNS = 20
+PAGE_PATIENCE_S = 1800.0
+_REPORT, _MADE = "report", "made"
+"""The pages, and what stands beside them when they are whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """Pages of one run or of several."""
+
+    name: str
+    state: Literal["making", "ready", "failed"]
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Pages that are to be made."""
+
+    name: str
+    folder: Path
+    """Place for the pages."""
+    outputs: Sequence[Path]
+    """Output folders of ended runs."""
+
+
+def name_of(job_ids: Sequence[str]) -> str:
+    """Name the pages of jobs: a single one's by itself, those of several by all of them, in whatever order."""
+    if len(job_ids) == 1:
+        return job_ids[0]
+    return hashlib.sha256("\n".join(sorted(job_ids)).encode()).hexdigest()[:20]
+
+
+class PageMaker:
+    """Makes pages, one after the other.
+
+    Args:
+        environment: variables of the commands that make them.
+    """
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._making: set[str] = set()
+        self._errors: dict[str, str] = {}
+
+    def make(self, order: Order) -> Pages:
+        """Begin to make pages unless they are there or on their way; an error is told once, then it is tried again.
+
+        Raises:
+            UsageError: of no run, or of too many.
+        """
+        if not 0 < len(order.outputs) <= MOST_RUNS:
+            raise UsageError(f"choose from 1 to {MOST_RUNS} evaluations; got {len(order.outputs)}")
+        with self._lock:
+            if order.name in self._making:
+                return Pages(order.name, "making")
+            if error := self._errors.pop(order.name, ""):
+                return Pages(order.name, "failed", error)
+            if (order.folder / _MADE).exists():
+                return Pages(order.name, "ready")
+            self._making.add(order.name)
+        threading.Thread(target=self._write, args=(order,), daemon=True).start()
+        return Pages(order.name, "making")
+
+    def _write(self, order: Order) -> None:
+        words = [sys.executable, "-m", "lmms_eval", "report", "--out", str(order.folder / _REPORT), "--"]
+        with self._turn:
+            try:
+                order.folder.mkdir(parents=True, exist_ok=True)
+                done = subprocess.run(
+                    [*words, *map(str, order.outputs)],
+                    env=self._environment, capture_output=True, text=True, errors="replace", timeout=PAGE_PATIENCE_S,
+                )  # fmt: skip
+                error = "" if done.returncode == 0 else _last_line(done.stderr) or f"exit code {done.returncode}"
+                if not error:
+                    (order.folder / _MADE).touch()
+            except (OSError, subprocess.TimeoutExpired) as problem:
+                error = f"the pages could not be made: {problem}"
+        with self._lock:
+            self._making.discard(order.name)
+            if error:
+                self._errors[order.name] = redact_text(error)
+
+
+def file_of(folder: Path, path: str) -> Path | None:
+    """Find a file of pages that are whole; ``None`` for anything that is none."""
+    root = (folder / _REPORT).resolve()
+    if not (folder / _MADE).exists():
+        return None
+    try:
+        found = (root / path).resolve()
+        return found if found.is_relative_to(root) and found.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+_CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
+"""Options that the server takes only when it was started with code allowed."""
+
+_MOST_FORMS = 64
+_COMPARISON = re.compile(r"[0-9a-f]{20}")
+_GPUS = OptionChoice(
+    "num_gpus", RUNNING, "whole number", 1, (), "GPUs of the run; above 1 with a process on each", "N", is_usual=True
+)
+
+
+class Desk:
+    """The page's view of a service.
+
+    Args:
+        service: runs the jobs.
+        guard: who may ask.
+        views: live views of jobs.
+    """
+
+    def __init__(self, service: Service, guard: Guard, views: Views) -> None:
+        self.service, self.guard, self._views = service, guard, views
+        settings = service.settings
+        self.models = ModelChoices(settings.plugins)
+        self._environment = environment(os.environ, None)
+        self._pages = PageMaker(self._environment)
+        self._compared = settings.folder.absolute() / "comparisons"
+        self._lock = threading.Lock()
+        self._runs, self._progress = Runs(), JobsProgress()
+        self._previews: OrderedDict[str, Preview] = OrderedDict()
+
+    @cached_property
+    def tasks(self) -> TaskChoices:
+        with self._lock:
+            return TaskChoices(self.service.settings.include_paths, self.service.settings.plugins)
+
+    def offer(self) -> dict[str, Any]:
+        """Tell the models and options that can be chosen."""
+        refused = {*NOT_TAKEN, *(() if self.service.settings.allow_code else _CODE)}
+        gpus = self.service.settings.gpus
+        options = option_choices(refused, SERVER_DEFAULTS)
+        return {
+            "version": package_version("lmms_eval") or "",
+            "models": [asdict(one) for one in self.models.all()],
+            "options": [asdict(one) for one in (_GPUS, *options)[0 if len(gpus) > 1 else 1 :]],
+            "gpus": list(gpus),
+        }
+
+    def preview(self, request: Mapping[str, Any]) -> Preview:
+        """Show a request in other forms, with all that this server would refuse."""
+        shown = preview(request, self._refused)
+        return replace(shown, problems=shown.problems or tuple(self._unknown(request)))
+
+    def read_request(self, text: str) -> Imported:
+        """Read the text of a configuration file as a request, without what this server would refuse."""
+        return read_request(text, self._refused)
+
+    def _unknown(self, request: Mapping[str, Any]) -> Iterator[Problem]:
+        """Mistakes in names: of the model, its arguments that must be given, and tasks."""
+        try:
+            details = self.models.details(str(request.get("model")))
+        except LmmsEvalError as error:
+            yield Problem("model", str(error))
+        else:
+            given = argument_mapping(request.get("model_args"), "model_args")
+            for one in details.arguments:
+                names = {one.name, *one.other_names}
+                if one.is_required and not any(given.get(name) or name in details.fixed for name in names):
+                    yield Problem("model_args", f"model_args: {details.name} needs the argument {one.name}")
+        for name in request.get("tasks") or ():
+            try:
+                self.tasks.check(str(name))
+            except LmmsEvalError as error:
+                yield Problem("tasks", str(error))
+
+    def _refused(self, request: Mapping[str, Any]) -> Iterator[Problem]:
+        try:
+            self.service.policy.check(as_request(request))
+        except RequestError as error:
+            yield Problem(re.split(r"[.:]", str(error), maxsplit=1)[0], str(error))
+
+    def task_choices(self) -> list[dict[str, Any]]:
+        return [asdict(one) for one in self.tasks.all()]
+
+    def machine(self) -> list[str]:
+        """Tell what ``lmms-eval doctor`` finds. Raises ``LmmsEvalError``."""
+        return command_output(["doctor"], self._environment).splitlines()
+
+    def missing(self, task: str) -> list[str]:
+        """Try the data and packages of a task. Raises ``LmmsEvalError``."""
+        self.tasks.details(task)  # a name that is none costs no process
+        settings = self.service.settings
+        places = ["--data_root", settings.data_root] if settings.data_root else []
+        for path in settings.include_paths:
+            places += ["--include-path", path]
+        return missing_of(task, places, self._environment)
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """List all jobs, those submitted first at the front."""
+        store = self.service.store
+        found = store.of_state("queued", "running", "completed", "failed", "cancelled")
+        return [entry(job, store.position(job)) for job in found]
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """Describe a job. Raises ``NoJobError``."""
+        job = self._job(job_id)
+        folder = JobFolder(Path(job.folder))
+        is_going = job.state == "running"
+        snapshot = self._progress.look(job_id, records(job, folder)).snapshot if is_going else None
+        return {
+            **details(job, self.service.store.position(job), self._forms(job)),
+            "progress": None if snapshot is None else progress(snapshot),
+            "can_view": is_going and output_of(job, folder).is_dir(),
+        }
+
+    def _forms(self, job: Job) -> Preview:
+        """The request of a job in other forms, which stay."""
+        with self._lock:
+            found = self._previews.pop(job.job_id, None) or preview(as_draft(job.request))
+            self._previews[job.job_id] = found
+            while len(self._previews) > _MOST_FORMS:
+                self._previews.popitem(last=False)
+        return found
+
+    def view(self, job_id: str) -> ASGIApp:
+        """The live view of a job. Raises ``NoJobError``, ``DataError``."""
+        job = self._job(job_id)
+        return self._views.app(output_of(job, JobFolder(Path(job.folder))))
+
+    def log(self, job_id: str, place: int) -> dict[str, Any]:
+        """Read on in a job's log. Raises ``NoJobError``, ``RequestError``."""
+        try:
+            return log_piece(self._job(job_id), place)
+        except OSError as error:
+            raise RequestError(f"the log cannot be read: {error.strerror or error}") from error
+
+    def start(self, request: Mapping[str, Any], key: str | None, client: str) -> dict[str, Any]:
+        """Submit a job. Raises ``LmmsEvalError`` where it is refused."""
+        wanted = as_request(request)
+        submission = self.service.submit(json.dumps(wanted).encode(), key, client)
+        return {"job_id": submission.job.job_id, "command": preview(wanted).command}
+
+    def submitted(self, key: str) -> str | None:
+        """Find the job of a submission."""
+        found = self.service.store.of_key(key)
+        return None if found is None else found.job_id
+
+    def make_pages(self, job_ids: Any) -> Pages:
+        """Make the pages of ended jobs. Raises ``NoJobError``, ``RequestError``, ``UsageError``."""
+        if not isinstance(job_ids, list) or not all(isinstance(one, str) for one in job_ids):
+            raise RequestError("jobs: give a list of the names of jobs")
+        jobs = [self._job(one) for one in dict.fromkeys(job_ids)]
+        name = name_of([job.job_id for job in jobs])
+        folder = _pages_of(jobs[0]) if len(jobs) == 1 else self._compared / name
+        return self._pages.make(Order(name, folder, [_results_folder(job) for job in jobs]))
+
+    def page_file(self, name: str, path: str) -> Path | None:
+        """Find a file of the pages of a job, or of several compared."""
+        job = self.service.job(name)
+        if job is not None:
+            return file_of(_pages_of(job), path)
+        return file_of(self._compared / name, path) if _COMPARISON.fullmatch(name) else None
+
+    def runs(self) -> list[dict[str, Any]]:
+        """List the jobs of this server that have results."""
+        jobs = self.service.store.of_state("completed", "failed", "cancelled")
+        return [entry(job, 0) for job in jobs if results_files(job, JobFolder(Path(job.folder)))]
+
+    def results(self, job_id: str) -> dict[str, Any]:
+        """Tell the scores of a job's run. Raises ``NoJobError``."""
+        job = self._job(job_id)
+        files = results_files(job, JobFolder(Path(job.folder)))
+        return {"job_id": job_id, "scores": scores(files[-1]) if files else []}
+
+    def samples(self, job_id: str, task: str, offset: int, limit: int) -> dict[str, Any]:
+        """Read samples of a task. Raises ``NoJobError``, ``RequestError``, ``DataError``."""
+        job = self._job(job_id)
+        return page_of(self._runs.of(job, JobFolder(Path(job.folder))), task, offset, limit, None)
+
+    def _job(self, job_id: str) -> Job:
+        job = self.service.job(job_id)
+        if job is None:
+            raise NoJobError(job_id)
+        return job
+
+
+def _pages_of(job: Job) -> Path:
+    return Path(job.folder) / "pages"
+
+
+def _results_folder(job: Job) -> Path:
+    """The output folder of an ended job. Raises ``RequestError`` where there are no results."""
+    folder = JobFolder(Path(job.folder))
+    if not job.has_ended or not results_files(job, folder):
+        raise RequestError(f"the evaluation {job.job_id} has no results: it is {job.state}")
+    return output_of(job, folder)

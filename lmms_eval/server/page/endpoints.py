@@ -1,0 +1,289 @@
+"""Endpoints of the page: what can be chosen, requests in other forms, jobs, pages of runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import (
+    FileResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lmms_eval.errors import LmmsEvalError, RequestError
+from lmms_eval.http.guard import Guard, Guarded, plain_answer
+from lmms_eval.server.app import make_app
+from lmms_eval.server.endpoints import NoJobError, WrongStateError, answer_error
+from lmms_eval.server.page.desk import Desk, Views
+from lmms_eval.server.page.preview import as_yaml
+from lmms_eval.server.service import Service
+from lmms_eval.server.store import State
+from lmms_eval.utils.redaction import redact
+from lmms_eval.viewer.page import bundle
+
+SCRIPT, STYLE = "ui.js", "ui.css"
+
+
+def policy(nonce: str) -> str:
+    """Content-Security-Policy: scripts and styles that bear this answer's nonce, data of this server, nothing else."""
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'nonce-{nonce}'",
+        "style-src": f"'nonce-{nonce}'",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def page(nonce: str) -> str:
+    """Make the page."""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>lmms-eval</title>
+<link rel="stylesheet" href="{STYLE}" nonce="{nonce}">
+</head>
+<body>
+<div id="app"></div>
+<noscript>This page is drawn by a script of the same server: allow scripts to use it.</noscript>
+<script src="{SCRIPT}" nonce="{nonce}"></script>
+</body>
+</html>
+"""
+
+
+EVERY_S = 0.5
+_ALIVE_S = 15.0
+_ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
+
+
+async def stream(desk: Desk, job_id: str) -> AsyncIterator[bytes]:
+    """Send the log of a job from its beginning, and at last how it has ended."""
+    place, quiet_s = 0, 0.0
+    while True:
+        job = await run_in_threadpool(desk.service.job, job_id)
+        if job is None:  # no longer in the list
+            return
+        while True:
+            piece = await run_in_threadpool(desk.log, job_id, place)
+            if piece["next"] == place:
+                break
+            place, quiet_s = piece["next"], 0.0
+            yield _event("output", {"text": piece["text"]})
+        if job.has_ended:
+            yield _event(_ENDS[job.state], {"job_id": job_id})
+            return
+        quiet_s += EVERY_S
+        if quiet_s > _ALIVE_S:
+            quiet_s = 0.0
+            yield b": still here\n\n"
+        await asyncio.sleep(EVERY_S)
+
+
+def _event(kind: str, data: dict[str, Any]) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+MOST_BODY = 1 << 20
+"""Bytes of a request."""
+Work = Callable[["Call"], Any]
+
+
+class Call:
+    """A request as the work behind an endpoint sees it."""
+
+    def __init__(self, desk: Desk, request: Request, body: bytes) -> None:
+        self.desk, self.request, self.body = desk, request, body
+
+    def path(self, name: str) -> str:
+        return str(self.request.path_params[name])
+
+    def mapping(self) -> dict[str, Any]:
+        """The body as an object of JSON. Raises ``RequestError``."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise RequestError(f"the body is no JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise RequestError("the body is no object of JSON")
+        return found
+
+
+def endpoint(desk: Desk, work: Work) -> Callable[[Request], Awaitable[Response]]:
+    """Make an endpoint whose work is done in a thread; errors are answered as the server answers them."""
+
+    async def answered(request: Request) -> Response:
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MOST_BODY:
+                return JSONResponse({"detail": f"more than {MOST_BODY} bytes"}, 413)
+        try:
+            found = await run_in_threadpool(work, Call(desk, request, bytes(body)))
+        except LmmsEvalError as error:
+            return answer_error(request, error)
+        return found if isinstance(found, Response) else JSONResponse(found)
+
+    return answered
+
+
+def routes(desk: Desk) -> list[Route]:
+    """Make the routes."""
+    reads: dict[str, Work] = {
+        "/": show,
+        f"/{SCRIPT}": lambda _: Response(bundle(SCRIPT), media_type="text/javascript"),
+        f"/{STYLE}": lambda _: Response(bundle(STYLE), media_type="text/css"),
+        "/favicon.ico": lambda _: Response(status_code=204),  # browsers ask for it by themselves
+        "/ui/offer": lambda call: call.desk.offer(),
+        "/ui/tasks": lambda call: {"tasks": call.desk.task_choices()},
+        "/ui/groups": lambda call: {"groups": [asdict(one) for one in call.desk.tasks.groups()]},
+        "/ui/models/{name:path}": lambda call: asdict(call.desk.models.details(call.path("name"))),
+        "/ui/tasks/{name:path}": lambda call: call.desk.tasks.details(call.path("name")),
+        "/tasks/{name:path}/yaml": lambda call: PlainTextResponse(call.desk.tasks.yaml(call.path("name"))),
+        "/ui/machine": lambda call: {"lines": call.desk.machine()},
+        "/ui/jobs": lambda call: {"jobs": call.desk.jobs()},
+        "/ui/jobs/{job_id}": lambda call: call.desk.job(call.path("job_id")),
+        "/ui/jobs/{job_id}/log": read_log,
+        "/ui/submissions/{key}": lambda call: {"job_id": call.desk.submitted(call.path("key"))},
+        "/pages/{name}/{file:path}": read_page,
+        "/eval/{job_id}/stream": follow,
+        "/logs/runs/{job_id}/samples/{task:path}": read_samples,
+        "/logs/runs": lambda call: {"runs": call.desk.runs()},
+        "/logs/runs/{job_id}/results": lambda call: call.desk.results(call.path("job_id")),
+    }
+    writes: dict[str, Work] = {
+        "/ui/tasks/{name:path}/check": lambda call: {"missing": call.desk.missing(call.path("name"))},
+        "/ui/pages": lambda call: asdict(call.desk.make_pages(call.mapping().get("jobs"))),
+        "/eval/preview": lambda call: asdict(call.desk.preview(call.mapping())),
+        "/eval/export-yaml": lambda call: {"yaml": as_yaml(redact(call.mapping()))},
+        "/eval/import-yaml": import_yaml,
+        "/eval/start": start,
+        "/eval/{job_id}/stop": stop,
+    }
+    made = [Route(path, endpoint(desk, work), methods=["POST"]) for path, work in writes.items()]
+    return [*made, *(Route(path, endpoint(desk, work), methods=["GET"]) for path, work in reads.items())]
+
+
+def show(call: Call) -> Response:
+    """The page itself; the first time with the token in the address, which the browser keeps from then on."""
+    guard = call.desk.guard
+    if guard.is_token(call.request.url.query):
+        return RedirectResponse("/", 303, {"set-cookie": guard.set_cookie})
+    nonce = secrets.token_urlsafe(18)
+    return Response(page(nonce), headers={"content-security-policy": policy(nonce)}, media_type="text/html")
+
+
+def read_log(call: Call) -> dict[str, Any]:
+    """Read on in the log of a job, from a place on."""
+    text = call.request.query_params.get("from", "0")
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise RequestError("from: give a place in the log, 0 or more")
+    return call.desk.log(call.path("job_id"), int(text))
+
+
+def follow(call: Call) -> Response:
+    """Follow the log of a job to its end."""
+    job_id = call.path("job_id")
+    if call.desk.service.job(job_id) is None:
+        raise NoJobError(job_id)
+    return StreamingResponse(stream(call.desk, job_id), media_type="text/event-stream")
+
+
+def read_samples(call: Call) -> dict[str, Any]:
+    """Read samples of a task of a job's run."""
+    numbers = {
+        name: call.request.query_params.get(name, default) for name, default in (("offset", "0"), ("limit", "50"))
+    }
+    for name, text in numbers.items():
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise RequestError(f"{name}: give a whole number")
+    return call.desk.samples(call.path("job_id"), call.path("task"), int(numbers["offset"]), int(numbers["limit"]))
+
+
+def read_page(call: Call) -> Response:
+    """A file of the pages of runs; the page brings its own rules for what browsers load."""
+    found = call.desk.page_file(call.path("name"), call.path("file") or "index.html")
+    if found is None:
+        return PlainTextResponse("there is no such page", 404)
+    is_page = found.suffix == ".html"
+    rules = "frame-ancestors 'none'" if is_page else "default-src 'none'; sandbox; frame-ancestors 'none'"
+    return FileResponse(found, headers={"content-security-policy": rules})
+
+
+def import_yaml(call: Call) -> dict[str, Any]:
+    """Read the text of a configuration file as a request."""
+    text = call.mapping().get("yaml")
+    if not isinstance(text, str):
+        raise RequestError("yaml: give the text of the file")
+    return asdict(call.desk.read_request(text))
+
+
+def start(call: Call) -> dict[str, Any]:
+    """Submit a job, once for each ``Idempotency-Key``."""
+    client = call.request.client.host if call.request.client else ""
+    return call.desk.start(call.mapping(), call.request.headers.get("idempotency-key"), client)
+
+
+def stop(call: Call) -> dict[str, Any]:
+    """End a job."""
+    job_id = call.path("job_id")
+    before = call.desk.service.job(job_id)
+    if before is None:
+        raise NoJobError(job_id)
+    if before.has_ended:
+        raise WrongStateError(f"the evaluation has ended: it is {before.state}")
+    call.desk.service.cancel(job_id)
+    return {"message": f"Job {job_id} is being stopped"}
+
+
+@contextmanager
+def page_app(service: Service, guard: Guard, is_ending: Callable[[], bool] = lambda: False) -> Iterator[ASGIApp]:
+    """Make the application: the server's endpoints and the page's, all of them for those alone whom the guard lets.
+
+    Args:
+        service: runs the jobs; whoever made it starts and stops it.
+        guard: who may ask.
+        is_ending: the server is about to end: pages that wait for news are told so.
+    """
+    app: FastAPI = make_app(service)
+    with Views(guard, is_ending) as views:
+        desk = Desk(service, guard, views)
+        app.router.routes[:0] = [*routes(desk), Mount("/view/{job_id}", ViewOfJob(desk))]
+        yield Guarded(app, guard, answer=plain_answer)
+
+
+class ViewOfJob:
+    """The live view of the job that the address names."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            view = await run_in_threadpool(self._desk.view, scope["path_params"]["job_id"])
+        except LmmsEvalError as error:
+            await PlainTextResponse(str(error), 404)(scope, receive, send)
+        else:
+            await view(scope, receive, send)

@@ -1,0 +1,183 @@
+"""Edit distances: word error rate and ANLS."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import math
+import os
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, nltk_version, open_linguistics
+
+BY_WORDS = "bleu1"
+"""The measure whose values change with the tokenizer."""
+METHOD_4_K = 5
+
+Tokenizer = Literal["treebank", "white-space"]
+
+
+def word_tokenizer() -> Tokenizer:
+    """Name of the tokenizer for BLEU: NLTK's where NLTK and its data are found, else white space."""
+    return _installed_tokenizer(os.environ.get("NLTK_DATA", ""))
+
+
+@functools.lru_cache(maxsize=8)
+def _installed_tokenizer(stated: str) -> Tokenizer:
+    """Tokenizer for a value of ``NLTK_DATA``, looked for once, since every sentence asks for it."""
+    is_there = all(find_package(package, stated) for package in PACKAGES) and importlib.util.find_spec("nltk")
+    return "treebank" if is_there else "white-space"
+
+
+def tokenizer_label() -> str:
+    """Name of the tokenizer for the record of a run, with NLTK's release where its words are taken."""
+    found = word_tokenizer()
+    return f"{found} (NLTK {nltk_version()})" if found == "treebank" else found
+
+
+def word_tokens(text: str, tokenizer: Tokenizer) -> list[str]:
+    """Words of a text.
+
+    Raises:
+        NotEvaluated: NLTK or its data is missing or damaged (``treebank``).
+    """
+    return treebank_tokens(text) if tokenizer == "treebank" else fallback_tokens(text)
+
+
+def fallback_tokens(text: str) -> list[str]:
+    """White-space tokens: what the reference takes where NLTK's sentence model is absent."""
+    return text.split()
+
+
+def treebank_tokens(text: str, nltk_data: str | None = None) -> list[str]:
+    """NLTK's word tokens (Treebank rules after Punkt's sentences); ``nltk_data`` as in ``open_linguistics``.
+
+    Raises:
+        NotEvaluated: NLTK or its data is missing.
+    """
+    return open_linguistics(nltk_data).words(text)
+
+
+def sentence_bleu(prediction: Sequence[str], reference: Sequence[str], n: int) -> float:
+    """BLEU-n of tokens against one reference, 0 to 1, method-4 smoothing with K = 5; 0 if no token matches."""
+    length = len(prediction)
+    precisions: list[float] = []
+    n_zeros = 0
+    for order in range(1, n + 1):
+        matches = clipped_matches(prediction, reference, order)
+        if order == 1 and not matches:
+            return 0.0
+        total = max(1, length - order + 1)
+        numerator = float(matches)
+        if not matches and length > 1:
+            n_zeros += 1
+            numerator = math.log(length) / (2**n_zeros * METHOD_4_K)
+        precisions.append(numerator / total)
+    logarithm = math.fsum(math.log(precision) / n for precision in precisions if precision > 0)
+    return brevity_penalty(length, len(reference)) * math.exp(logarithm)
+
+
+def clipped_matches(prediction: Sequence[str], reference: Sequence[str], order: int) -> int:
+    """The n-grams of the prediction that the reference has, each at most as often as there."""
+    return (ngrams(prediction, order) & ngrams(reference, order)).total()
+
+
+def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+    """Count of each n-gram of ``order`` tokens."""
+    return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
+
+
+def brevity_penalty(n_predicted: int, n_reference: int) -> float:
+    """1 if the prediction is longer than the reference, else exp(1 − reference / prediction); 0 for an empty one."""
+    if n_predicted > n_reference:
+        return 1.0
+    return math.exp(1 - n_reference / n_predicted) if n_predicted else 0.0
+
+
+RougeKind = Literal["rouge1", "rouge2", "rougeL"]
+_SHORT, _LONG = 3, 1000
+"""Words up to the first length are not stemmed. Longer than the second they are none, and stemming takes seconds."""
+_WORD = re.compile("[a-z0-9]+")
+
+
+def rouge(prediction: str, reference: str, kind: RougeKind) -> float:
+    """F-measure, 0 to 1, of two texts.
+
+    Raises:
+        NotEvaluated: NLTK is missing.
+    """
+    predicted, wanted = rouge_tokens(prediction), rouge_tokens(reference)
+    if not predicted or not wanted:
+        return 0.0
+    if kind == "rougeL":
+        return _f_measure(common_length(predicted, wanted), len(predicted), len(wanted))
+    order = 1 if kind == "rouge1" else 2
+    matches = clipped_matches(predicted, wanted, order)
+    return _f_measure(matches, max(len(predicted) - order + 1, 1), max(len(wanted) - order + 1, 1))
+
+
+def rouge_tokens(text: str) -> list[str]:
+    """Stemmed words of the lower-cased text."""
+    stem = _stemmer()
+    return [stem(word) if _SHORT < len(word) <= _LONG else word for word in _WORD.findall(text.lower())]
+
+
+def common_length(first: Sequence[str], second: Sequence[str]) -> int:
+    """Length of the longest common subsequence."""
+    from rapidfuzz.distance import LCSseq
+
+    return int(LCSseq.similarity(first, second))
+
+
+def _f_measure(matches: int, n_predicted: int, n_wanted: int) -> float:
+    if not matches:
+        return 0.0
+    precision, recall = matches / n_predicted, matches / n_wanted
+    return 2 * precision * recall / (precision + recall)
+
+
+@functools.cache
+def _stemmer() -> Callable[[str], str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the many modules that NLTK imports
+            from nltk.stem.porter import PorterStemmer
+    except ImportError as error:
+        raise NotEvaluated("ROUGE: nltk is missing (its Porter stemmer): install lmms_eval[metrics]") from error
+    stem: Callable[[str], str] = functools.lru_cache(maxsize=65536)(PorterStemmer().stem)
+    return stem
+
+
+ANLS_THRESHOLD = 0.5
+
+
+def word_error_rate(hypothesis: str, reference: str) -> float:
+    """Least insertions, deletions and substitutions of white-space words, over the words of the reference.
+
+    May exceed 1. Without a word in the reference the insertions count as they are (so does ``jiwer``). The task's
+    value is the mean over utterances. Texts are compared as they stand.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    wanted = reference.split()
+    return int(Levenshtein.distance(hypothesis.split(), wanted)) / max(1, len(wanted))
+
+
+def anls(prediction: str, references: Sequence[str]) -> float:
+    """The best normalised Levenshtein similarity of stripped, lower-cased texts; below one half it is 0.
+
+    A. F. Biten et al., "Scene text visual question answering", ICCV 2019.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    answer = prediction.strip().lower()
+    each = (
+        float(Levenshtein.normalized_similarity(answer, reference.strip().lower(), score_cutoff=ANLS_THRESHOLD))
+        for reference in references
+    )
+    return max(each, default=0.0)
