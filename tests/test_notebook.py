@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.results.run_reader.runs import sample, write_run
+from tests.results.runs import sample, write_run
 
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "results.ipynb"
 CELLS = [cell for cell in json.loads(NOTEBOOK.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]

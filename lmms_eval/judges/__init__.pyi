@@ -5,4 +5,4 @@ from lmms_eval.judges.options import DEFAULT_JUDGE_MODEL as DEFAULT_JUDGE_MODEL
 from lmms_eval.judges.options import JudgeOptions as JudgeOptions
 from lmms_eval.judges.providers import Judge as Judge
 from lmms_eval.judges.providers import open_judge as open_judge
-from lmms_eval.judges.scripted import register_script as register_script
+from lmms_eval.judges.providers import register_script as register_script

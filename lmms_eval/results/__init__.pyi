@@ -1,4 +1,4 @@
-from lmms_eval.results.run_reader.run import Run as Run
-from lmms_eval.results.run_reader.run import load as load
-from lmms_eval.results.run_reader.sample import Sample as Sample
-from lmms_eval.results.run_reader.task import RunTask as RunTask
+from lmms_eval.results.load import Run as Run
+from lmms_eval.results.load import RunTask as RunTask
+from lmms_eval.results.load import load as load
+from lmms_eval.results.sample import Sample as Sample

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.main import main
-from tests.results.run_reader.runs import STAMP, write_run
+from tests.results.runs import STAMP, write_run
 
 
 def test_samples_become_one_file(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from lmms_eval.engine.store import RunStore
 from lmms_eval.results.follow import FollowedRun
 from lmms_eval.storage.lines import sealed, unsealed
 from tests.engine.journaled import KEY as SCORING
-from tests.results.run_reader.runs import FAILED, KEY, STAMP, document, sample, write_record
+from tests.results.runs import FAILED, KEY, STAMP, document, sample, write_record
 
 RECORDS = [
     {

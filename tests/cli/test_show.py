@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.cli import show
 from lmms_eval.cli.main import main
-from tests.results.run_reader.runs import KEY, sample, write_record, write_run
+from tests.results.runs import KEY, sample, write_record, write_run
 
 
 @pytest.fixture

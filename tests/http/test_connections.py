@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from tests.server.page.conftest import page_of
 from tests.server.process import running_server
-from tests.ui.conftest import page_of
 from tests.viewer.live.conftest import view_of
 
 OPEN, PATIENCE_S = 1000, 60.0
@@ -32,7 +32,7 @@ def _served(command: str, folder: Path) -> Iterator[str]:
         with page_of(folder / "server", "--no_browser") as page:
             yield page.root
     elif command == "mcp":
-        from tests.server.tools.sessions import http_server
+        from tests.server.mcp.sessions import http_server
 
         with http_server("--folder", str(folder / "server")) as url:
             yield url

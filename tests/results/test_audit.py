@@ -12,7 +12,7 @@ from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.utils.where import parse_where
-from tests.results.run_reader.runs import FAILED, document, sample, write_run
+from tests.results.runs import FAILED, document, sample, write_run
 
 SHARE = ScoreRange(0.0, 1.0)
 

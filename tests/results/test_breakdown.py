@@ -9,7 +9,7 @@ from lmms_eval.results import load
 from lmms_eval.results.breakdown import breakdown, breakdown_text
 from lmms_eval.stats import Interval, Spread, score_interval
 from lmms_eval.utils.numbers import ScoreRange
-from tests.results.run_reader.runs import FAILED, document, sample, write_run
+from tests.results.runs import FAILED, document, sample, write_run
 
 
 def rows() -> list[dict]:

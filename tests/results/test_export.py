@@ -12,7 +12,7 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.results import export as module
 from lmms_eval.results import load
 from lmms_eval.results.export import FORMS, export
-from tests.results.run_reader.runs import STAMP, sample, write_run
+from tests.results.runs import STAMP, sample, write_run
 
 HOSTILE = {
     "filtered_resps": "=HYPERLINK(\"http://x\")", "target": "\t=1", "input": "a\x1b[31m\n,\"b",

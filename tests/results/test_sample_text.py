@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from lmms_eval.results.sample import Sample
 from lmms_eval.results.sample_text import sample_text, samples_table
-from tests.results.run_reader.runs import FAILED, sample
+from tests.results.runs import FAILED, sample
 
 
 def test_one_sample_tells_everything_in_order() -> None:

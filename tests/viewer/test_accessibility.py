@@ -15,7 +15,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.conversing import rated_run, talk_tasks, talked
-from tests.results.run_reader.runs import document, write_run
+from tests.results.runs import document, write_run
 from tests.viewer.test_audit import NAMES, audited_rows
 from tests.viewer.test_benchmarks import PARTS
 from tests.viewer.test_report import content

@@ -12,7 +12,7 @@ import pytest
 from lmms_eval.cli.main import main
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.results.run_reader.runs import FAILED, document, sample, write_run
+from tests.results.runs import FAILED, document, sample, write_run
 from tests.viewer.conftest import HOSTILE, Watched, until
 from tests.viewer.test_report import columns, content
 

@@ -13,7 +13,7 @@ from lmms_eval.results.load import Choice
 from lmms_eval.utils.where import WhereError, parse_where
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.results.run_reader.runs import document, sample, write_run
+from tests.results.runs import document, sample, write_run
 from tests.viewer.conftest import Watched
 from tests.viewer.test_report import content
 

@@ -85,14 +85,6 @@ def _end_group(server: subprocess.Popen[bytes]) -> None:
         server.wait()
 
 
-if __name__ == "__main__":
-    ended = main(sys.argv[1:])
-    if ended:
-        sys.stderr.write(f"{ended}\n")
-        sys.stderr.flush()
-    os.killpg(0, signal.SIGKILL)
-
-
 LOG = "judge-server.log"
 LOOK_S = 0.25
 _ROOT = str(Path(__file__).parents[3])
@@ -218,3 +210,11 @@ def _free_port(host: str) -> int:
         except OSError as error:
             raise ModelError(f"--launcher_args: host={host} is no address of this machine: {error}") from error
         return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    ended = main(sys.argv[1:])
+    if ended:
+        sys.stderr.write(f"{ended}\n")
+        sys.stderr.flush()
+    os.killpg(0, signal.SIGKILL)

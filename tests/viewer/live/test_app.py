@@ -13,7 +13,7 @@ from lmms_eval.http.guard import Guard
 from lmms_eval.viewer.live.app import live_app
 from lmms_eval.viewer.live.watch import Watch
 from lmms_eval.viewer.page import ReportOptions
-from tests.results.following.records import Record
+from tests.results.records import Record
 
 
 def test_it_works_below_a_path_of_another_server(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from lmms_eval.viewer.live.going import GoingRun, Machine
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Viewed
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.page import ReportOptions
-from tests.results.following.records import Record
+from tests.results.records import Record
 
 
 @pytest.fixture

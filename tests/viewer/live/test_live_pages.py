@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.results.journals import Journals
-from tests.results.following.records import Record
+from tests.results.records import Record
 from tests.servers.stub import StubServer
 from tests.viewer.conftest import HOSTILE, quiz_rows, write_task
 from tests.viewer.conftest import until as wait_until

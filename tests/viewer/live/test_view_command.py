@@ -15,7 +15,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.viewer.live.app import can_open_browser, ssh_hint
-from tests.results.following.records import Record
+from tests.results.records import Record
 from tests.viewer.live.conftest import View, view_of
 
 

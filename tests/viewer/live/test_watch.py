@@ -12,7 +12,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.viewer.live.watch import Watch
 from lmms_eval.viewer.page import ReportOptions
-from tests.results.following.records import Record
+from tests.results.records import Record
 
 
 def runs(watch: Watch) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from lmms_eval.results.files import find_run, find_runs, samples_beside
 from lmms_eval.storage.run_folder import RunFolder
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import values_of
-from tests.results.run_reader.runs import KEY, STAMP, document, write_record, write_run
+from tests.results.runs import KEY, STAMP, document, write_record, write_run
 
 OLDER, NEWER = "20230101_000000", "20250101_000000"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.ui.conftest import Page, Tabs
+from tests.server.page.conftest import Page, Tabs
 
 AXE = Path(__file__).parents[2] / "lmms_eval/viewer/web/node_modules/axe-core/axe.min.js"
 

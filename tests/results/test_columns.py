@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.results import load
 from lmms_eval.results.columns import Columns, column_names, value_of
-from tests.results.run_reader.runs import sample, write_run
+from tests.results.runs import sample, write_run
 
 
 def test_a_data_frame_has_typed_columns_and_a_row_for_each_sample(tmp_path: Path) -> None:
@@ -91,6 +91,6 @@ def test_every_name_gives_its_value(tmp_path: Path) -> None:
 
 
 def _document() -> dict[str, Any]:
-    from tests.results.run_reader.runs import document
+    from tests.results.runs import document
 
     return document()

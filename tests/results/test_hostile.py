@@ -18,7 +18,7 @@ from lmms_eval.results.columns import Columns, column_names, row_of, value_of
 from lmms_eval.results.sample import OWN_KEYS, Sample, SampleKeys
 from lmms_eval.results.sample_text import sample_text, samples_table
 from lmms_eval.storage.lines import sealed
-from tests.results.run_reader.runs import KEY, STAMP, document, write_record, write_run
+from tests.results.runs import KEY, STAMP, document, write_record, write_run
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=5),

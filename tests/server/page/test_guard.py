@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lmms_eval.cli.main import main
-from tests.ui.conftest import Page, page_of
+from tests.server.page.conftest import Page, page_of
 
 BODY = {"model": "baseline", "tasks": ["quiz"]}
 

@@ -13,7 +13,7 @@ from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.stopping import TaskEnds
 from lmms_eval.results.follow import AT_END, OUTSIDE, WAITS, RunningScore
 from tests.engine.fakes import FakeTask
-from tests.results.following.records import PART
+from tests.results.records import PART
 
 PLAN = plan_task(FakeTask(60, "quiz"), None, 0)
 ORDER = RandomOrder(0).of(PLAN)

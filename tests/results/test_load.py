@@ -23,7 +23,7 @@ from lmms_eval.utils.document_ids import parse_ids
 from lmms_eval.utils.where import WhereError, parse_where
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import failed, scored
-from tests.results.run_reader.runs import FAILED, KEY, STAMP, document, sample, write_record, write_run
+from tests.results.runs import FAILED, KEY, STAMP, document, sample, write_record, write_run
 
 QUIZ = FakeTask(10, "quiz")
 

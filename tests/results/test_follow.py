@@ -13,7 +13,7 @@ import orjson
 
 from lmms_eval.engine.live import Vitals
 from lmms_eval.results.follow import Finished, FollowedRun
-from tests.results.following.records import Record
+from tests.results.records import Record
 
 
 def test_a_snapshot_tells_what_the_journal_holds(tmp_path: Path) -> None:

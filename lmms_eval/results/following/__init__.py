@@ -1,1 +1,0 @@
-"""Runs that are followed by their journals while they go on: progress and running scores for whoever shows them."""
