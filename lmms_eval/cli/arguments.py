@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
     from lmms_eval.config import RunConfig
-    from lmms_eval.results.load import Choice, Run
+    from lmms_eval.results.run import Choice, Run
     from lmms_eval.tasks.catalogue import Catalogue
 
 
@@ -113,7 +113,7 @@ def choice_of(given: Namespace, run: Run) -> Choice:
 
 def read_choice(given: Namespace) -> Choice:
     """Read the flags, whose columns nobody has checked yet. Raises ``UsageError`` for a mistake in one."""
-    from lmms_eval.results.load import Choice
+    from lmms_eval.results.run import Choice
     from lmms_eval.utils.document_ids import ids_text, parse_ids
     from lmms_eval.utils.where import parse_where
 

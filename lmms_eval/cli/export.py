@@ -12,13 +12,13 @@ from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from lmms_eval.results.load import Run
+    from lmms_eval.results.run import Run
 
 
 def run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(list(arguments))
     from lmms_eval.results.export import export
-    from lmms_eval.results.load import load
+    from lmms_eval.results.run import load
 
     found = load(given.run)
     tasks = [found.task(given.task)] if given.task else list(found.tasks.values())

@@ -19,7 +19,7 @@ from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from lmms_eval.results.load import Choice, Run
+    from lmms_eval.results.run import Choice, Run
 
 
 Protocol = Literal["kitty", "iterm"]
@@ -84,7 +84,7 @@ MOST_LINES = 50
 
 def run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(list(arguments))
-    from lmms_eval.results.load import load
+    from lmms_eval.results.run import load
 
     if given.doc and (given.where or given.ids or given.audit):
         raise UsageError("show RUN TASK DOC shows one sample: leave --where, --ids and --audit out")

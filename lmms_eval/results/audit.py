@@ -10,8 +10,8 @@ from typing import Any
 
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL
 from lmms_eval.results.facts import metric_range, part_of
-from lmms_eval.results.load import Choice, Run, RunTask
 from lmms_eval.results.reading import OtherScore, Reading, reading_of
+from lmms_eval.results.run import Choice, Run, RunTask
 from lmms_eval.results.sample import OWN_KEYS, Sample, cluster_of
 from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import Interval

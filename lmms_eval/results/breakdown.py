@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.facts import EarlyStop, metric_range, part_of
-from lmms_eval.results.load import Run, RunTask
+from lmms_eval.results.run import Run, RunTask
 from lmms_eval.results.sample import Sample
 from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import ANY_NUMBER, MANY, Interval, NoInterval, Sampled, score_interval

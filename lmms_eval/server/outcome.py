@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 from lmms_eval.errors import DataError, RequestError
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.files import RUNS, is_stamp, read_state, results_date
-from lmms_eval.results.load import Choice, Run, RunTask, load
+from lmms_eval.results.run import Choice, Run, RunTask, load
 from lmms_eval.results.sample import Sample
 from lmms_eval.server.folder import Exit, JobFolder
 from lmms_eval.server.job_log import JobLog

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from lmms_eval.errors import LmmsEvalError, UsageError
-from lmms_eval.results.load import Choice
+from lmms_eval.results.run import Choice
 
 _BUNDLE = Path(__file__).with_name("bundle")
 SCRIPT, STYLE = "app.js", "app.css"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.results import load
+from lmms_eval.results import run as load
 from lmms_eval.results.audit import Audit, OtherRule, audit, audit_text
-from lmms_eval.results.load import Choice
+from lmms_eval.results.run import Choice
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.utils.numbers import ScoreRange

@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.results.load import Choice
+from lmms_eval.results.run import Choice
 from lmms_eval.utils.where import WhereError, parse_where
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
