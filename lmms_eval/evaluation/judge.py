@@ -24,7 +24,7 @@ from lmms_eval.judges.options import JudgeOptions
 from lmms_eval.judges.providers import Judge, open_judge
 from lmms_eval.judges.serving.arguments import check_program, read_serving
 from lmms_eval.judges.serving.server import JudgeServer
-from lmms_eval.models.baseline import MODEL
+from lmms_eval.models.argument_names import MODEL
 from lmms_eval.models.registry import NAMED_SERVICES
 from lmms_eval.results.document import judge_part
 from lmms_eval.utils.prices import PriceTable, Tariffs, read_prices

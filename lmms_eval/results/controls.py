@@ -166,7 +166,7 @@ class Controls:
         }
 
 
-NO_CONTROLS = Controls()
+NO_CONTROLS: Controls = Controls()
 
 
 def control_findings(results: Sequence[TaskResult], groups: Sequence[Group], store: RunStore) -> Controls:

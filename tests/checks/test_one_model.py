@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from lmms_eval.checks import findings as reasons
+from lmms_eval.checks import findings
 from lmms_eval.checks.findings import (
     Checked,
     Finding,
@@ -129,7 +129,7 @@ def test_sockets_of_the_file_system_are_of_this_machine() -> None:
 def test_package_of_an_optional_part(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["numpy>=1", "zhconv>=1.4; extra == 'asr'", "zhconv; extra == 'dev'"]
     monkeypatch.setattr(importlib.metadata, "requires", lambda _: lines)
-    monkeypatch.setattr(reasons, "_extras", _extras.__wrapped__)
+    monkeypatch.setattr(findings, "_extras", _extras.__wrapped__)
     try:
         raise DataError("x") from ModuleNotFoundError("No module named 'zhconv'", name="zhconv")
     except DataError as error:

@@ -192,13 +192,13 @@ def test_what_cannot_be_read_or_written_is_told(folder: Path, capsys: pytest.Cap
 def test_a_file_that_cannot_be_made_leaves_the_others_unwritten(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from lmms_eval.compare import table as files
+    from lmms_eval.compare import table
 
     def full(_flips: Any) -> Any:
         yield '{"task":"good"}\n'
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "flips_json", full)
+    monkeypatch.setattr(table, "flips_json", full)
     (folder / "c.csv").write_text("before")
     before = contents(folder)
     assert main(["compare", "good.csv", "other.csv", "--csv", "c.csv", "--json", "c.json", "--flips", "f.jsonl"]) == 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine import signals as event_loop
+from lmms_eval.engine import signals
 from lmms_eval.engine.signals import EndNow, run_coroutine
 
 
@@ -58,7 +58,7 @@ def test_an_exception_goes_up_and_other_tasks_are_cancelled() -> None:
 
 
 def test_a_task_that_never_ends_is_not_waited_for_after_the_end_was_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_loop, "INTERRUPTED_S", 0.05)
+    monkeypatch.setattr(signals, "INTERRUPTED_S", 0.05)
 
     async def deaf() -> None:
         while True:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine import live as progress_module
+from lmms_eval.engine import live
 from lmms_eval.engine.live import Progress, RunningScore
 
 
@@ -26,7 +26,7 @@ def test_documents_failures_and_tokens_are_counted(capsys: pytest.CaptureFixture
 
 
 def test_plain_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_module, "PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(live, "PLAIN_INTERVAL_S", 0.0)
     progress = Progress(4, 1)
     progress.document(record(1.0))
     progress.document(record(0.5))
@@ -57,7 +57,7 @@ def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: py
 def test_other_processes_are_shown_with_this_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress_module, "PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(live, "PLAIN_INTERVAL_S", 0.0)
     other = Progress(10, 4, enabled=False)
     other.document(record(0.0))
     other.document({"failed": "timeout"})
@@ -99,7 +99,7 @@ def test_a_display_that_cannot_be_written_ends_alone(is_terminal: bool, monkeypa
 
         def flush(self) -> None: ...
 
-    monkeypatch.setattr(progress_module, "PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(live, "PLAIN_INTERVAL_S", 0.0)
     monkeypatch.setattr(sys, "stderr", Broken())
     progress = Progress(400)
     for _ in range(300):
@@ -114,7 +114,7 @@ def test_a_display_that_cannot_be_written_ends_alone(is_terminal: bool, monkeypa
 def test_the_running_number_is_asked_for_once_a_second_at_most(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress_module, "PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(live, "PLAIN_INTERVAL_S", 0.0)
     asked: list[str] = []
 
     def running() -> str:

@@ -9,7 +9,7 @@ from lmms_eval.config import build_config
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.run import run
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.storage.lines import unsealed
 from tests.evaluation.kit import NAME, Told, config, fails_on, inputs_of, run_folders
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from loguru import logger
 
-from lmms_eval.evaluation import run as launch
+from lmms_eval.evaluation import run
 
 
 @pytest.fixture
@@ -25,5 +25,5 @@ def test_a_lone_process_of_accelerate_says_so(asked: int, logged: list[str], mon
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "no")
     if asked > 1:
         monkeypatch.setenv("MASTER_PORT", "29500")
-    assert launch._joined.__wrapped__() is None
+    assert run._joined.__wrapped__() is None
     assert ["accelerate has started one process" in line for line in logged] == ([True] if asked > 1 else [])

@@ -17,7 +17,7 @@ import pytest
 
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ConfigError
-from lmms_eval.evaluation import writing as reporting
+from lmms_eval.evaluation import writing
 from lmms_eval.evaluation.run import RunReport, run
 from tests.evaluation.kit import DOCUMENTS, Told, config, fails_on, right
 from tests.viewer.test_report import content, only_run, warnings
@@ -80,7 +80,7 @@ def test_without_the_option_there_is_none(tmp_path: Path) -> None:
 
 
 def test_pages_can_be_read_while_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reporting, "FIRST_S", 0.0)
+    monkeypatch.setattr(writing, "FIRST_S", 0.0)
     seen: list[tuple[int, list[str], list[str]]] = []
 
     def answer(request: Request) -> Response:
@@ -142,7 +142,7 @@ def test_a_killed_writer_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_cannot_start_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reporting, "WRITER", "lmms_eval.no_such_module")
+    monkeypatch.setattr(writing, "WRITER", "lmms_eval.no_such_module")
     report = told(tmp_path, right)
     assert report.exit_code == 0
     assert re.search(r"could not be written: .* ended with code 1; `lmms-eval report .*` does it$", report.lines[-1])

@@ -12,7 +12,6 @@ import pytest
 
 from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.errors import DataError, RunLockedError, UsageError
-from lmms_eval.evaluation import run as launch
 from lmms_eval.evaluation import run as run_module
 from lmms_eval.evaluation.record import open_record
 from lmms_eval.evaluation.run import RunReport, run
@@ -190,12 +189,12 @@ def test_a_run_is_compared_with_an_earlier_one(tmp_path: Path) -> None:
 def test_several_processes_without_a_launcher_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("MASTER_ADDR", raising=False)
-    launch._joined.cache_clear()
+    run_module._joined.cache_clear()
     try:
         with pytest.raises(UsageError, match="use accelerate launch or torchrun"):
             run(config(tmp_path))
     finally:
-        launch._joined.cache_clear()
+        run_module._joined.cache_clear()
 
 
 def test_without_an_output_path_an_object_without_identity_leaves_nothing_behind(

@@ -13,7 +13,7 @@ import pytest
 
 from lmms_eval.config import build_config
 from lmms_eval.evaluation.run import run
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.sample_text import conversation_text
 from tests.models import tools
 from tests.servers.stub import StubServer

@@ -11,8 +11,7 @@ import av
 import numpy as np
 import pytest
 
-from lmms_eval.media import read_frames, uniform_indices
-from lmms_eval.media import video as frames_module
+from lmms_eval.media import read_frames, uniform_indices, video
 from lmms_eval.media import video_file as video_file_module
 from lmms_eval.media.reference import MediaRef
 from lmms_eval.media.video import FRAMES, Sampling, VideoFrames, collect_frames, probe
@@ -74,7 +73,7 @@ def read(path: Path, sampling: Sampling, monkeypatch: pytest.MonkeyPatch, way: s
         if way == "pass":
             patch.setattr(VideoFile, "packet_index", lambda self: None)
         else:
-            patch.setattr(frames_module, "_AHEAD", -1000)
+            patch.setattr(video, "_AHEAD", -1000)
         return read_frames(path, sampling)
 
 
@@ -96,8 +95,8 @@ def test_they_are_sought_for_real(name: str, tmp_path: Path, monkeypatch: pytest
     """The comparison above is none of one pass with another."""
     path = made(name, tmp_path)
     info = probe(path)
-    monkeypatch.setattr(frames_module, "_by_one_pass", lambda *_: pytest.fail("passed"))
-    monkeypatch.setattr(frames_module, "_AHEAD", -1000)
+    monkeypatch.setattr(video, "_by_one_pass", lambda *_: pytest.fail("passed"))
+    monkeypatch.setattr(video, "_AHEAD", -1000)
     with VideoFile(MediaRef("path", path=path)) as file:
         found, there = collect_frames(file, [3, 50, 51, 99], info)
     assert {number: number_of(frame) for number, frame in found.items()} == {3: 3, 50: 50, 51: 51, 99: 99}

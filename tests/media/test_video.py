@@ -11,8 +11,7 @@ import pytest
 from loguru import logger
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import Sampling, probe, read_frames, uniform_indices
-from lmms_eval.media import video as frames_module
+from lmms_eval.media import Sampling, probe, read_frames, uniform_indices, video
 from lmms_eval.media.video import FRAMES, select
 from lmms_eval.media.video_file import VideoInfo
 from tests.media.draw import HEIGHT, WIDTH, number_of, write_video
@@ -221,7 +220,7 @@ def test_a_stream_that_changes_its_size_keeps_that_of_the_first_frame(
     clip: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     FRAMES.clear()
-    real = frames_module._pixels
+    real = video._pixels
     turn: list[int] = []
 
     def shrinking(frame: object) -> np.ndarray:
@@ -229,7 +228,7 @@ def test_a_stream_that_changes_its_size_keeps_that_of_the_first_frame(
         pixels = real(frame)
         return pixels if len(turn) == 1 else np.ascontiguousarray(pixels[::2, ::2])
 
-    monkeypatch.setattr(frames_module, "_pixels", shrinking)
+    monkeypatch.setattr(video, "_pixels", shrinking)
     frames = read_frames(clip, Sampling(indices=(0, 1)))
     assert frames.array.shape == (2, HEIGHT, WIDTH, 3)
     FRAMES.clear()

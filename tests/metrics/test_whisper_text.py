@@ -10,7 +10,7 @@ from transformers.models.whisper.english_normalizer import BasicTextNormalizer, 
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.metrics import speech as whisper_text
+from lmms_eval.metrics import speech
 from lmms_eval.metrics.speech import basic_normaliser, british_spellings, english_normaliser, remove_sp
 from tests.regular_expressions import ends_within
 
@@ -26,7 +26,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "stand_in" / "normalizers").mkdir(parents=True)
     (tmp_path / "stand_in" / "__init__.py").write_text("raise ImportError('only the list is read')\n", "utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(whisper_text, "_PACKAGE", "stand_in")
+    monkeypatch.setattr(speech, "_PACKAGE", "stand_in")
     british_spellings.cache_clear()
     yield tmp_path / "stand_in" / "normalizers" / "english.json"
     british_spellings.cache_clear()
@@ -63,7 +63,7 @@ def test_the_list_is_read_without_importing_the_package(package: Path) -> None:
 
 def test_without_the_package_there_is_no_english_normaliser(monkeypatch: pytest.MonkeyPatch) -> None:
     british_spellings.cache_clear()
-    monkeypatch.setattr(whisper_text, "_PACKAGE", "no_package_of_this_name")
+    monkeypatch.setattr(speech, "_PACKAGE", "no_package_of_this_name")
     with pytest.raises(NotEvaluated, match=r"lmms_eval\[asr\]"):
         english_normaliser()
     assert basic_normaliser()("Colour!") == "colour "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmms_eval.models.baseline import FRAMES, IGNORED, other_names
+from lmms_eval.models.argument_names import FRAMES, IGNORED, other_names
 
 PAGE = Path(__file__).parents[2] / "docs/models/arguments.md"
 

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval.api.model import Model, RequestStream, lmms
 from lmms_eval.api.request import Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.baseline import IGNORED
+from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.building import ignored_arguments
 from lmms_eval.models.hf.model import HuggingFace
 from lmms_eval.models.hf.options import Profile

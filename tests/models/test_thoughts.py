@@ -123,9 +123,9 @@ def score(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPa
         folder = folders["chat" if back_end == "internvl" else template]
         arguments = f"pretrained={folder}"
         if back_end == "hf_text":
-            from lmms_eval.models.families import table as wrappers
+            from lmms_eval.models.families import table
 
-            monkeypatch.setattr(wrappers, "wrapper", lambda _: scripted(words(form)))
+            monkeypatch.setattr(table, "wrapper", lambda _: scripted(words(form)))
             arguments += ",dry_requests=false"
         elif back_end in ("vllm", "sglang"):
             from transformers import AutoTokenizer

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.audit import Audit, OtherRule, audit, audit_text
 from lmms_eval.results.run import Choice
 from lmms_eval.stats import Interval

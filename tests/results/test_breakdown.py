@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.breakdown import breakdown, breakdown_text
 from lmms_eval.stats import Interval, Spread, score_interval
 from lmms_eval.utils.numbers import ScoreRange

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.columns import Columns, column_names, value_of
 from tests.results.runs import sample, write_run
 

@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval.api.request import Request, Response
 from lmms_eval.cli.main import main
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.sample import Message, Piece, conversations_of
 from tests.conversing import QUESTION, Speaker, rated_run, talked
 

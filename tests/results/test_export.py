@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.results import export as module
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.export import FORMS, export
 from tests.results.runs import STAMP, sample, write_run
 

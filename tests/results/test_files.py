@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.errors import DataError
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.files import find_run, find_runs, samples_beside
 from lmms_eval.storage.run_folder import RunFolder
 from tests.engine.fakes import FakeTask

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.audit import audit, audit_text
 from lmms_eval.results.breakdown import breakdown, breakdown_text
 from lmms_eval.results.columns import Columns, column_names, row_of, value_of

@@ -15,7 +15,7 @@ from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import response_record
 from lmms_eval.errors import DataError, UsageError
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.breakdown import breakdown
 from lmms_eval.results.run import Choice, command_of
 from lmms_eval.storage.lines import JournalWriter, sealed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.stats import agreement as stability
+from lmms_eval.stats import stability
 
 
 @given(st.lists(st.lists(st.integers(0, 1), min_size=2, max_size=6), min_size=1, max_size=10))

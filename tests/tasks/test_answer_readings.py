@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.filters import FILTERS, filter_class
-from lmms_eval.results import run as load
+from lmms_eval.results import load
 from lmms_eval.results.audit import audit
 from lmms_eval.utils.answer_reading import AnswerReading, noting_reading
 from tests.viewer.conftest import run_task, write_task

@@ -7,11 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-from lmms_eval.compare.readers import harness_runs
-from lmms_eval.compare.readers import other_harnesses as evalscope
-from lmms_eval.compare.readers import other_harnesses as inspect_logs
-from lmms_eval.compare.readers import other_harnesses as vlmevalkit
-from lmms_eval.compare.readers import tables as plain_tables
+from lmms_eval.compare.readers import harness_runs, other_harnesses, tables
 from lmms_eval.compare.readers.contract import Format, Looked
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError, UsageError
@@ -20,10 +16,10 @@ from lmms_eval.results.files import SHOWN, find_run, run_path
 FORMATS: tuple[Format, ...] = (
     harness_runs.RESULTS,
     harness_runs.SAMPLES,
-    inspect_logs.LOGS,
-    evalscope.REVIEWS,
-    vlmevalkit.TABLES,
-    plain_tables.TABLES,
+    other_harnesses.LOGS,
+    other_harnesses.REVIEWS,
+    other_harnesses.TABLES,
+    tables.TABLES,
 )
 """In the order in which they are tried: the first that a file belongs to reads it."""
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.request import Request, ResponseError
 from lmms_eval.errors import ModelError
-from lmms_eval.models.baseline import IGNORED_LOCALLY
+from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, ConversationReader, check_form
 from lmms_eval.models.chat_form.internvl import InternVLForm
 from lmms_eval.models.chat_form.loading import (

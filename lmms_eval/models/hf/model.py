@@ -18,7 +18,7 @@ from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
 from lmms_eval.api.messages import ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
-from lmms_eval.models.baseline import IGNORED_LOCALLY
+from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf.answering import Answerer, Generation
 from lmms_eval.models.hf.batching import RECOVERABLE, Failed, HalvingRunner, RefusedError, RowLimit, Shape

@@ -11,8 +11,8 @@ from typing import Any
 
 from lmms_eval.api.generation import MediaForm
 from lmms_eval.errors import ModelError
-from lmms_eval.models import baseline as argument_names
-from lmms_eval.models.baseline import IGNORED, other_names
+from lmms_eval.models import argument_names
+from lmms_eval.models.argument_names import IGNORED, other_names
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 

@@ -20,7 +20,7 @@ from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usage
 from lmms_eval.errors import EngineDiedError, ModelError
-from lmms_eval.models.baseline import IGNORED
+from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.chat_template import NO_TEMPLATE, template_digest
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood

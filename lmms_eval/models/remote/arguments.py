@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models import baseline as argument_names
-from lmms_eval.models.baseline import other_names
+from lmms_eval.models import argument_names
+from lmms_eval.models.argument_names import other_names
 from lmms_eval.models.remote.media import Frames
 from lmms_eval.utils.launch import own_part
 

@@ -14,7 +14,7 @@ from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.baseline import IGNORED
+from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, MEDIA_ARGUMENTS, RemoteArguments, read_arguments
 
 if TYPE_CHECKING:

@@ -120,44 +120,43 @@ class Tool:
 def tools() -> tuple[Tool, ...]:
     """List the tools; the method of the toolbox that carries one out has its name."""
     from lmms_eval.server.mcp import answers
-    from lmms_eval.server.mcp import answers as arguments
 
     return (
         Tool(
             "list_tasks", "List tasks", "List tasks, groups and tags that can be evaluated; query finds some of them.",
-            arguments.ListTasks, answers.TaskList,
+            answers.ListTasks, answers.TaskList,
         ),
         Tool(
             "get_task_info", "Describe a task",
             "Describe a task, group or tag: documents, modalities, metrics, what scoring needs, licence, chance level.",
-            arguments.GetTaskInfo, answers.TaskInfo,
+            answers.GetTaskInfo, answers.TaskInfo,
         ),
         Tool(
             "list_models", "List models", "List models that can be evaluated.",
-            arguments.ListModels, answers.ModelList,
+            answers.ListModels, answers.ModelList,
         ),
         Tool(
             "get_model_info", "Describe a model", "Describe a model with the arguments that it takes.",
-            arguments.GetModelInfo, answers.ModelInfo,
+            answers.GetModelInfo, answers.ModelInfo,
         ),
         Tool(
             "evaluate", "Start a run",
             "Evaluate a model on tasks. Answers with the run's id and state, and with its scores where it has ended "
             "meanwhile. Runs take minutes to days: use mode=async and get_run_status for long ones. Keys of services "
             "come from the server's environment: never give them here.",
-            arguments.Evaluate, answers.RunStatus, is_reading=False,
+            answers.Evaluate, answers.RunStatus, is_reading=False,
         ),
         Tool(
             "get_run_status", "Watch a run", "Tell how a run is: its state, progress, error or scores.",
-            arguments.GetRunStatus, answers.RunStatus,
+            answers.GetRunStatus, answers.RunStatus,
         ),
         Tool(
             "get_run_result", "Read a run", "Tell the scores of a run, and samples where asked." + _DATA,
-            arguments.GetRunResult, answers.RunResult,
+            answers.GetRunResult, answers.RunResult,
         ),
         Tool(
             "cancel_run", "Cancel a run", "End a run that waits or runs, for good. What it has written stays.",
-            arguments.CancelRun, answers.RunStatus, is_reading=False, is_destructive=True,
+            answers.CancelRun, answers.RunStatus, is_reading=False, is_destructive=True,
         ),
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.errors import ItemError
-from lmms_eval.metrics import mmmu as mmmu_open
+from lmms_eval.metrics import mmmu
 from lmms_eval.tasks._task_utils import binary_judge
 from lmms_eval.tasks._task_utils.estimates import mean
 from lmms_eval.tasks._task_utils.judge_texts import identity, noted
@@ -65,9 +65,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     Raises:
         ItemError: the id names no subject, or a question of multiple choice has no options.
     """
-    parsed: list[Any] = (
-        chosen(doc, results) if _is_choice(doc) else [mmmu_open.candidates(answer) for answer in results]
-    )
+    parsed: list[Any] = chosen(doc, results) if _is_choice(doc) else [mmmu.candidates(answer) for answer in results]
     row = {
         "id": doc["id"],
         "subdomain": subject(doc["id"]),
@@ -131,8 +129,7 @@ def is_right(row: Row) -> bool:
     if not _is_choice(row):
         gold = _gold(row["answer"])
         return any(
-            mmmu_open.is_right(mmmu_open.normalised(said) if isinstance(said, str) else said, gold)
-            for said in row["parsed_pred"]
+            mmmu.is_right(mmmu.normalised(said) if isinstance(said, str) else said, gold) for said in row["parsed_pred"]
         )
     gold = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
     return any(said in gold for said in row["parsed_pred"])

@@ -7,7 +7,7 @@ import torch
 from transformers.utils import is_torchvision_available
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.hf import load as processors
+from lmms_eval.models.hf import load as load_module
 from lmms_eval.models.hf.load import load, resolve_device
 from lmms_eval.models.hf.options import HFOptions
 
@@ -178,7 +178,7 @@ def test_a_model_over_all_gpus_that_the_process_has_for_itself(tiny, monkeypatch
 
 def test_a_model_of_whole_videos_alone_is_refused_as_that(tiny, monkeypatch):
     video_llm = SimpleNamespace(tokenizer=object(), video_processor=object())
-    monkeypatch.setattr(processors, "_read", lambda options, profile: (video_llm, frozenset()))
+    monkeypatch.setattr(load_module, "_read", lambda options, profile: (video_llm, frozenset()))
     with pytest.raises(ModelError, match=r"has no image_processor: it takes whole videos alone"):
         load(HFOptions(str(tiny), device="cpu"))
     video_llm.video_processor = None

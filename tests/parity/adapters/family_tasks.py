@@ -13,8 +13,7 @@ from typing import Any
 from unittest import mock
 
 from lmms_eval.api.filter import Filter
-from lmms_eval.filters import extraction
-from lmms_eval.filters import patterns as transformation
+from lmms_eval.filters import extraction, patterns
 from lmms_eval.loggers.evaluation_tracker import GeneralConfigTracker
 from lmms_eval.tasks import asr_wer_utils
 from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference
@@ -29,14 +28,14 @@ NAME_KEYS = ("peft", "delta", "pretrained", "model", "model_version", "model_nam
 
 
 def _attributes(name: str, **kwargs: Any) -> dict[str, Any]:
-    made = getattr(transformation if name == "MapFilter" else extraction, name)(**kwargs)
+    made = getattr(patterns if name == "MapFilter" else extraction, name)(**kwargs)
     names = ("regex_pattern", "group_select", "fallback", "ignore_case", "ignore_punctuation", "regexes_to_ignore")
     found = {key: getattr(made, key) for key in (*names, "mapping_dict", "default_value") if hasattr(made, key)}
     return found | ({"regex.pattern": made.regex.pattern} if hasattr(made, "regex") else {})
 
 
 def _map(resps: list[Any], **kwargs: Any) -> list[Any]:
-    return transformation.MapFilter(**kwargs).apply(resps, [{}] * len(resps))
+    return patterns.MapFilter(**kwargs).apply(resps, [{}] * len(resps))
 
 
 def _simple(resps: list[Any], questions: list[str], **kwargs: Any) -> list[Any]:

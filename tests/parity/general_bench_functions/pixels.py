@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval.tasks.general_bench.measures import depth_math, image_quality
-from lmms_eval.tasks.general_bench.measures import masks as structure
-from lmms_eval.tasks.general_bench.measures import pixels as flow_math
+from lmms_eval.tasks.general_bench.measures import depth_math, image_quality, masks, pixels
 from lmms_eval.tasks.general_bench.readers.depth import first_channel
 from lmms_eval.tasks.general_bench.readers.flow import read_flow
 
@@ -21,7 +19,7 @@ Input = Mapping[str, Any]
 
 
 def endpoint_error(record: Input) -> float:
-    return flow_math.endpoint_error(np.array(record["pred"]), np.array(record["gt"]))
+    return pixels.endpoint_error(np.array(record["pred"]), np.array(record["gt"]))
 
 
 def task_error(record: Input) -> dict[str, float]:
@@ -67,7 +65,7 @@ def grey_levels(frame: Any) -> Any:
 
 def structure_of_videos(record: Input) -> dict[str, float]:
     frames = [pair for video in record["videos"] for pair in zip(video["pred"], video["gt"], strict=True)]
-    scores = [structure.authors_structure_measure(grey_levels(pred), np.array(gt) > 128) for pred, gt in frames]
+    scores = [masks.authors_structure_measure(grey_levels(pred), np.array(gt) > 128) for pred, gt in frames]
     return {"S-measure": math.fsum(scores) / len(scores)}
 
 
@@ -78,7 +76,7 @@ FUNCTIONS: Mapping[str, Callable[[Input], Any]] = {
     "read_flow_flo_base64": flow_reader(".flo"),
     "read_flow_png_base64": flow_reader(".png"),
     "video_depth_absrel": depth_error,
-    "structure_measure": lambda record: structure.authors_structure_measure(
+    "structure_measure": lambda record: masks.authors_structure_measure(
         np.array(record["pred"], dtype=np.float64), np.array(record["gt"]) > 0
     ),
     "video_object_s_measure": structure_of_videos,

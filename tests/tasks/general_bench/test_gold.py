@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.tasks.general_bench import utils as gold
+from lmms_eval.tasks.general_bench import utils
 from lmms_eval.tasks.general_bench.settings import Settings
 from tests.tasks.general_bench.demo_kit import CHOICES, SET, copied, edit, rows
 
@@ -17,4 +17,4 @@ def test_gold_of_a_closed_set_is_empty(tmp_path: Path) -> None:
 
     edit(root / SET / "nlp/Commonsense-Reasoning/annotation.json", close)
     given = {"data_root": str(root)}
-    assert gold.gold(rows(CHOICES, given)[0], Settings.of(given)) == ""
+    assert utils.gold(rows(CHOICES, given)[0], Settings.of(given)) == ""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.metrics import speech as whisper_text
+from lmms_eval.metrics import speech
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.librispeech.utils import aggregate, process_results
 
@@ -16,10 +16,10 @@ needs_spellings = pytest.mark.skipif(
 
 @pytest.fixture
 def without_the_package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(whisper_text, "_PACKAGE", "no_package_of_this_name")
-    whisper_text.british_spellings.cache_clear()
+    monkeypatch.setattr(speech, "_PACKAGE", "no_package_of_this_name")
+    speech.british_spellings.cache_clear()
     yield
-    whisper_text.british_spellings.cache_clear()
+    speech.british_spellings.cache_clear()
 
 
 def row(truth: str, transcript: str, language: str = "en") -> dict[str, str]:
@@ -78,7 +78,7 @@ def test_scores_are_made_again_when_the_package_comes(monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "9.9")
     assert identity_of(process_results, {}) == "whisper_normalizer 9.9"
     monkeypatch.undo()
-    monkeypatch.setattr(whisper_text, "_PACKAGE", "no_package_of_this_name")
+    monkeypatch.setattr(speech, "_PACKAGE", "no_package_of_this_name")
     assert identity_of(process_results, {}) == ""
 
 

@@ -7,7 +7,7 @@ import pytest
 from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.plots import figure
-from lmms_eval.tasks.milebench import report as report_files
+from lmms_eval.tasks.milebench import report as report_module
 from lmms_eval.tasks.milebench.report import report
 from tests.tasks.milebench.summaries import complete, numbers
 
@@ -64,7 +64,7 @@ def test_the_rest_is_written_without_matplotlib(tmp_path: Path, monkeypatch: pyt
     def absent(*_: object) -> list[Path]:
         raise figure.PlotUnavailable("none")
 
-    monkeypatch.setattr(report_files, "draw", absent)
+    monkeypatch.setattr(report_module, "draw", absent)
     found = report({"milebench_tqa": numbers("TQA", 1)}, tmp_path / "run")
     assert found is not None
     assert found.files == (str(tmp_path / "run_milebench"),)

@@ -12,7 +12,6 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data import scanning
-from lmms_eval.tasks.general_bench.data import scanning as unpacking
 from lmms_eval.tasks.general_bench.data.scanning import match, media_folder, scan
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
 from tests.tasks.general_bench.data.kit import write_task
@@ -164,7 +163,7 @@ def test_archives_that_cannot_be_unpacked(tmp_path: Path, monkeypatch: pytest.Mo
     assert "open.zip cannot be unpacked" in found.problems[0] and "holds no annotation.json" in found.problems[1]
     assert "leads outside" in found.problems[2]
     assert not (place / "1.mp4").exists()
-    monkeypatch.setattr(unpacking.os, "access", lambda *_: False)
+    monkeypatch.setattr(scanning.os, "access", lambda *_: False)
     assert "cannot be written; unpack it there, or copy the folder" in scan(tmp_path).problems[0]
 
 

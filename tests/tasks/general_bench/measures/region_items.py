@@ -11,10 +11,9 @@ from PIL import Image
 from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.items import Form, Item
 from lmms_eval.tasks.general_bench.measures import masks, relations
-from lmms_eval.tasks.general_bench.measures import masks as boxes
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 
-ALL = {measure.name: measure for measure in (*boxes.BOX_MEASURES, *masks.MEASURES, *relations.MEASURES)}
+ALL = {measure.name: measure for measure in (*masks.BOX_MEASURES, *masks.MEASURES, *relations.MEASURES)}
 CONTEXT = Context()
 
 

