@@ -1,4 +1,4 @@
-"""The Python API: ``run`` for a configuration, ``simple_evaluate`` and ``evaluate`` with the family's arguments."""
+"""The Python API: ``run`` takes a configuration, ``simple_evaluate`` and ``evaluate`` the family's arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IGNORED = frozenset(
         "evaluation_tracker", "rewrite_requests_cache",
     }
 )  # fmt: skip
-"""Arguments of the family's function that have no meaning here; they are accepted so that calls keep working."""
+"""Arguments of the family's function without a meaning here. They are accepted so that existing calls keep working."""
 
 
 def simple_evaluate(
@@ -34,12 +34,12 @@ def simple_evaluate(
 ) -> dict[str, Any]:
     """Evaluate and return the results document.
 
-    ``model`` is a name or a model object (which stays usable afterwards). Further arguments are the options of
-    ``lmms-eval eval`` by name, and the four seeds by the family's names (``EvaluateArguments``: type checkers see wrong
-    ones). ``tasks`` may also hold configurations (mappings, with functions in them) and ``Task`` objects.
-    ``task_manager`` says where tasks are found, in place of ``include_path``. The API scores as the command line does:
-    reasoning tags are stripped, media columns are not read for scoring. With ``log_samples`` or ``predict_only`` the
-    document has the rows of the samples files under ``samples``, by task.
+    ``model`` is a name or a model object, which stays usable afterwards. The other arguments are the options of
+    ``lmms-eval eval`` by name, and the four seeds by the family's names; ``EvaluateArguments`` lists them for type
+    checkers. ``tasks`` may also hold configurations (mappings, which may contain functions) and ``Task`` objects.
+    ``task_manager`` finds the tasks and replaces ``include_path``. The API scores as the command line does: it strips
+    reasoning tags and does not read media columns for scoring. With ``log_samples`` or ``predict_only``, the document
+    has the rows of the samples files under ``samples``, by task.
 
     Raises:
         LmmsEvalError: as ``run``.
@@ -64,11 +64,11 @@ def simple_evaluate(
 
 
 def _made(tasks: Any, place: TaskManager | Any) -> list[Task]:
-    """Make the tasks, where not all of them are names; their data are not opened: the run builds them anew.
+    """Build the tasks if any of them is not a name. The run builds them again, so their data are not opened here.
 
     Args:
-        tasks: names, configurations and tasks; a mapping without ``task`` chooses names.
-        place: where tasks are found: a manager, or ``include_path``.
+        tasks: names, configurations and tasks. A mapping without the key ``task`` selects names.
+        place: finds the tasks: a manager, or ``include_path``.
     """
     if isinstance(tasks, Task) or (isinstance(tasks, Mapping) and isinstance(tasks.get("task"), str)):
         tasks = [tasks]
@@ -97,29 +97,25 @@ def _run(
     tasks: Sequence[Task],
 ) -> dict[str, Any]:
     config = _config(function, model, arguments)
-    for name in _single(tasks):
-        raise ConfigError(f"{function}: there are two tasks of the name {name!r}")
+    known: dict[str, Task] = {}
+    for task in tasks:
+        if known.setdefault(task.name, task) is not task:
+            raise ConfigError(f"{function}: there are two tasks of the name {task.name!r}")
     returns_samples = bool(arguments.get("log_samples") or config.predict_only)
     start = Start(catalogue=catalogue, tasks=tuple(tasks), returns_samples=returns_samples)
     return Run(config, None if isinstance(model, str) else model, start).report().results
 
 
-def _single(tasks: Sequence[Task]) -> Iterator[str]:
-    """Names that two tasks have."""
-    known: dict[str, Task] = {}
-    return (task.name for task in tasks if known.setdefault(task.name, task) is not task)
-
-
 def evaluate(
     lm: str | Model | lmms, task_dict: Mapping[Any, Any], **arguments: Unpack[EvaluateArguments]
 ) -> dict[str, Any]:
-    """Evaluate a model on tasks that a program has, and return the results document.
+    """Evaluate a model on task objects, and return the results document.
 
     Args:
         lm: a model object (which stays usable afterwards), or a model's name.
-        task_dict: tasks by name, as ``get_task_dict`` gives them; mappings within it (a group's tasks) are opened.
-            Tasks of the index are built anew with the arguments of this call, as ``simple_evaluate`` would build them.
-        arguments: as of ``simple_evaluate``, ``log_samples`` too, without ``tasks`` and ``include_path``.
+        task_dict: tasks by name, as ``get_task_dict`` returns them. It may contain mappings (the tasks of a group).
+            Tasks of the index are built again with the arguments of this call, as ``simple_evaluate`` builds them.
+        arguments: those of ``simple_evaluate``, without ``tasks`` and ``include_path``.
 
     Raises:
         LmmsEvalError: as ``run``.
@@ -141,18 +137,18 @@ def _tasks(found: Mapping[Any, Any]) -> Iterator[Task]:
             yield from _tasks(value)
         else:
             raise ConfigError(
-                f"evaluate: task_dict[{name!r}] is a {type(value).__name__}, no lmms_eval.api.task.Task; "
+                f"evaluate: task_dict[{name!r}] is a {type(value).__name__}, not an lmms_eval.api.task.Task; "
                 "lmms_eval.tasks.get_task_dict makes tasks of names and configurations"
             )
 
 
 def _config(function: str, model: str | Model | lmms, arguments: Mapping[str, Any]) -> RunConfig:
-    """The options of a call by the family's names as a configuration."""
+    """Build a configuration from options that have the family's names."""
     values = {name: value for name, value in arguments.items() if name not in _IGNORED and value is not None}
     if any(name in values for name in _SEEDS):
         values["seed"] = [values.pop(name, default) for name, default in zip(_SEEDS, _SEED_DEFAULTS, strict=True)]
     if not values.get("output_path"):
-        for name in ("log_samples", "report"):  # both go to files; without a folder there is nowhere to put them
+        for name in ("log_samples", "report"):  # both write files, which need a folder
             values.pop(name, None)
     if "model" in values:
         raise ConfigError(f"{function}: give the model once, as the first argument")
@@ -166,7 +162,7 @@ def _config(function: str, model: str | Model | lmms, arguments: Mapping[str, An
 
 
 def _set_request_cache(values: dict[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Read the family's three switches of the request cache as the option's values."""
+    """Translate the family's three switches of the request cache to values of ``cache_requests``."""
     if isinstance(values.get("cache_requests"), bool):
         values["cache_requests"] = "true" if values["cache_requests"] else None
     for name, word in (("rewrite_requests_cache", "refresh"), ("delete_requests_cache", "delete")):

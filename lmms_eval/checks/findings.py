@@ -1,4 +1,4 @@
-"""Findings of a check, and the report of one task, group, file or model."""
+"""Findings of checks: explains errors, and reports on each task, group, file and model."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from lmms_eval.utils.terminal import Column, markdown_table
 
 REFUSED = "a check opens no connection to other machines"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-"""Environment in which the hub's libraries look into their caches only."""
+"""Environment variables with which the hub's libraries only use their caches."""
 _EVENTS = {"socket.connect": 1, "socket.getaddrinfo": 0, "socket.gethostbyname": 0, "socket.sendto": 1}
 """Audit events of the interpreter, and the place of the host or address in their arguments."""
 
 
 class RefusedConnectionError(ConnectionError):
-    """Code that is being checked wanted another machine."""
+    """Code that is being checked tried to connect to another machine."""
 
 
 def refuse_connections() -> None:
-    """Refuse, for the rest of this process, every connection that does not stay on this machine."""
+    """Refuse connections to other machines, for the rest of this process."""
     sys.addaudithook(_audit)
 
 
@@ -59,7 +59,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def is_this_machine(host: Any) -> bool:
-    """Tell whether a host's name or number is that of the loopback interface; no name is looked up."""
+    """Return whether a host's name or number is that of the loopback interface, without looking up names."""
     text = host.decode(errors="replace") if isinstance(host, bytes | bytearray) else str(host)
     if text in ("", "localhost"):
         return True
@@ -70,7 +70,7 @@ def is_this_machine(host: Any) -> bool:
 
 
 Status = Literal["ok", "doubtful", "skipped", "failed"]
-"""``doubtful``: it runs, but a score is not what it should be; ``skipped``: what the step needs is not here."""
+"""``doubtful``: it runs, but a score is not what it should be. ``skipped``: something that the step needs is absent."""
 What = Literal["task", "group", "file", "model"]
 _WORST_FIRST: tuple[Status, ...] = ("failed", "doubtful", "skipped")
 SHOWN: Mapping[Status, str] = {"failed": "broken", "doubtful": "doubtful", "skipped": "skipped", "ok": "well"}
@@ -88,7 +88,7 @@ class Finding:
     cause: str = ""
     """The part of the message that is the same for all tasks with this fault."""
     message: str = ""
-    """The whole of it: where, what, and what to do."""
+    """The whole message: where, what, and what to do."""
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Finding:
@@ -107,18 +107,18 @@ class Checked:
 
     @property
     def status(self) -> Status:
-        """The worst of the findings; where nothing was tried beyond what was skipped, ``skipped``."""
+        """The worst status of the findings."""
         found = {finding.status for finding in self.findings}
         return next((status for status in _WORST_FIRST if status in found), "ok")
 
     @property
     def decisive(self) -> Finding | None:
-        """The first finding of the worst kind; ``None`` if all is well."""
+        """The first finding with the worst status, or ``None`` if everything is ok."""
         status = self.status
         return None if status == "ok" else next(each for each in self.findings if each.status == status)
 
     def as_record(self) -> dict[str, Any]:
-        """JSON of ``lmms-eval check --json``; steps that went well carry no texts."""
+        """Return the JSON of ``lmms-eval check --json``. Steps that are ok have no texts."""
         findings = [{key: value for key, value in asdict(each).items() if value} for each in self.findings]
         return {
             "name": self.name,
@@ -132,7 +132,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Everything that a check has found."""
+    """The reports of a check."""
 
     checked: tuple[Checked, ...]
     seconds: float = 0.0
@@ -142,17 +142,17 @@ class Checks:
         return (each for each in self.checked if each.status == status)
 
     def counts(self) -> dict[str, int]:
-        """Numbers by outcome, in words for people."""
+        """Count the reports by outcome, in words for people."""
         return {SHOWN[status]: sum(1 for _ in self.having(status)) for status in SHOWN}
 
     def is_sound(self, strict: bool = False) -> bool:
-        """Tell whether nothing is broken and, with ``strict``, nothing doubtful."""
+        """Return whether nothing is broken and, with ``strict``, nothing is doubtful."""
         refused = ("failed", "doubtful") if strict else ("failed",)
         return not any(each.status in refused for each in self.checked)
 
 
 def joined(parts: Sequence[Checks]) -> Checks:
-    """One report of several."""
+    """Join several checks to one."""
     return Checks(
         tuple(each for part in parts for each in part.checked),
         sum(part.seconds for part in parts),
@@ -170,26 +170,26 @@ _DISTRIBUTIONS = {
     "google.generativeai": "google-generativeai", "reka": "reka-api", "skimage": "scikit-image",
     "sklearn": "scikit-learn", "yaml": "pyyaml", "zss": "zss",
 }  # fmt: skip
-"""Packages by their modules, where the names differ."""
+"""Packages by their modules, if the names differ."""
 _CLASHING = {
     "latex2sympy2": (
-        "latex2sympy2 asks for antlr4-python3-runtime 4.7.2, which does not go with 4.11 of this package: give the "
+        "latex2sympy2 needs antlr4-python3-runtime 4.7.2, which conflicts with 4.11 of this package: give the "
         "task an environment of its own, or have it import latex2sympy2_extended (pip install 'lmms_eval[math]')"
     ),
 }
 """Packages that cannot be installed together with this one."""
 _GONE = re.compile(r"not exist|not found|not there|no such file|cannot find", re.IGNORECASE)
-"""Texts of errors that are about files."""
+"""Matches texts of errors about files."""
 _GONE_FILE = re.compile(r"FileNotFoundError|No such file or directory|(not found|not there); (tried|looked for)")
-"""The same in reasons of failed samples, of which the error's type is not known."""
+"""The same for the reasons of failed samples, which do not have the type of the error."""
 _EXTRA = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
 _PACKAGE = re.compile(r"[A-Za-z0-9._-]+")
 _PREPARED = ("data", "prompt", "gold", "empty")
-"""Steps whose code reads the task's data: a file that it lacks belongs to them."""
+"""Steps that read the task's data, so that a missing file is a part of these data."""
 
 
 def finding(step: str, error: BaseException) -> Finding:
-    """Tell what an error of a step means."""
+    """Explain an error of a step."""
     chain = list(_chain(error))
     message = _message(error)
     for link in chain:
@@ -214,27 +214,27 @@ def finding(step: str, error: BaseException) -> Finding:
 
 
 def absent_modules(error: ModuleNotFoundError) -> tuple[str, ...]:
-    """Find all modules that the importing file asks for and that are not here: one look tells what to install."""
+    """Return all absent modules that the importing file needs, so that the user can install them at once."""
     name = str(error.name)
     frame = error.__traceback__
     files = []
     while frame is not None:
         files.append(frame.tb_frame.f_code.co_filename)
         frame = frame.tb_next
-    # The import system's own frames, and those of the imports of included trees, ask for nothing.
+    # The frames of the import system and of the imports of included trees are not the importing file.
     file = next((Path(one) for one in reversed(files) if not one.startswith("<") and one != included.__file__), None)
     try:
         body = [] if file is None else ast.parse(file.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
         body = []
-    beside = Path() if file is None else file.parent
-    found = [one for one in dict.fromkeys(_imports(body)) if _is_absent(one, beside)]
-    is_told = any(one == name or one.startswith(f"{name}.") for one in found)
-    return tuple(found if is_told else [name, *found])
+    folder = Path() if file is None else file.parent
+    found = [one for one in dict.fromkeys(_imports(body)) if _is_absent(one, folder)]
+    is_found = any(one == name or one.startswith(f"{name}.") for one in found)
+    return tuple(found if is_found else [name, *found])
 
 
 def _imports(body: Sequence[ast.stmt]) -> Iterator[str]:
-    """The modules that a file imports as it is imported itself; those that it can do without are passed over."""
+    """Yield the modules that a file imports unconditionally when it is imported."""
     for statement in body:
         if isinstance(statement, ast.Import):
             yield from (alias.name for alias in statement.names)
@@ -244,13 +244,13 @@ def _imports(body: Sequence[ast.stmt]) -> Iterator[str]:
             yield from _imports(statement.body)
 
 
-def _is_absent(module: str, beside: Path) -> bool:
+def _is_absent(module: str, folder: Path) -> bool:
     parts = module.split(".")
-    if parts[0] == "lmms_eval" or (beside / parts[0]).is_dir() or (beside / f"{parts[0]}.py").is_file():
+    if parts[0] == "lmms_eval" or (folder / parts[0]).is_dir() or (folder / f"{parts[0]}.py").is_file():
         return False
     try:
         spec = importlib.util.find_spec(parts[0])
-        if spec is not None and spec.origin is None and len(parts) > 1:  # a namespace, which several packages share
+        if spec is not None and spec.origin is None and len(parts) > 1:  # a namespace that several packages share
             spec = importlib.util.find_spec(".".join(parts[:2]))
     except (ImportError, ValueError):
         return False
@@ -258,7 +258,7 @@ def _is_absent(module: str, beside: Path) -> bool:
 
 
 def of_reason(step: str, reason: str) -> Finding:
-    """Tell what the engine's reason for a failed sample means."""
+    """Explain the engine's reason for a failed sample."""
     if REFUSED in reason:
         return Finding(step, "skipped", NO_NETWORK, REFUSED, reason)
     if _GONE_FILE.search(reason):
@@ -267,7 +267,7 @@ def of_reason(step: str, reason: str) -> Finding:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it, the first cause last."""
+    """Yield the error and its causes, the first cause last."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
@@ -301,7 +301,7 @@ def _is_gone(link: BaseException) -> bool:
 
 
 def _is_offline(link: BaseException) -> bool:
-    """The hub's libraries were asked for what their caches lack; their classes are not imported for this."""
+    """Return whether the hub's libraries lack something in their caches. Their classes are not imported for this."""
     return type(link).__name__ in ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
 
 
@@ -311,7 +311,7 @@ def _lacking(error: BaseException) -> str:
 
 
 def _looked_in(chain: list[BaseException]) -> str:
-    """The cache in which a data set of the hub was looked for."""
+    """Return a hint at the cache in which a data set of the hub was looked for."""
     if not any(_is_offline(link) or isinstance(link, ConnectionError) for link in chain):
         return ""
     from datasets import config
@@ -329,21 +329,21 @@ def _how_to_install(modules: Sequence[str]) -> str:
     }
     extras = sorted({extra for name in packages if (extra := _extras().get(name.lower()))})
     others = sorted(name for name in packages if name.lower() not in _extras())
-    told = []
+    hints = []
     if extras:
-        told.append(f"pip install 'lmms_eval[{','.join(extras)}]'")
+        hints.append(f"pip install 'lmms_eval[{','.join(extras)}]'")
     if others:
-        whose = "that is the package that has it" if len(others) == 1 else "these are the packages that have them"
-        told.append(
-            f"pip install {' '.join(others)}, if {whose}; a module of another task folder is found where "
+        source = "that is the package that has it" if len(others) == 1 else "these are the packages that have them"
+        hints.append(
+            f"pip install {' '.join(others)}, if {source}; a module of another task folder is found where "
             "--include_path names the folder above both"
         )
-    return "; ".join([*told, *notes])
+    return "; ".join([*hints, *notes])
 
 
 @cache
 def _extras() -> dict[str, str]:
-    """Packages of the optional parts of this one, each with its part."""
+    """Return the extra of this package for each package in its extras."""
     try:
         lines = importlib.metadata.requires("lmms_eval") or ()
     except importlib.metadata.PackageNotFoundError:
@@ -358,7 +358,7 @@ _CAUSE = 160
 
 
 def check_lines(checks: Checks) -> list[str]:
-    """The table of faults, an example of each with what to do, and the numbers."""
+    """Return the table of faults, an example of each with what to do, and the numbers."""
     faults = list(_faults(checks))
     lines = []
     if faults:
@@ -377,14 +377,14 @@ def check_lines(checks: Checks) -> list[str]:
 
 
 def summary(checks: Checks) -> str:
-    """One line of numbers."""
+    """Return the numbers in one line."""
     counts = ", ".join(f"{number} {word}" for word, number in checks.counts().items() if number)
     time = f"{checks.seconds:.1f} s, {checks.processes} process{'es' if checks.processes != 1 else ''}"
     return f"{len(checks.checked)} checked: {counts or 'nothing'} ({time})"
 
 
 def _faults(checks: Checks) -> Iterator[tuple[Status, Finding, list[str]]]:
-    """Findings that are alike, with the names they stand for; within an outcome the most frequent first."""
+    """Yield equal findings with the names that have them, by outcome, the most frequent first."""
     for status in _FROM_BAD_TO_GOOD:
         alike: dict[tuple[str, str, str], list[tuple[Checked, Finding]]] = {}
         for each in checks.having(status):
@@ -405,7 +405,7 @@ def _short(text: str) -> str:
 
 
 def absent_needs(words: Iterable[str]) -> Iterator[str]:
-    """Say of each need (``tasks.facts.NEEDS``) that is not met what is missing and what to do."""
+    """For each need (``tasks.facts.NEEDS``) that is not met, yield what is missing and what to do."""
     from lmms_eval.api.outcome import NotEvaluated
     from lmms_eval.config.environment import environment_defaults
 

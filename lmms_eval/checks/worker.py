@@ -1,4 +1,4 @@
-"""The process in which tasks and models are checked: a job is a JSON line, answered by one for each step and a last."""
+"""The process that checks tasks and models. A job is a JSON line, answered by one line for each step and a last one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.models.baseline import Baseline
-from lmms_eval.models.building import BuildOptions, ResolvedModel
+from lmms_eval.models.building import BuildOptions
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import build_from_spec, select_tasks
@@ -38,10 +38,12 @@ from lmms_eval.utils.logging import configure_logging
 
 
 def tried(tasks: Sequence[Task], model: Model, documents: int) -> tuple[TaskResult, ...]:
-    """Put the first documents of loaded tasks to a model; files that an aggregation writes go to a folder that goes.
+    """Ask a model about the first documents of loaded tasks, and score the answers.
+
+    Files that an aggregation writes go to a temporary folder.
 
     Raises:
-        LmmsEvalError: the model or the data turned out unusable.
+        LmmsEvalError: the model or the data are unusable.
     """
     plans = [plan_task(task, documents, 0) for task in tasks]
     with TemporaryDirectory(prefix="lmms-eval-check-") as folder:
@@ -56,19 +58,19 @@ def tried(tasks: Sequence[Task], model: Model, documents: int) -> tuple[TaskResu
 
 
 def first_reason(result: TaskResult) -> str:
-    """The most frequent reason for which documents are not scored; empty where all are."""
+    """Return the most frequent reason why documents are not scored, or an empty text if all are scored."""
     return next(iter(result.outcome.reasons), "")
 
 
 def number_of(metric: MetricResult) -> float | None:
-    """The value of a metric, withheld or not, if it is a number."""
+    """Return the value of a metric, withheld or not, or ``None`` if it is not a number."""
     value: Any = metric.value if metric.value is not None else metric.partial
     is_number = isinstance(value, int | float) and not math.isnan(value)
     return float(value) if is_number else None
 
 
 def ends(definition: MetricDefinition) -> tuple[float | None, float | None]:
-    """The best and the worst value that a metric can have; ``None`` where that is not known."""
+    """Return the best and the worst value that a metric can have, or ``None`` if that is not known."""
     stated = definition.score_range
     if stated is None:
         return None, None
@@ -76,6 +78,8 @@ def ends(definition: MetricDefinition) -> tuple[float | None, float | None]:
     return (low, high) if definition.higher_is_better is False else (high, low)
 
 
+Begin = Callable[[str], None]
+"""Called with the name of each step as it begins."""
 _ASKED = {"text": ("Which colour has the sky? Answer with one word.", None), "picture": ("Describe it.", "p.png")}
 _TASK = """\
 task: {name}
@@ -89,12 +93,12 @@ metric_list: [{{metric: bypass, aggregation: bypass}}]
 """
 
 
-def check_model(spec: Mapping[str, Any], begin: Callable[[str], None]) -> list[Finding]:
-    """Look a model up, build it, and ask it a question of text and one with a picture.
+def check_model(spec: Mapping[str, Any], begin: Begin) -> list[Finding]:
+    """Look up a model, build it, and ask it a question of text and one with a picture.
 
     Args:
         spec: ``name``, ``arguments`` (``--model_args``), ``plugins``, ``force_simple``, ``batch_size`` and ``device``.
-        begin: is told the step.
+        begin: called with the name of each step as it begins.
     """
     begin("import")
     registry = ModelRegistry(spec["plugins"])
@@ -112,25 +116,21 @@ def check_model(spec: Mapping[str, Any], begin: Callable[[str], None]) -> list[F
             batch_size=spec["batch_size"], device=spec["device"], force_simple=spec["force_simple"]
         )  # fmt: skip
         model = registry.build(spec["name"], spec["arguments"], options)[0]
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - so does its constructor
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the model's constructor runs here
         return [*found, finding("arguments", error)]
     found.append(Finding("arguments"))
     with closing(model):
         asked = TaskOptions(
-            model_name=spec["name"], model_id=resolved.manifest.model_id, chat=_is_chat(resolved),
+            model_name=spec["name"], model_id=resolved.manifest.model_id, chat=resolved.kind == "chat",
             legacy=issubclass(cls, lmms),
         )  # fmt: skip
         return [*found, *_answers(model, asked, begin)]
 
 
-def _is_chat(resolved: ResolvedModel) -> bool:
-    return resolved.kind == "chat"
-
-
-def _answers(model: Model, options: TaskOptions, begin: Callable[[str], None]) -> Iterator[Finding]:
+def _answers(model: Model, options: TaskOptions, begin: Begin) -> Iterator[Finding]:
     address = model.identity().get("base_url")
     if isinstance(address, str) and not is_this_machine(urlsplit(address).hostname or ""):
-        text = f"it asks {urlsplit(address).hostname}: an evaluation with --limit 1 tells whether it answers"
+        text = f"it asks {urlsplit(address).hostname}: an evaluation with --limit 1 shows whether it answers"
         yield Finding("text", "skipped", NO_NETWORK, text, text)
         return
     for step in _ASKED:
@@ -150,7 +150,7 @@ def _answers(model: Model, options: TaskOptions, begin: Callable[[str], None]) -
 
 @contextmanager
 def _question(step: str, options: TaskOptions) -> Iterator[Task]:
-    """A loaded task of one document."""
+    """Make a loaded task of one document, in a temporary folder."""
     text, picture = _ASKED[step]
     with TemporaryDirectory(prefix="lmms-eval-check-") as made:
         folder = Path(made)
@@ -160,7 +160,7 @@ def _question(step: str, options: TaskOptions) -> Iterator[Task]:
             from PIL import Image
 
             Image.new("RGB", (64, 48), "red").save(folder / picture)
-            row["pictures"] = [str(folder / picture)]  # type: ignore[assignment]  # a list beside texts
+            row["pictures"] = [str(folder / picture)]  # type: ignore[assignment]  # the other values are texts
             content += "doc_to_visual: pictures\n"
         (folder / "rows.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
         file = folder / "check.yaml"
@@ -170,62 +170,54 @@ def _question(step: str, options: TaskOptions) -> Iterator[Task]:
         yield task
 
 
-_NO_GOLD = "the task tells no reference answer; give doc_to_target, or doc_to_gold: an answer that deserves full marks"
-_GENERATING = "generate_until"
+_NO_GOLD = "the task states no reference answer; give doc_to_target, or doc_to_gold: an answer that deserves full marks"
 
 
 def marks(task: Task, documents: int) -> list[Finding]:
-    """Score the reference answers of the first documents, then empty answers, and aggregate both."""
-    if not _tells_gold(task):
+    """Score the reference answers of the first documents, then empty answers, and compare them with the best and the
+    worst values."""
+    if not _has_gold(task):
         return [Finding("gold", "skipped", "no reference answer", _NO_GOLD, _NO_GOLD)]
     (gold,) = tried([task], Baseline(no_media=True), documents)
-    found = _hindered("gold", gold)
+    found = _without_numbers("gold", gold)
     if found:
         return found
-    return [*_raised_on_a_sample(gold), *_compared(task, gold, documents)]
-
-
-def _compared(task: Task, gold: TaskResult, documents: int) -> list[Finding]:
-    """Compare the scores of the reference answers with their best values, and with those of empty answers."""
-    if not task.output_type.startswith(_GENERATING):  # of choices one is always the likeliest
-        return [_verdict("gold", list(_lacking_full_marks(gold, None)), gold)]
+    # An aggregation may fail over a sample only: one that needs pairs of documents, for example.
+    raised = [metric.withheld_reason for metric in gold.metrics if metric.broken]
+    kind = f"aggregation raises over {gold.plan.requested} of {gold.plan.original} documents"
+    found = [Finding("metrics", "doubtful", "aggregation raises on a sample", kind, reason) for reason in raised]
+    if not task.output_type.startswith(
+        "generate_until"
+    ):  # an empty answer is not possible: one choice is always likeliest
+        return [*found, _verdict("gold", list(_lacking_full_marks(gold, None)), gold)]
     (empty,) = tried([task], Baseline(strategy="constant", text=""), documents)
     full = _verdict("gold", list(_lacking_full_marks(gold, empty)), gold)
-    return [full, *(_hindered("empty", empty) or [_verdict("empty", list(_above_the_floor(gold, empty)), empty)])]
+    floor = _without_numbers("empty", empty) or [_verdict("empty", list(_above_the_floor(gold, empty)), empty)]
+    return [*found, full, *floor]
 
 
-def _tells_gold(task: Task) -> bool:
+def _has_gold(task: Task) -> bool:
     config = getattr(task, "config", None)
     stated = [getattr(config, key, None) for key in ("doc_to_target", "doc_to_gold")]
     return any(value not in (None, "") for value in stated) or (config is None and hasattr(task, "gold_answer"))
 
 
-def _hindered(step: str, result: TaskResult) -> list[Finding]:
-    """Tell why there are no numbers to look at."""
+def _without_numbers(step: str, result: TaskResult) -> list[Finding]:
+    """Return the reasons why there are no numbers to compare. The list is empty if there are numbers."""
     reason = first_reason(result)
     if result.outcome.failed:
         return [of_reason(step, reason)]
     if result.outcome.is_empty:
         return [Finding(step, "skipped", "cannot be scored here", reason, reason)]
-    broken = [metric for metric in result.metrics if metric.broken and not (metric.n and _is_sample(result))]
+    is_sample = result.plan.requested < result.plan.original
+    broken = [metric for metric in result.metrics if metric.broken and not (metric.n and is_sample)]
     reasons = [metric.withheld_reason for metric in broken]
     return [Finding("metrics", "failed", "aggregation wrong", reason, reason) for reason in reasons]
 
 
-def _is_sample(result: TaskResult) -> bool:
-    return result.plan.requested < result.plan.original
-
-
-def _raised_on_a_sample(result: TaskResult) -> list[Finding]:
-    """Aggregations that raised over some documents: one that asks for pairs of them, say, may well take all."""
-    told = [metric.withheld_reason for metric in result.metrics if metric.broken]
-    kind = f"aggregation raises over {result.plan.requested} of {result.plan.original} documents"
-    return [Finding("metrics", "doubtful", "aggregation raises on a sample", kind, reason) for reason in told]
-
-
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A metric's definition and its two values."""
+    """A metric's definition, and its values for reference answers and for empty ones."""
 
     definition: MetricDefinition
     name: str
@@ -234,7 +226,7 @@ class _Pair:
 
     @property
     def is_better(self) -> bool:
-        """The reference answers score better than empty ones."""
+        """Whether the reference answers score better than empty ones."""
         if self.empty is None:
             return True
         return self.gold < self.empty if self.definition.higher_is_better is False else self.gold > self.empty
@@ -251,14 +243,18 @@ def _pairs(gold: TaskResult, empty: TaskResult | None) -> Iterator[_Pair]:
 
 
 def _lacking_full_marks(gold: TaskResult, empty: TaskResult | None) -> Iterator[str]:
-    """A metric without a known end may be a count, the same for all answers: one of all has to tell them apart."""
+    """Describe metrics of the reference answers that are not the best value.
+
+    A metric without a known best value may be a count that is the same for all answers, so one metric that
+    distinguishes reference answers from empty ones is enough.
+    """
     pairs = list(_pairs(gold, empty))
-    tells_apart = any(pair.is_better for pair in pairs)
+    distinguishes = any(pair.is_better for pair in pairs)
     for pair in pairs:
         best, _ = ends(pair.definition)
         if best is not None and not math.isclose(pair.gold, best, abs_tol=1e-6):
             yield f"{pair.name} of reference answers is {pair.gold:g}, full marks are {best:g}"
-        elif best is None and not tells_apart:
+        elif best is None and not distinguishes:
             yield f"{pair.name} of reference answers is {pair.gold:g}, of empty ones {pair.empty:g}"
 
 
@@ -274,7 +270,7 @@ def _above_the_floor(gold: TaskResult, empty: TaskResult) -> Iterator[str]:
 def _verdict(step: str, complaints: Sequence[str], result: TaskResult) -> Finding:
     if complaints:
         what = "no full marks" if step == "gold" else "above the floor"
-        hint = "; a task whose target is no answer takes doc_to_gold" if step == "gold" else ""
+        hint = "; a task whose target is not an answer takes doc_to_gold" if step == "gold" else ""
         return Finding(step, "doubtful", what, what, "; ".join(complaints) + hint)
     if all(number_of(metric) is None for metric in result.metrics):
         return Finding(step, "skipped", "no score", "no metric is a number", "its metrics give no number")
@@ -282,20 +278,18 @@ def _verdict(step: str, complaints: Sequence[str], result: TaskResult) -> Findin
 
 
 _PART_OF_METRICS = ("aggregation", "metric", "filter")
-"""Kinds of names whose absence is a fault of ``metric_list`` or ``filter_list``."""
-Begin = Callable[[str], None]
-"""Called with the name of each step as it begins."""
+"""Kinds of unknown names that are faults of ``metric_list`` or ``filter_list``."""
 
 
 def check_task(spec: Mapping[str, Any], documents: int, reader: YamlReader, begin: Begin) -> list[Finding]:
-    """Build a task, open its data, build the prompts of its first documents, score what deserves full marks and what
-    deserves nothing. The steps end at the first that cannot be done.
+    """Check a task in steps: build it, open its data, build the prompts of its first documents, and score reference
+    answers and empty ones. The check ends at the first step that fails or is skipped.
 
     Args:
         spec: the task, as ``Task.spec`` describes it.
-        documents: number of its first documents to try.
-        reader: keeps YAML files that several tasks share.
-        begin: is told the step.
+        documents: number of first documents to try.
+        reader: caches YAML files that several tasks share.
+        begin: called with the name of each step as it begins.
     """
     begin("functions")
     try:
@@ -305,7 +299,7 @@ def check_task(spec: Mapping[str, Any], documents: int, reader: YamlReader, begi
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the task's modules are imported here
         return [finding("functions", error)]
     found = [Finding("functions")]
-    for step, work in (("data", _load), ("prompt", _build_prompts), ("gold", _score)):
+    for step, work in (("data", _load), ("prompt", _build_prompts), ("gold", marks)):
         begin(step)
         try:
             made = work(task, documents)
@@ -331,12 +325,9 @@ def _build_prompts(task: Task, documents: int) -> list[Finding]:
     return [Finding("prompt")]
 
 
-def _score(task: Task, documents: int) -> list[Finding]:
+class _Jobs:
+    """Carries out jobs and sends the replies."""
 
-    return marks(task, documents)
-
-
-class _Desk:
     def __init__(self, start: Mapping[str, Any], replies: IO[bytes]) -> None:
         self._documents, self._replies = start["documents"], replies
         self._members = GroupMembers(start["include_paths"], start["plugins"], start["options"])
@@ -363,15 +354,15 @@ class _Desk:
 
 
 def serve() -> None:
-    """Check what comes in until standard input ends."""
+    """Carry out jobs until standard input ends."""
     lines, replies = own_pipes()
     start = orjson.loads(lines.get())
     configure_logging(start["verbosity"])
     refuse_connections()
-    desk = _Desk(start, replies)
+    jobs = _Jobs(start, replies)
     with contextlib.suppress(BrokenPipeError):  # the parent is gone
         while line := lines.get():
-            desk.serve(orjson.loads(line))
+            jobs.serve(orjson.loads(line))
 
 
 if __name__ == "__main__":

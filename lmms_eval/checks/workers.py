@@ -1,7 +1,8 @@
-"""Worker processes that check: started afresh, given one job at a time, ended where one hangs."""
+"""Runs checks in worker processes: gives each one job at a time, and replaces a process that hangs or dies."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -25,22 +26,22 @@ from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A task, group or model to be checked."""
+    """A check of a task, group or model."""
 
     what: What
     name: str
     file: str
     spec: Mapping[str, Any] = field(default_factory=dict)
-    """Of a task as ``Task.spec`` gives it; of a model its name and arguments."""
+    """A task's ``Task.spec``, or a model's name and arguments."""
 
     @property
     def place(self) -> str:
-        """Jobs of one place share code: the folder of a task's file."""
+        """The folder of a task's file, since tasks of one folder share code; otherwise the kind of job."""
         return self.file.rpartition("/")[0] if self.what == "task" else self.what
 
 
 def task_job(spec: Mapping[str, Any]) -> Job:
-    """A job from a task's ``spec``: its documents are opened anew, and a worker knows the included folders already."""
+    """Make a job from a task's ``spec``. The worker opens the documents itself, and knows the included folders."""
     return Job("task", spec["name"], spec["file"], {**spec, "documents": None, "included": []})
 
 
@@ -51,15 +52,15 @@ def model_job(
     force_simple: bool = False,
     **built: int | str | None,
 ) -> Job:
-    """A job for a model; ``built``: ``batch_size`` and ``device``."""
+    """Make a job for a model. ``built``: ``batch_size`` and ``device``."""
     spec = {"name": name, "arguments": arguments, "plugins": list(plugins), "force_simple": force_simple}
     return Job("model", name, "", {"batch_size": 1, "device": None, **spec, **built})
 
 
 def jobs_of(catalogue: Catalogue, names: Sequence[str], options: TaskOptions) -> Iterator[Job]:
-    """Make the jobs of some names, of all that the catalogue has where none are given; no task code is imported.
+    """Make the jobs for names, or for everything in the catalogue without names. This imports no task code.
 
-    A group is one job; its members become jobs when it has been looked at, where no name stands for them.
+    A group is one job. After it has been checked, its members become jobs if they are not jobs already.
     """
     chosen = catalogue.match(names) if names else catalogue.names()
     members = (member for name in chosen for member in (catalogue.members(name) if name in catalogue.tags else [name]))
@@ -73,7 +74,7 @@ def jobs_of(catalogue: Catalogue, names: Sequence[str], options: TaskOptions) ->
 
 
 def spec_of(source: TaskSource, options: TaskOptions) -> dict[str, Any]:
-    """Describe a task that is not built yet, in the form of ``Task.spec``."""
+    """Describe a task that is not built yet in the form of ``Task.spec``."""
     return {
         "name": source.name,
         "file": source.file,
@@ -89,7 +90,7 @@ def spec_of(source: TaskSource, options: TaskOptions) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class GroupMembers:
-    """The groups of a catalogue, which is read when the first is asked for."""
+    """Looks up the members of groups. It reads the catalogue for the first group."""
 
     include_paths: Sequence[str]
     plugins: Sequence[str]
@@ -97,23 +98,23 @@ class GroupMembers:
     _catalogue: Catalogue | None = None
 
     def of(self, name: str) -> tuple[list[Finding], list[Mapping[str, Any]]]:
-        """Look a group up to its tasks: the finding, and a ``spec`` for each."""
+        """Look up a group. Returns the finding, and the ``spec`` of each of its tasks."""
         try:
             if self._catalogue is None:
                 self._catalogue = Catalogue(self.include_paths, self.plugins)
             sources = choose([name], self._catalogue).sources
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - modules of its aggregations are imported here
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the modules of its aggregations are imported here
             return [finding("group", error)], []
         options = TaskOptions(**self.options)
         return [Finding("group")], [spec_of(source, options) for source in sources]
 
 
 STARTING_S = 120.0
-"""Time to start an interpreter and import what checks need."""
+"""Seconds to start an interpreter and import the packages."""
 MOST_PROCESSES = 16
-"""Of machines with many cores: each process imports the same packages."""
+"""Most processes, because each one imports the same packages."""
 LARGEST_SHARE = 100
-"""Jobs of one folder that a process takes at once: a folder of many tasks is shared."""
+"""Most jobs of one folder that a process takes at once, so that processes share a folder of many tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +122,9 @@ class CheckOptions:
     """Settings of a check."""
 
     timeout_s: float = 60.0
-    """For each task or model."""
+    """Most seconds for each task or model."""
     documents: int = 3
-    """First documents that are tried."""
+    """Number of first documents that are tried."""
     processes: int = 2
     include_paths: Sequence[str] = ()
     plugins: Sequence[str] = ()
@@ -132,13 +133,13 @@ class CheckOptions:
 
 
 def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
-    """Check tasks, groups and models in processes of their own; the report is in the order of the jobs.
+    """Check tasks, groups and models in worker processes. The report is in the order of the jobs.
 
-    Code that raises, exits, crashes or hangs costs its own job only.
+    Code that raises, exits, crashes or hangs affects its own job only.
     """
     begin = time.monotonic()
     agenda = _Agenda(jobs)
-    # A group's members are known later; a thread without work starts no process.
+    # The members of a group are not known yet. A thread without work starts no process.
     count = options.processes if agenda.may_grow else max(1, min(options.processes, agenda.size))
     threads = [threading.Thread(target=_work, args=(agenda, options), daemon=True) for _ in range(count)]
     for thread in threads:
@@ -150,7 +151,7 @@ def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
 
 
 class _Agenda:
-    """Jobs in shares of one folder each, the largest first; groups add jobs of their members."""
+    """The jobs, in shares of one folder each, the largest first. Groups add the jobs of their members."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._condition = threading.Condition()
@@ -180,7 +181,7 @@ class _Agenda:
         self._shares.extend(sorted(shares, key=lambda share: (share[0].what != "group", -len(share))))
 
     def take(self) -> tuple[Job, ...]:
-        """The next share; empty when everything is done."""
+        """Return the next share, which is empty when everything is done."""
         with self._condition:
             while not self._shares and self._taken and self._failure is None:
                 self._condition.wait()
@@ -196,7 +197,7 @@ class _Agenda:
             self._condition.notify_all()
 
     def finished(self, failure: BaseException | None = None) -> None:
-        """A share is done."""
+        """Record that a share is done."""
         with self._condition:
             self._taken -= 1
             self._failure = self._failure or failure
@@ -228,7 +229,7 @@ def _work(agenda: _Agenda, options: CheckOptions) -> None:
 
 
 class _Worker:
-    """One process at a time: a new one is started after one that had to be ended."""
+    """Checks jobs in a process, and starts a new one after a process that ended or had to be killed."""
 
     def __init__(self, options: CheckOptions) -> None:
         self._options = options
@@ -285,7 +286,7 @@ def _of_end(step: str, ended: ProcessEnded, timeout_s: float) -> Finding:
 
 
 def check_tasks(catalogue: Catalogue, names: Sequence[str], options: CheckOptions) -> Checks:
-    """Check the tasks and groups of some names; without names all of a catalogue, and the files it cannot read.
+    """Check tasks and groups by name. Without names, check the whole catalogue and report the files it cannot read.
 
     Raises:
         UsageError: a name is unknown.
@@ -301,15 +302,9 @@ def check_tasks(catalogue: Catalogue, names: Sequence[str], options: CheckOption
 
 
 def check_run(tasks: Iterable[Task], options: CheckOptions) -> Checks:
-    """Check the tasks of a run, whose settings they bring along; those made of Python objects are left out."""
-    return run_checks(_jobs_of_run(tasks), options)
-
-
-def _jobs_of_run(tasks: Iterable[Task]) -> list[Job]:
+    """Check the tasks of a run with their own settings. Tasks made of Python objects are left out."""
     jobs = []
     for task in tasks:
-        try:
+        with contextlib.suppress(TaskError):  # not made from a file, so no other process can build it
             jobs.append(task_job(task.spec()))
-        except TaskError:  # not made from a file: no other process can build it
-            continue
-    return jobs
+    return run_checks(jobs, options)

@@ -1,4 +1,4 @@
-"""``--use_cache``: opening the response cache of a run, and all that tells its model from others."""
+"""``--use_cache``: opens the response cache of a run, and identifies its model."""
 
 from __future__ import annotations
 
@@ -22,39 +22,41 @@ from lmms_eval.utils.redaction import redact_text
 RENDERING = (
     "apply_chat_template", "system_instruction", "image_encode_format", "image_jpeg_quality", "t2i", "t2i_args",
 )  # fmt: skip
-"""Options that change what a back end sends for the same messages, or what becomes of its answer."""
+"""Options that change what a back end sends for the same messages, or how its answer is processed."""
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
 
 
 def check_cache(config: RunConfig) -> None:
-    """Raises ``UsageError`` if ``--use_cache`` names something that cannot be used."""
+    """Raise ``UsageError`` if ``--use_cache`` names something that cannot be used."""
     if config.use_cache:
         CacheFile(cache_path(config.use_cache), check=False).close()
 
 
 def open_cache(config: RunConfig, collected: Collected, opened: ExitStack) -> ResponseCache | None:
-    """Open the cache of this run, which ``opened`` closes; ``None`` without ``--use_cache``."""
+    """Open the cache of this run, which ``opened`` closes. Returns ``None`` without ``--use_cache``."""
     if not config.use_cache:
         return None
     keys = None
-    if _is_known(collected):
+    # A model object from a program may hold any weights, so it must identify itself.
+    choice = collected.choice
+    if choice.object is None or (not choice.legacy and collected.model.identity()):
         try:
             keys = CacheKeys(model_identity(config, collected), collected.model.reads_documents)
         except VolatileValue as error:
-            logger.warning("--use_cache: nothing is cached, for the model's arguments have no lasting form: {}", error)
+            logger.warning("--use_cache: nothing is cached, because an argument of the model is not stable: {}", error)
     else:
-        logger.warning("--use_cache: nothing is cached, for nothing tells this model object from others (identity())")
+        logger.warning("--use_cache: nothing is cached, because the model object has no identity(): let it return one")
     arguments = _arguments(config, collected)
     named = (arguments.get(key) for key in ("model_version", "model", "pretrained", "path"))
     weights = next((value for value in named if isinstance(value, str)), config.model)
-    name = redact_text(f"{collected.choice.backend} {weights}".strip())
+    name = redact_text(f"{choice.backend} {weights}".strip())
     cache = ResponseCache(CacheFile(cache_path(config.use_cache)), keys, name, arguments)
     opened.callback(cache.close)
     return cache
 
 
 def model_identity(config: RunConfig, collected: Collected) -> dict[str, Any]:
-    """Back end, arguments (no secrets, no run-only ones), weights and code: what fixes the model's answers."""
+    """Return what determines the model's answers: back end, arguments (without secrets), weights and code."""
     options, arguments = answer_options(config), _arguments(config, collected)
     return {
         "version": package_version("lmms_eval") or "",
@@ -69,22 +71,15 @@ def model_identity(config: RunConfig, collected: Collected) -> dict[str, Any]:
 
 
 def log_cache(config: RunConfig, counts: Mapping[str, int]) -> None:
-    """One line with the file and the counts."""
+    """Log the file and the counts."""
     if config.use_cache and counts:
-        told = ", ".join(f"{number} {name}" for name, number in counts.items())
-        logger.info("response cache {}: {}", cache_path(config.use_cache), told)
+        listed = ", ".join(f"{number} {name}" for name, number in counts.items())
+        logger.info("response cache {}: {}", cache_path(config.use_cache), listed)
 
 
 def cache_part(config: RunConfig, counts: Mapping[str, int]) -> dict[str, Any]:
-    """``cache`` in the results document; empty without ``--use_cache``."""
+    """Return ``cache`` of the results document, which is empty without ``--use_cache``."""
     return {"path": str(cache_path(config.use_cache)), **counts} if config.use_cache else {}
-
-
-def _is_known(collected: Collected) -> bool:
-    """A model object from a program may hold any weights: then it must say itself what it is."""
-    if collected.choice.object is None:
-        return True
-    return not collected.choice.legacy and bool(collected.model.identity())
 
 
 def _arguments(config: RunConfig, collected: Collected) -> dict[str, Any]:
@@ -93,20 +88,20 @@ def _arguments(config: RunConfig, collected: Collected) -> dict[str, Any]:
 
 
 def _stamps(value: str) -> list[list[Any]]:
-    """Names, sizes and times of the local files that an argument names: weights may be written anew in place."""
+    """Return names, sizes and times of the local files that an argument names. Weights may be overwritten in place."""
     try:
         root = Path(value).expanduser()
         files = [root] if root.is_file() else sorted(path for path in root.rglob("*") if path.is_file())
         stats = [(path, path.stat()) for path in files] if value and root != Path() else []
-    except (OSError, ValueError):  # a text that can be no path
+    except (OSError, ValueError):  # not a path
         return []
     return [[str(path.relative_to(root)), stat.st_size, stat.st_mtime_ns] for path, stat in stats]
 
 
 def _source(cls: type[Any]) -> str:
-    """Digest of the code of a model's class; empty where there is no file."""
+    """Return the digest of the code of a model's class, or an empty text if it has no file."""
     try:
         name = inspect.getsourcefile(cls)
         return hashlib.sha256(Path(name).read_bytes()).hexdigest() if name else ""
-    except (TypeError, OSError):  # made in an interactive session
+    except (TypeError, OSError):  # defined in an interactive session
         return ""

@@ -1,4 +1,4 @@
-"""The collect phase: names to tasks, model and plan. Cheap mistakes are found before anything heavy is loaded."""
+"""The first phase of a run: builds tasks, plans and the model. It finds mistakes before it loads anything heavy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from lmms_eval.evaluation.generation import refuse_unplaced
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key, tariffs_of
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
-from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
@@ -46,10 +45,10 @@ from lmms_eval.utils.where import Where, parse_where
 
 
 def check_integrity(tasks: Sequence[Task]) -> None:
-    """Check tasks as ``lmms-eval check`` does, and log what is doubtful or could not be tried.
+    """Check tasks as ``lmms-eval check`` does, and log what is doubtful or was skipped.
 
     Raises:
-        TaskError: one is broken.
+        TaskError: a task is broken.
     """
     from lmms_eval.checks.findings import check_lines
     from lmms_eval.checks.workers import MOST_PROCESSES, CheckOptions, check_run
@@ -62,15 +61,16 @@ def check_integrity(tasks: Sequence[Task]) -> None:
 
 
 LOGGED_TASKS, LOGGED_FILES = 20, 3
-"""Most tasks whose files are logged, and most files of each."""
+"""Limits of the log: tasks whose files it lists, and files of each."""
 
 
 def load_tasks(selection: Selection) -> Selection:
-    """Open the data of all tasks. What a group names of a benchmark whose data are there in part only is left out.
+    """Open the data of all tasks, and leave out the tasks of a group that have no data.
 
     Raises:
-        AbsentDataError: a task that was named itself has no data, or none has.
-        DataError: data are damaged. TaskError: a task's own functions raised.
+        AbsentDataError: a task that was named itself has no data, or no task has any.
+        DataError: data are damaged.
+        TaskError: a task's own functions raised.
     """
     absent: dict[str, AbsentDataError] = {}
     for task in selection.tasks:
@@ -84,7 +84,7 @@ def load_tasks(selection: Selection) -> Selection:
             raise TaskError(f"task {task.name!r}: preparing its data: {error}; --verbosity DEBUG shows more") from error
         except LmmsEvalError:
             raise
-        except Exception as error:  # process_docs and the like are the task's own code
+        except Exception as error:  # raised by the task's own code, such as process_docs
             raise TaskError(
                 f"task {task.name!r}: preparing its data raised {type(error).__name__}: {error}; see the task's own "
                 "functions (process_docs); --verbosity DEBUG shows where"
@@ -93,7 +93,7 @@ def load_tasks(selection: Selection) -> Selection:
 
 
 def log_files(tasks: Sequence[Task]) -> None:
-    """Name the local files that are read; those of many tasks are in the results only."""
+    """Log the local files that are read, unless there are many tasks. The results have them anyway."""
     read = [task for task in tasks if task.data_files]
     if len(read) > LOGGED_TASKS:
         logger.info("the data of {} tasks are local files; the results name them (data_files)", len(read))
@@ -104,10 +104,10 @@ def log_files(tasks: Sequence[Task]) -> None:
 
 
 def with_files(selection: Selection, plans: Sequence[TaskPlan]) -> Selection:
-    """Look up the files of all documents that are planned. Tasks that lack some are left out, as ``load_tasks`` does.
+    """Look up the files of all planned documents, and leave out tasks that lack some, as ``load_tasks`` does.
 
     Raises:
-        AbsentDataError: tasks that were named themselves lack files, or all do.
+        AbsentDataError: tasks that were named themselves lack files, or all tasks do.
     """
     absent: dict[str, AbsentDataError] = {}
     for plan in plans:
@@ -122,20 +122,20 @@ def with_files(selection: Selection, plans: Sequence[TaskPlan]) -> Selection:
 
 
 def _present(selection: Selection, absent: Mapping[str, AbsentDataError]) -> Selection:
-    """The selection without the absent tasks. Raises ``AbsentDataError`` where none is left."""
+    """Return the selection without the absent tasks. Raises ``AbsentDataError`` if no task is left."""
     if not absent:
         return selection
     if len(absent) == len(selection.tasks):
         first = next(iter(absent.values()))
         if all(error.kind == first.kind for error in absent.values()):
             raise first
-        raise AbsentDataError(f"none of {len(absent)} tasks can be run: {_why(absent)}")
-    logger.warning("{} of {} tasks are left out: {}", len(absent), len(selection.tasks), _why(absent))
+        raise AbsentDataError(f"not one of {len(absent)} tasks can be run: {_reasons(absent)}")
+    logger.warning("{} of {} tasks are left out: {}", len(absent), len(selection.tasks), _reasons(absent))
     return without(selection, absent)
 
 
-def _why(absent: Mapping[str, AbsentDataError]) -> str:
-    """Count the absent ones for each kind of reason, each with an example; the rarest first, which tell most."""
+def _reasons(absent: Mapping[str, AbsentDataError]) -> str:
+    """Count the absent tasks by kind of reason, with an example of each. The rarest kind is the most informative."""
     kinds: dict[str, list[str]] = {}
     for name, error in absent.items():
         kinds.setdefault(error.kind, []).append(f"{name}: {error}")
@@ -144,7 +144,7 @@ def _why(absent: Mapping[str, AbsentDataError]) -> str:
 
 
 def without(selection: Selection, absent: Mapping[str, Any]) -> Selection:
-    """The selection without some tasks, and without the groups that are empty then."""
+    """Return the selection without some tasks, and without the groups that become empty."""
     gone = set(absent)
     groups = list(selection.groups)
     while True:
@@ -160,15 +160,15 @@ def without(selection: Selection, absent: Mapping[str, Any]) -> Selection:
 
 
 Chosen = Mapping[str, Sequence[int]]
-"""Documents by task, rising; a task that is not in it has all."""
+"""Chosen documents by task, in ascending order. A task without an entry has all of its documents."""
 _SHOWN = 5
 
 
 def choose_documents(config: RunConfig, selection: Selection) -> tuple[Selection, Chosen]:
-    """Choose the documents of each task; tasks of which none is chosen are left out.
+    """Choose the documents of each task by ``--ids`` and ``--where``, and leave out tasks without a document.
 
     Raises:
-        UsageError: a number beyond a task's documents, an unknown task or column, or no document at all.
+        UsageError: a number is beyond a task's documents, a task or column is unknown, or no document is chosen.
     """
     ids = None if config.ids is None else parse_ids(config.ids)
     where = None if config.where is None else parse_where(config.where)
@@ -196,7 +196,7 @@ def _of_task(task: Task, ids: DocumentIds | None, where: Where | None) -> Sequen
 
 
 def _fitting(task: Task, doc_ids: Sequence[int], where: Where) -> list[int]:
-    """Documents whose columns fit; none of them is decoded."""
+    """Return the documents whose columns match, without decoding any media."""
     if not isinstance(task, YamlTask):
         raise UsageError(f"--where: the documents of task {task.name!r} have no columns that could be looked at")
     documents = task.documents
@@ -223,12 +223,12 @@ def _fitting(task: Task, doc_ids: Sequence[int], where: Where) -> list[int]:
 
 
 def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms | None) -> ModelChoice:
-    """Look the model's class up. Raises ``UnknownNameError`` or ``ModelError``."""
+    """Look up the model's class. Raises ``UnknownNameError`` or ``ModelError``."""
     if given is not None:
         legacy = isinstance(given, lmms)
         chat = not (legacy and getattr(given, "is_simple", True))
         return ModelChoice(config.model, _backend(type(given), chat), chat, legacy, object=given)
-    for folder in registry.plugin_task_folders():  # files of models import helpers of tasks
+    for folder in registry.plugin_task_folders():  # model files may import helpers of tasks
         include(folder)
     resolved = registry.resolve(config.model, config.force_simple)
     cls = resolved.load()
@@ -249,7 +249,7 @@ def _backend(cls: type[Any], chat: bool) -> str:
 
 
 def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
-    """Gather the options of the command line that every task gets."""
+    """Gather the options of the command line that every task receives."""
     return TaskOptions(
         model_name=config.model,
         model_id=choice.model_id,
@@ -285,17 +285,17 @@ def collect(
     place: Place | None = None,
     start: Start | None = None,
 ) -> Collected:
-    """Find and build what a run needs: tasks first (names, YAML, data), then the judge and the model.
+    """Find and build everything that a run needs: first the tasks (names, YAML, data), then the judge and the model.
 
     Args:
         config: the options.
-        opened: closes the judge and the model, also where a later step fails.
+        opened: closes the judge and the model, also if a later step fails.
         given: a model object, which stays open.
-        place: this process in a launch of several.
-        start: catalogue and recorded model, where the caller has them.
+        place: the place of this process in a launch of several.
+        start: the catalogue and the recorded model, if the caller has them.
 
     Raises:
-        UsageError: anything that the person can mend, with the message that says how.
+        UsageError: a mistake that the user can correct.
     """
     begin, place, start = time.monotonic(), place or Place(), start or Start()
     registry = ModelRegistry(config.plugin_packages)
@@ -305,8 +305,10 @@ def collect(
     selection, plans = plan_run(config, registry, choice, place, start)
     baselines = _baselines(config, plans, place)
     sampling = None if start.recorded else _sampling(config, selection, plans, place)
-    judge = _open_judge(config, plans, place, opened)
-    model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
+    judge = build_judge(config, plans, _own_device(place))
+    if judge is not None:
+        opened.callback(judge.close)
+    model = start.recorded.model if start.recorded else _open_model(config, registry, choice, plans, place, opened)
     ignored = start.recorded.ignored if start.recorded else refuse_unplaced(config, model)
     is_resumable = _is_known(config, choice, model)
     keys = run_keys(config, choice, plans, judge_key(config, judge))
@@ -329,29 +331,20 @@ def collect(
     )
 
 
-def _open_judge(config: RunConfig, plans: tuple[TaskPlan, ...], place: Place, opened: ExitStack) -> Judge | None:
-    judge = build_judge(config, plans, _own_device(place))
-    if judge is not None:
-        opened.callback(judge.close)
-    return judge
-
-
 def plan_run(
     config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place, start: Start
 ) -> tuple[Selection, tuple[TaskPlan, ...]]:
-    """Select the tasks, open their data and choose the documents; no model is needed for it.
+    """Select the tasks, open their data, and plan the documents of each task and of its controls.
+
+    This needs no model. If the model opens media, tasks whose files are absent are left out.
 
     Raises:
-        UsageError: a wrong name, or data that are not there or damaged.
+        UsageError: a name is wrong, or data are absent or damaged.
     """
-    selection = _sound(config, load_tasks(_selected(config, registry, task_options(config, choice), start)), place)
-    return _planned(config, choice, selection)
-
-
-def _planned(config: RunConfig, choice: ModelChoice, selection: Selection) -> tuple[Selection, tuple[TaskPlan, ...]]:
-    """The documents of each task and of its controls, without the tasks whose files are not here where the model opens
-    media."""
-    chosen: Mapping[str, Sequence[int]] = {}
+    selection = load_tasks(_selected(config, registry, task_options(config, choice), start))
+    if config.check_integrity and place.rank == 0:
+        check_integrity(selection.tasks)
+    chosen: Chosen = {}
     if config.ids is not None or config.where is not None:
         selection, chosen = choose_documents(config, selection)
     plans = tuple(plan_task(task, config.limit, config.offset, chosen.get(task.name)) for task in selection.tasks)
@@ -365,7 +358,7 @@ def _planned(config: RunConfig, choice: ModelChoice, selection: Selection) -> tu
 
 
 def _sampling(config: RunConfig, selection: Selection, plans: tuple[TaskPlan, ...], place: Place) -> Sampling | None:
-    """The random order and the rules by which the run ends early; ``None`` for costliest first."""
+    """Return the random order and the stopping rules. ``None`` means the default order, costliest first."""
     if config.order != "random" and not config.until:
         return None
     from lmms_eval.evaluation.sampling import sampling_of
@@ -374,7 +367,7 @@ def _sampling(config: RunConfig, selection: Selection, plans: tuple[TaskPlan, ..
 
 
 def _selected(config: RunConfig, registry: ModelRegistry, options: TaskOptions, start: Start) -> Selection:
-    """Choose the tasks that are named, or those that a program gave, each with the options of this run."""
+    """Select the tasks by name, or those that the caller gave, each with the options of this run."""
     if start.tasks:
         return selection_of({task.name: rebuilt(task, options) for task in start.tasks})
     known = start.catalogue or Catalogue([*config.include_paths, *map(str, registry.plugin_task_folders())])
@@ -382,11 +375,11 @@ def _selected(config: RunConfig, registry: ModelRegistry, options: TaskOptions, 
 
 
 def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> dict[str, Path]:
-    """Find the samples to compare each task with, now rather than after the last answer.
+    """Find the samples to compare each task with. This is done early, so that mistakes show before the run.
 
     Raises:
         ConfigError: there is no such preset.
-        DataError: a file cannot be found or fetched, or holds no samples; or no task has one.
+        DataError: a file cannot be found or fetched, or holds no samples; or no task has a file.
     """
     if not config.baseline or place.rank:  # the first process writes the results
         return {}
@@ -404,37 +397,30 @@ def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> di
     return {task: file for task, file in found.items() if file is not None}
 
 
-def _sound(config: RunConfig, selection: Selection, place: Place) -> Selection:
-    """The selection, checked by the first process where ``--check_integrity`` asks for it."""
-    if config.check_integrity and place.rank == 0:
-        check_integrity(selection.tasks)
-    return selection
-
-
 @dataclass(frozen=True, slots=True)
 class RunKeys:
-    """Parts of which the keys of a run are hashes.
+    """The contents of which the keys of a run are hashes.
 
-    Controls are in none but the last: all that makes them is that of their tasks, so that a run and the same run with
-    controls are one record.
+    Only ``common`` contains controls. They follow from their tasks, so a run and the same run with controls are one
+    record.
     """
 
     asked: Mapping[str, Any]
-    """All that can change an answer, the model itself apart."""
+    """Everything that can change an answer, except the model itself."""
     scoring: Mapping[str, Any]
-    """All that can change a score of given answers."""
+    """Everything that can change the score of a given answer."""
     common: Mapping[str, Any]
-    """All that must be the same in the processes of a launch."""
+    """Everything that must be the same in the processes of a launch."""
 
     def of(self, identity: Any, launch: str | None = None) -> str:
-        """Compute the run key of a model of this identity. ``launch``: names a run that no other start may continue."""
+        """Compute the run key for a model's identity. ``launch`` is set if no other start may continue the run."""
         return run_key({**self.asked, "model": identity, "object": launch})
 
 
 def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], judge: Any = None) -> RunKeys:
-    """Gather what the keys are hashes of."""
+    """Gather the contents of the run's keys."""
     fingerprints = {plan.task.name: dict(plan.task.fingerprint()) for plan in plans if not plan.task.control_of}
-    asked = {  # scoring functions change no answer: with others the same answers are only scored again
+    asked = {  # scoring functions change no answer: after a change of these, the same answers are scored again
         task: {part: value for part, value in parts.items() if part != "scoring"}
         for task, parts in fingerprints.items()
     }
@@ -460,27 +446,27 @@ def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], 
 
 
 def _launch_name(place: Place) -> str:
-    """A name that no other run has, the same in all processes of a launch."""
+    """Return a name that no other run has and that all processes of the launch share."""
     if place.size == 1:
         return uuid.uuid4().hex
     return os.environ.get("TORCHELASTIC_RUN_ID", "") + os.environ.get("MASTER_PORT", "")
 
 
 def _is_known(config: RunConfig, choice: ModelChoice, model: Model) -> bool:
-    """Tell whether name, arguments and identity fix the answers.
+    """Return whether name, arguments and identity of the model determine its answers.
 
-    A plugin object from a program may hold any weights: a training loop evaluates the same object again and again, and
-    answers of an earlier, broken-off evaluation must not be taken for its own.
+    They do not if the caller gave a plugin object. A training loop, for example, evaluates the same object with
+    different weights, and must not get answers of an earlier, interrupted evaluation.
     """
     if choice.object is None or config.model_args or config.resume:
         return True
     return not choice.legacy and bool(model.identity())
 
 
-def _open_model(
+def _build_model(
     config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place, opened: ExitStack
 ) -> Model:
-    """Build the model, or adapt the object that was given.
+    """Build the model, or adapt the object that the caller gave.
 
     Raises:
         ModelError: it cannot be built.
@@ -512,16 +498,16 @@ def _open_model(
     return model
 
 
-def _answering(
+def _open_model(
     config: RunConfig, registry: ModelRegistry, choice: ModelChoice, plans: tuple[TaskPlan, ...], place: Place,
     opened: ExitStack,
 ) -> Model:  # fmt: skip
-    """Open the model for these tasks and this process, with the pictures drawn that its answers describe (``--t2i``).
+    """Open the model for these tasks and this process. With ``--t2i``, a second model draws what its answers describe.
 
     Raises:
-        ModelError: it, or what draws, cannot be built; or it cannot answer what is asked.
+        ModelError: one of them cannot be built, or the model cannot answer what is asked.
     """
-    model = _open_model(config, registry, choice, place, opened)
+    model = _build_model(config, registry, choice, place, opened)
     log_files([plan.task for plan in plans])
     draws = {"generate_visual_cot"} if config.t2i and not choice.legacy else set()
     _refuse_unanswered(plans, choice, model.kinds | draws)
@@ -539,7 +525,7 @@ def _answering(
 
 
 def _refuse_unanswered(plans: Sequence[TaskPlan], choice: ModelChoice, kinds: Collection[str]) -> None:
-    """Refuse tasks whose requests are none that the model answers, before a single question is asked."""
+    """Refuse tasks with requests of a kind that the model does not answer."""
     of_types = {"loglikelihood": "loglikelihood", "multiple_choice": "loglikelihood"}
     for plan in plans:
         output_type = plan.task.output_type
@@ -558,27 +544,27 @@ def _refuse_unanswered(plans: Sequence[TaskPlan], choice: ModelChoice, kinds: Co
 
 
 def _own_device(place: Place) -> str | None:
-    """The GPU of this process, where there are several processes and GPUs."""
+    """Return the GPU of this process, or ``None`` if there is only one process or no GPU."""
     if place.size == 1 or not may_have_gpus() or find_spec("torch") is None:
         return None
     import torch
 
-    count = torch.cuda.device_count()  # one of its own for each process, where a launcher shows it no other
+    count = torch.cuda.device_count()  # 1 if a launcher shows each process only its own GPU
     return f"cuda:{place.local_rank % count}" if count else None
 
 
 def _changed(config: RunConfig, name: str) -> Any:
-    """An option's value, or ``None`` where it is the default: most models encode nothing and take no such argument."""
+    """Return an option's value, or ``None`` if it is the default: most models have no such argument."""
     value = getattr(config, name)
     return None if value == option_table()[name].default else value
 
 
 def _refuse_check(config: RunConfig, choice: ModelChoice, place: Place, collective_forward: bool = False) -> None:
-    """Refuse ``--check_batch`` where a request cannot be asked alone, or not by one process."""
+    """Refuse ``--check_batch`` if a request cannot be asked alone, or not by one process."""
     if config.check_batch and choice.legacy:
         raise ModelError(
-            f"--check_batch: model {choice.name!r} is a class plugin, which makes its batches itself and does not tell "
-            "what was in one; leave the option out"
+            f"--check_batch: model {choice.name!r} is a class plugin, which makes its batches itself and does not "
+            "report what was in one; leave the option out"
         )
     if config.check_batch and collective_forward and place.size > 1:
         raise ModelError(

@@ -1,5 +1,4 @@
-"""Controls of a run's tasks (``--ablate``) and rotations of their choices (``--permute_choices``), planned beside
-them."""
+"""Plans controls of a run's tasks (``--ablate``) and rotations of their choices (``--permute_choices``)."""
 
 from __future__ import annotations
 
@@ -25,26 +24,26 @@ from lmms_eval.tasks.yaml.prompts import dump
 from lmms_eval.tasks.yaml.task import YamlTask
 
 _PROBED = 16
-"""Documents that are looked at before a task is taken to have no media."""
+"""Documents that are examined before a task is assumed to have no media."""
 _SHOWN = 3
-"""Names of tasks in one line."""
+"""Most task names in one line."""
 _SUFFIXES = (*IMAGE_SUFFIXES, *AUDIO_SUFFIXES, "mp4", "mkv", "avi", "mov", "webm")
 _ENDINGS = tuple(f".{suffix}" for suffix in _SUFFIXES)
 _BETWEEN = re.compile(r"[\s'\",\[\]]+")
 _LONGEST_NAMES = 100_000
-"""Characters of a text beyond which it is not read as names of files."""
+"""Texts of more characters are not searched for file names."""
 
 
 def with_controls(config: RunConfig, plans: tuple[TaskPlan, ...], is_legacy: bool) -> tuple[TaskPlan, ...]:
-    """Put behind each task's plan those of its controls and rotations.
+    """Insert the plans of each task's controls and rotations after its own.
 
     Args:
         config: the options.
-        plans: of the tasks themselves.
+        plans: those of the tasks themselves.
         is_legacy: the model is a plugin of the class interface.
 
     Raises:
-        UsageError: no task has a control that is asked for; a task does not say where its choices are, or has none.
+        UsageError: no task has the requested controls; a task does not state where its choices are, or has no choices.
     """
     names = controls_of(config.ablate)
     if not names and config.permute_choices is None:
@@ -77,13 +76,13 @@ def _some(tasks: Sequence[str]) -> str:
 
 
 def _refusal(plan: TaskPlan, name: str, is_legacy: bool) -> str:
-    """Say why a task has no such control; empty where it has."""
+    """Return why a task has no such control, or an empty text if it has."""
     task = plan.task
     if is_legacy and not isinstance(task, YamlTask):
         return "its media cannot be kept from a class plugin, which asks a task of another class for them itself"
     if name == "choices-only":
         has_choices = isinstance(task, YamlTask) and any(map(task.choice_texts, plan.doc_ids[:_PROBED]))
-        return "" if has_choices else "it tells no choices (choices or doc_to_choice in its YAML)"
+        return "" if has_choices else "it states no choices (choices or doc_to_choice in its YAML)"
     if isinstance(task, YamlTask) and task.config.doc_to_visual is None and task.config.doc_to_messages is None:
         return "its documents have no media"
     if not any(_shows_media(task, doc_id) for doc_id in plan.doc_ids[:_PROBED]):
@@ -96,7 +95,7 @@ def _refusal(plan: TaskPlan, name: str, is_legacy: bool) -> str:
 def _shows_media(task: Task, doc_id: int) -> bool:
     try:
         return bool(media_of(dump(task.exchange(doc_id, 0).open()[0].build_messages())))
-    except Exception:  # noqa: BLE001 - a task's own functions may raise anything: the document fails when it is asked
+    except Exception:  # noqa: BLE001 - a task's own functions may raise anything; the document fails when it is asked
         return True
 
 
@@ -113,7 +112,7 @@ def _control(plan: TaskPlan, name: str, seed: int) -> ControlTask:
 
 
 def _media_key(task: Task, doc_id: int) -> Hashable:
-    """Name what a document shows, as far as it can be told without opening it: sizes and names of its files."""
+    """Identify a document's media without opening them, by the names and sizes of its files."""
     if not isinstance(task, YamlTask):
         return doc_id
     documents = task.documents
@@ -137,7 +136,7 @@ def _file_names(value: Any) -> Iterator[str]:
 
 
 def _rotations(plan: TaskPlan, most: int) -> Iterator[TaskPlan]:
-    """Plans of the further orders of a task's choices: each of the documents that have so many choices."""
+    """Yield the plans of the other orders of a task's choices, each for the documents with enough choices."""
     task = plan.task
     if not isinstance(task, YamlTask) or task.choice_columns is None:
         raise UsageError(

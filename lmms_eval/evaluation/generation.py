@@ -1,4 +1,4 @@
-"""Generation options of a run: those that the model cannot place are refused, and what is sent is recorded."""
+"""Generation options of a run: refuses those that the model does not take, and records what is sent."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from lmms_eval.results.samples_file import json_text
 from lmms_eval.utils.redaction import redact
 
 MOST_NAMED = 40
-"""Options that a message lists."""
+"""Most options that a message lists."""
 
 
 def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
     """Refuse options of ``--gen_kwargs`` that have no place in the model's requests.
 
-    Returns the options that ``--allow_ignored`` lets go, which the results name.
+    Returns the options that are ignored because of ``--allow_ignored``; the results name them.
 
     Raises:
-        ModelError: there are such options, and they may not be ignored.
+        ModelError: there are such options, and ``--allow_ignored`` is not given.
     """
     taken, stated = model.generation_options(), config.generation_arguments
     if config.retry_truncated:
@@ -38,12 +38,12 @@ def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
     objections = {name: why for name, why in objections.items() if why}
     if not objections:
         return ()
-    told = "; ".join(f"{name} ({why})" for name, why in objections.items())
+    listed = "; ".join(f"{name} ({why})" for name, why in objections.items())
     if config.allow_ignored:
-        logger.warning("model {!r} is asked without these options of --gen_kwargs: {}", config.model, told)
+        logger.warning("model {!r} is asked without these options of --gen_kwargs: {}", config.model, listed)
         return tuple(sorted(objections))
     raise ModelError(
-        f"model {config.model!r} has no place for these options of --gen_kwargs: {told}. It takes: {_listed(taken)}. "
+        f"model {config.model!r} has no place for these options of --gen_kwargs: {listed}. It takes: {_listed(taken)}. "
         "--allow_ignored asks without them, and the results name them"
     )
 
@@ -51,7 +51,7 @@ def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
 def _check_retry(config: RunConfig, taken: TakenOptions | None) -> None:
     if taken is None:
         logger.warning(
-            "--retry_truncated: model {!r} may not say whether the limit of tokens ended an answer: only answers of "
+            "--retry_truncated: model {!r} may not report whether the token limit ended an answer: only answers for "
             "which it does are asked for again",
             config.model,
         )
@@ -67,21 +67,22 @@ def _listed(taken: TakenOptions) -> str:
 
 
 def effective_requests(model: Model, plans: Sequence[TaskPlan]) -> dict[str, Any]:
-    """Return what is sent with the requests of each task apart from their messages, by the task's first document.
+    """Return what is sent with the requests of each task in addition to their messages, taken from its first document.
 
-    A task of which no request can be built, and a model that sends nothing, have no entry. Secrets are masked.
+    A task has no entry if its request cannot be built or if the model sends nothing. Secrets are masked.
     """
     found = {}
     for plan in plans:
         if not plan.requested or plan.task.control_of:
             continue
-        if sent := _without_empty(_sent(model, plan)):
+        sent = {name: value for name, value in _sent(model, plan).items() if value not in (None, "", {}, [])}
+        if sent:
             found[plan.task.name] = effective_request(sent)
     return found
 
 
 def effective_request(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Record what is sent with a request: the SHA-256 of its JSON with sorted keys, and itself, secrets masked."""
+    """Return what is sent with a request, secrets masked, with the SHA-256 of its JSON with sorted keys."""
     shown: dict[str, Any] = orjson.loads(json_text(redact(dict(sent))))
     canonical = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
     return {"sha256": hashlib.sha256(canonical).hexdigest(), **shown}
@@ -91,10 +92,6 @@ def _sent(model: Model, plan: TaskPlan) -> Mapping[str, Any]:
     try:
         request = next(iter(plan.task.exchange(plan.doc_ids[0], 0).open()), None)
         return {} if request is None else model.sent_with(request)
-    except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: that sample has failed
+    except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything; the sample fails later
         logger.debug("{}: no request to record: {}: {}", plan.task.name, type(error).__name__, error)
         return {}
-
-
-def _without_empty(sent: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in sent.items() if value not in (None, "", {}, [])}

@@ -1,4 +1,4 @@
-"""The values that the stages of a run hand on: how it was started, its model as named, and all that was collected."""
+"""Values that the stages of a run pass on: how it was started, the model as named, and everything collected."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ class ModelChoice:
     chat: bool
     legacy: bool
     model_id: str = ""
-    """Canonical name, where ``name`` is an alias."""
+    """Canonical name if ``name`` is an alias."""
     ignored_arguments: frozenset[str] = frozenset()
-    """Model arguments that say nothing to its back end."""
+    """Model arguments that the back end ignores."""
     opens_media: bool = True
-    """Files that documents name are opened for it."""
+    """Whether the files that documents name are opened for it."""
     object: Model | lmms | None = None
-    """Set when the caller gave a model object; it is not closed by the run."""
+    """The caller's model object, if given. The run does not close it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedModel:
-    """The model of a recorded run, in name only."""
+    """The model of a recorded run, which cannot be asked."""
 
     choice: ModelChoice
     model: Model
     ignored: tuple[str, ...] = ()
-    """Options of ``--gen_kwargs`` that it was asked without."""
+    """Options of ``--gen_kwargs`` that were not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +60,20 @@ class Start:
     command: str = field(default_factory=this_command)
     """The command that continues the run."""
     catalogue: Catalogue | None = None
-    """The tasks that names stand for, where a program has one already."""
+    """The tasks by name, if the caller has loaded them already."""
     tasks: tuple[Task, ...] = ()
-    """The tasks themselves, where a program has them already."""
+    """The tasks themselves, if the caller has them already."""
     returns_samples: bool = False
     """The caller gets the samples with the results."""
     recorded: RecordedModel | None = None
-    """The model of an earlier run, which is only scored again."""
+    """The model of an earlier run that is only scored again."""
     began: float = field(default_factory=time.time)
     """Seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Everything that a run needs before its journal is opened."""
+    """Everything that a run needs before it opens its journal."""
 
     selection: Selection
     plans: tuple[TaskPlan, ...]
@@ -82,19 +82,19 @@ class Collected:
     key: str
     scoring_key: str
     common_key: str
-    """Hash of all that must agree in the processes of a launch, wherever their files lie."""
+    """Hash of everything on which the processes of a launch must agree."""
     is_resumable: bool
-    """The key tells this model from every other one, so an interrupted run may be continued."""
+    """Whether the key distinguishes this model from every other, so that an interrupted run may be continued."""
     judge: Judge | None = None
     baselines: Mapping[str, Path] = field(default_factory=dict)
     """Samples to compare with, by task (``--baseline``)."""
     tariffs: Tariffs | None = None
-    """Prices, where the user gives a table."""
+    """Prices, if the user gives a table."""
     ignored: tuple[str, ...] = ()
     """Options of ``--gen_kwargs`` that have no place in the model's requests (``--allow_ignored``)."""
     sampling: Sampling | None = None
-    """Random order of the documents, with what is looked for (``--order``, ``--until``)."""
+    """Random order of the documents, with the stopping rules (``--order``, ``--until``)."""
     asks: bool = True
-    """The model is asked; ``False`` where a recorded run is only scored again."""
+    """Whether the model is asked. It is not if a recorded run is only scored again."""
     seconds: float = 0.0
-    """Wall time that collecting took."""
+    """Wall time of collecting."""

@@ -1,4 +1,4 @@
-"""The judge of a run: from the options to a model with its journal and its part of the response cache."""
+"""The judge of a run: builds it from the options, and opens its journal and its part of the response cache."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from lmms_eval.utils.prices import PriceTable, Tariffs, read_prices
 from lmms_eval.utils.redaction import note_secrets, redact_text
 
 PLACE = "judge_server"
-"""Name under which the processes of a launch hear of the judge's server."""
+"""Name under which the first process of a launch sends the address of the judge's server to the others."""
 UNSERVED = "http://judge.localhost/v1"
-"""Stands for the address of a judge's server that is not started yet. It is a part of the judge's identity: with the
-server's own, which changes with its port, a run that goes on would ask everything again."""
+"""Placeholder for the address of a judge's server that is started later. The address is a part of the judge's identity.
+The real one changes with the port, so that a continued run would ask everything again."""
 
 
 def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
-    """Choose the judge, by ``--judge_model`` or as the model that ``--launcher_args`` serves.
+    """Return the options of the judge: ``--judge_model``, or the model that ``--launcher_args`` serves.
 
     Raises:
-        ModelError: arguments of the launcher that are wrong.
+        ModelError: an argument of the launcher is wrong.
     """
     if not config.launcher_args:
         return JudgeOptions(config.judge_model, config.judge_base_url, config.judge_arguments, device)
@@ -53,7 +53,7 @@ def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
 
 
 def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | None) -> Judge | None:
-    """The judge, where one is named and a task needs it.
+    """Build the judge. Returns ``None`` if the options name no judge or no task needs it.
 
     Raises:
         ModelError: it cannot be built.
@@ -74,7 +74,7 @@ def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | No
 
 
 def judge_key(config: RunConfig, judge: Judge | None) -> Any:
-    """The judge's part of the scoring key."""
+    """Return the judge's part of the scoring key."""
     if judge is None:
         return None
     return {**judge.identity(), "retries": config.judge_retries, "repeats": config.judge_repeats}
@@ -83,7 +83,7 @@ def judge_key(config: RunConfig, judge: Judge | None) -> Any:
 def open_setup(
     config: RunConfig, judge: Judge | None, folder: Path, team: Team | None, limits: StreamLimits, opened: ExitStack
 ) -> JudgeSetup | None:
-    """Open the judge's journal and cache, and its server where the run starts one; ``opened`` closes them.
+    """Open the judge's journal and cache, and start its server if the run has one. ``opened`` closes them.
 
     Returns ``None`` without a judge.
 
@@ -100,7 +100,7 @@ def open_setup(
         name = redact_text(f"judge {judge.provider} {judge.name}")
         cache = ResponseCache(CacheFile(cache_path(config.use_cache)), keys, name, judge.arguments)
         opened.callback(cache.close)
-    # Questions are prepared beside the requests, so they get a share of the threads and of the memory.
+    # The judge's prompts are prepared in parallel with the requests, so they get a share of the threads and memory.
     share = replace(limits, threads=min(2, limits.threads), max_bytes=max(1 << 20, limits.max_bytes // 4))
     options = JudgingOptions(config.judge_retries, share, cache)
     store = JudgementStore(folder, keys, rank)
@@ -110,7 +110,7 @@ def open_setup(
 
 
 def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStack) -> Model:
-    """Start the judge's server in the first process; the others hear of its address."""
+    """Start the judge's server in the first process, which sends its address to the others."""
     if team is None or team.is_first:
         server = opened.enter_context(JudgeServer(read_serving(config.launcher_arguments), folder))
         place = {"url": server.url, "key": server.key}
@@ -126,12 +126,12 @@ def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStac
 
 
 def recorded_judge(judge: Judge | None, tasks: tuple[TaskResult, ...], report: AskReport) -> Mapping[str, Any]:
-    """``judge`` in the results document."""
+    """Return ``judge`` of the results document."""
     return {} if judge is None else judge_part(judge.describe(), tasks, report)
 
 
 def model_names(config: RunConfig) -> tuple[str, ...]:
-    """Names under which a table may have the model, the surest one first."""
+    """Return the names under which a table may have the model, the most specific one first."""
     given: Mapping[str, Any] = config.model_arguments
     service = NAMED_SERVICES.get(config.model)
     named = [str(given[name]) for name in MODEL if given.get(name)]
@@ -139,11 +139,11 @@ def model_names(config: RunConfig) -> tuple[str, ...]:
 
 
 def tariffs_of(config: RunConfig) -> Tariffs | None:
-    """Read the table and find the run's prices; ``None`` without ``--prices``.
+    """Read the price table and find the run's prices. Returns ``None`` without ``--prices``.
 
     Raises:
         DataError: the table cannot be read.
-        UsageError: it has no price for the model, or there is none where ``--max_cost`` needs it.
+        UsageError: the table has no price for the model, or ``--max_cost`` needs a price that it does not have.
     """
     if config.prices is None:
         if config.max_cost is not None:
@@ -156,10 +156,10 @@ def tariffs_of(config: RunConfig) -> Tariffs | None:
 
 
 def find_tariffs(config: RunConfig, table: PriceTable) -> Tariffs:
-    """Find the prices of the model and of the judge, where one is named.
+    """Find the prices of the model, and of the judge if one is named.
 
     Raises:
-        UsageError: there is none for the model.
+        UsageError: the table has no price for the model.
     """
     service = NAMED_SERVICES.get(config.model)
     is_batch = bool(config.model_arguments.get("batch") or (service is not None and service.fixed.get("batch")))

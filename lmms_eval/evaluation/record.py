@@ -1,4 +1,4 @@
-"""Record of a run: its folder, and the decision to begin it, to continue it or to begin it anew."""
+"""The record of a run: opens its folder, and decides whether the run begins, continues or begins anew."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from lmms_eval.utils.redaction import redact
 
 REPORT = "shown.json"
 LAUNCH_MARK = "launch"
-"""File by which the processes of a launch find out whether they see the same folder."""
+"""File by which the processes of a launch detect whether they see the same folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """The folder of the journals and the names of the result files. As a context, it gives the folder free."""
+    """The folder of the journals and the names of the result files. As a context manager, it releases the folder."""
 
     folder: RunFolder
     key: str
@@ -45,15 +45,15 @@ class RunRecord:
     """``None`` without ``--output_path``."""
     date: str
     content: Mapping[str, Any]
-    """Content of ``run.json`` while the run goes on."""
+    """Content of ``run.json`` during the run."""
     is_kept: bool
-    """Another start can find the folder again."""
+    """Whether another start can find the folder again."""
     images: ImageFolder
-    """Pictures that the model makes: beside the samples, or in the folder of the journals."""
+    """Pictures that the model makes: next to the samples, or in the folder of the journals."""
     shares_files: bool = True
-    """True where this process writes into the folder of the launch's first process."""
+    """Whether this process writes into the folder of the launch's first process."""
     report: Mapping[str, Any] | None = None
-    """Report of the completed run that an earlier start of the same command, killed before its end, had to show."""
+    """The report of the completed run, if an earlier start of the same command was killed before it had shown it."""
 
     def __enter__(self) -> RunRecord:
         return self
@@ -61,10 +61,10 @@ class RunRecord:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the folder free; that of a completed run is held until ``end``, one that nobody can find is removed."""
+        """Release the folder, or keep that of a completed run until ``end``. Remove a folder that no start can find."""
         path = self.folder.path
         if isinstance(error, Exception) and not isinstance(error, LmmsEvalError):
-            logger.warning("what was finished is kept in {}: the same command goes on from there", path)
+            logger.warning("what was finished is kept in {}: the same command continues from there", path)
         if error is not None or path.absolute() not in _held:
             self.end()
         if not self.is_kept:
@@ -72,7 +72,7 @@ class RunRecord:
 
     @property
     def early_stops(self) -> Mapping[str, Mapping[str, Any]]:
-        """Tasks of an earlier start that ended early, by name, with their rule and the number of their documents."""
+        """The tasks of an earlier start that ended early, by name, with their rule and number of documents."""
         stops: Mapping[str, Mapping[str, Any]] = self.content.get("early_stops", {})
         return stops
 
@@ -83,13 +83,16 @@ class RunRecord:
         report: bytes = b"",
         early_stops: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        """Note how the run has ended; a completed one is held.
+        """Record how the run has ended, and hold the folder of a completed one.
 
-        ``command``: what asks for the answers that are missing. ``report``: JSON of what is to be shown of the run.
-        ``early_stops``: tasks that ended early.
+        Args:
+            state: the state in which it ended.
+            command: the command line that asks for the missing answers.
+            report: JSON of the report.
+            early_stops: the tasks that ended early.
 
         Raises:
-            JournalError: the note cannot be written, or the folder has been deleted or moved meanwhile.
+            JournalError: the record cannot be written, or the folder has been deleted or moved meanwhile.
         """
         if not self.folder.state_file.exists():
             raise JournalError(
@@ -106,27 +109,27 @@ class RunRecord:
             self.hold()
 
     def hold(self) -> None:
-        """Stay the owner until ``end``, or until this process opens the run once more (in a batch)."""
+        """Own the folder until ``end``, or until this process opens the run again (in a batch)."""
         _held[self.folder.path.absolute()] = self.folder
 
     def end(self) -> None:
-        """End a completed run whose results have been received: the next start begins it anew.
+        """End a completed run after its results have been received, so that the next start begins it anew.
 
-        The owner file is all that says so. One that a kill has left tells the next start that perhaps nobody has seen
-        the results. So this is one quick call of the system, and may be the last one of a process.
+        Only the owner file records this. If a kill has left that file, the next start assumes that nobody has seen the
+        results. Removing it is one quick system call, which may be the last one of the process.
         """
         _held.pop(self.folder.path.absolute(), None)
         self.folder.release()
 
 
 _held: dict[Path, RunFolder] = {}
-"""Folders of completed runs of this process whose command has not ended."""
+"""Folders of completed runs of this process, while the command continues."""
 
 
 def open_record(config: RunConfig, collected: Collected, team: Team | None = None) -> RunRecord:
-    """Take the run's folder: continue what was interrupted or withheld, begin anew what was complete.
+    """Open the run's folder: continue an interrupted or withheld run, begin a completed one anew.
 
-    Of several processes the first one does, the others join it.
+    In a launch, the first process does this and the others join it.
 
     Raises:
         RunLockedError: another live process owns the folder.
@@ -147,19 +150,19 @@ def open_record(config: RunConfig, collected: Collected, team: Team | None = Non
         if team is not None:
             mark = uuid.uuid4().hex
             write_atomically(folder.path / LAUNCH_MARK, mark.encode())
-            told = {"key": collected.key, "scoring_key": collected.scoring_key, "common_key": collected.common_key}
-            team.tell("record", {**told, "mark": mark, "date": record.date})
+            keys = {"key": collected.key, "scoring_key": collected.scoring_key, "common_key": collected.common_key}
+            team.tell("record", {**keys, "mark": mark, "date": record.date})
         unless_begun.pop_all()
     return record
 
 
 def _join(config: RunConfig, collected: Collected, base: Path | None, team: Team) -> RunRecord:
-    """Write into the first process's folder if it can be seen from here, else into one of this process's own."""
+    """Use the first process's folder if this process sees it too, else a folder of its own."""
     first = team.hear("record", 0)
     if first["common_key"] != collected.common_key:
         raise UsageError(
             f"process {team.place.rank} sees another run than process 0: the options, the tasks, their functions or "
-            "the number of documents differ between the machines"
+            "the number of documents differ between the machines; make them the same"
         )
     folder = RunFolder(_folder_path(config, base, first["key"]))
     mark = folder.path / LAUNCH_MARK
@@ -182,7 +185,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
             f"{collected.key}): model, arguments, prompts, data or generation options differ; leave --resume "
             "out to begin a run of its own"
         )
-    # A process that died after its work makes the launcher start all again: that is no new run.
+    # If a process dies after its work, the launcher starts all of them again; the run is still the same.
     is_same = place.attempt > 0 and earlier.get("launcher") == _launcher()
     if earlier.get("state") == "complete" and not config.resume and not config.retry_truncated and not is_same:
         if not folder.was_abandoned:
@@ -203,7 +206,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         "date": earlier.get("date") or date.isoformat(),
         "starts": int(earlier.get("starts", 1 if earlier else 0)) + 1,
         "arguments": _arguments(config),
-        # By this `lmms-eval score` finds the run's key without building the model.
+        # With this, `lmms-eval score` finds the run's key without building the model.
         "model": {
             "backend": collected.choice.backend,
             "model_id": collected.choice.model_id,
@@ -213,9 +216,9 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
             "identity": redact(dict(collected.model.identity())),
         },
         "launcher": _launcher(),
-        # By this the journals of a run that has no results can be read as numbers.
+        # With this, numbers can be computed from the journals of a run without results.
         "tasks": {plan.task.name: _number_facts(plan.task) for plan in collected.plans},
-        # What ended early by a rule is scored again by `lmms-eval score` as far as it was asked.
+        # `lmms-eval score` scores a task that ended early as far as it was asked.
         "early_stops": {} if collected.asks else earlier.get("early_stops", {}),
     }
     folder.write(record)
@@ -235,31 +238,31 @@ def _number_facts(task: Task) -> dict[str, Any]:
 
 
 def _earlier(folder: RunFolder, key: str) -> Mapping[str, Any]:
-    """Read what ``run.json`` says of an earlier start; of a damaged one the name of the folder tells the run.
+    """Read ``run.json`` of an earlier start. If it is damaged, the name of the folder identifies the run.
 
     Raises:
-        UsageError: the folder has another name (``--resume DIR``).
+        UsageError: it is damaged, and the folder has another name (``--resume DIR``).
     """
     try:
         return folder.read()
     except DamagedRecord as error:
         if folder.path.name != key:
-            raise UsageError(f"{error}: nobody knows which run that is; leave --resume out") from error
-        logger.warning("{}: the journals beside it are gone on from, under a new date stamp", error)
+            raise UsageError(f"{error}: it is not known which run that is; leave --resume out") from error
+        logger.warning("{}: the run continues from the journals next to it, under a new date stamp", error)
         return {"key": key}
 
 
 def _arguments(config: RunConfig) -> Any:
-    """The options as they are read back from ``run.json``."""
+    """Return the options in the form in which ``run.json`` holds them."""
     return orjson.loads(orjson.dumps(resolved_cli_args(config), default=str))
 
 
 def _shown_again(
     config: RunConfig, collected: Collected, folder: RunFolder, base: Path | None, earlier: Mapping[str, Any]
 ) -> RunRecord | None:
-    """The record of a run that is complete and has only to be shown; ``None`` where the options have changed.
+    """Return the record of a completed run that only has to be shown, or ``None`` if the options have changed.
 
-    It stays as it is until the command has ended, or it would be asked anew after a second kill.
+    The record stays unchanged until the command has ended. Otherwise, a second kill would make the run begin anew.
     """
     try:
         content = unsealed((folder.path / REPORT).read_bytes())
@@ -276,12 +279,12 @@ def _shown_again(
 
 
 def _launcher() -> str:
-    """The process that has started this one, the same in all attempts of an elastic launcher."""
+    """Identify the process that has started this one, which is the same in all attempts of an elastic launcher."""
     return f"{socket.gethostname()} {os.getppid()} {os.environ.get('MASTER_PORT', '')}"
 
 
 def _images(folder: RunFolder, base: Path | None) -> ImageFolder:
-    """Choose the folder of pictures. A run continued by its folder (``--resume DIR``) may have kept them elsewhere."""
+    """Choose the folder of pictures. A run continued by its folder (``--resume DIR``) may have others elsewhere."""
     own = folder.path / FOLDER
     path = own if base is None else base / FOLDER
     others = {own, *([folder.path.parent.parent / FOLDER] if folder.path.parent.name == RUNS else [])}

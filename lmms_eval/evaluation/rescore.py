@@ -1,7 +1,7 @@
-"""Scoring a recorded run again (``lmms-eval score RUN``): everything but the asking, from the run's own journals.
+"""Scores a recorded run again from its own journals (``lmms-eval score RUN``), without asking the model.
 
-The recorded configuration is evaluated once more with a model that is asked nothing: an answer that the journal lacks
-is an error. Judge options are those given now, so that unscored samples are judged later, or by another judge.
+The recorded configuration is evaluated with a model that cannot be asked, so an answer that the journal lacks is an
+error. The judge's options are those given now, so that samples can be judged later, or by another judge.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ GIVEN = (
     "launcher_args", "log_samples",
     "nltk_data", "score_workers", "show_config", "thinking_tags", "truncation_budget", "use_cache", "verbosity",
 )  # fmt: skip
-"""Options that may be given anew; all others are the recorded ones."""
+"""Options that may be given again; all others are the recorded ones."""
 OF_ASKING = ("max_cost", "max_tokens", "processes")
-"""Recorded options that are about asking the model; a judge that is given now has no budget."""
+"""Recorded options that only concern asking the model; a judge that is given now has no budget."""
 JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries", "launcher_args")
 
 
 class ScoredAnswers:
-    """Answers as the records of scored documents hold them.
+    """Reads answers from the records of scored documents.
 
-    Without shared files the responses of a launch stay with its processes, but their scored documents are here.
+    If the processes of a launch do not share files, their responses are not here, but their scored documents are.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,7 +49,7 @@ class ScoredAnswers:
         self._found: dict[tuple[str, int], list[Any]] | None = None
 
     def response(self, request: Request) -> Response | None:
-        """The answer to a request for one plain text; ``None`` for anything else, or where there is none."""
+        """Return the answer to a request for one plain text; ``None`` for other requests or without an answer."""
         if self._found is None:
             self._found = dict(self._read())
         answers = self._found.get((request.task.name, request.doc_id), [])
@@ -78,7 +78,7 @@ class ScoredAnswers:
 
 
 class ClosedModel(Model):
-    """Says what the recorded model said of itself, and answers nothing but what the run's records hold."""
+    """Describes itself as the recorded model did, and answers only from the run's records."""
 
     kinds: frozenset[RequestKind] = frozenset(
         {"generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"}
@@ -96,7 +96,7 @@ class ClosedModel(Model):
         self._requests = requests or {}
 
     def prepare(self, request: Request) -> Request:
-        """Nothing is sent, so no media is opened."""
+        """Return the request unchanged: nothing is sent, so no media is opened."""
         return request
 
     def respond(self, stream: RequestStream) -> Iterator[Response]:
@@ -110,7 +110,7 @@ class ClosedModel(Model):
                 )
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
-        """As the run's results recorded it."""
+        """Return what the run's results recorded."""
         sent = self._requests.get(request.task.name)
         return {name: value for name, value in sent.items() if name != "sha256"} if isinstance(sent, Mapping) else {}
 
@@ -122,12 +122,16 @@ class ClosedModel(Model):
 
 
 def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool = True) -> RunReport:
-    """Score a run again. ``place``: its folder of journals, its results file, or a folder that holds one run.
+    """Score a run again.
 
-    ``ends``: call the report's ``end``.
+    Args:
+        place: its folder of journals, its results file, or a folder that holds exactly one run.
+        given: the options that are given again, by name.
+        command: the command line that continues the run, if the run has not recorded it.
+        ends: call the report's ``end``.
 
     Raises:
-        UsageError: there is no such run, an option cannot be given anew, or tasks and data are no longer the same.
+        UsageError: there is no such run, an option cannot be given again, or tasks and data have changed.
     """
     refused = sorted(set(given) - set(GIVEN))
     if refused:
@@ -141,16 +145,16 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
     except DamagedRecord as error:
         raise UsageError(f"score: {error}; the run's own command writes it anew") from error
     config = _config(folder, record, given)
-    # What is missing is asked by the run's own command, not by this one.
+    # The run's own command asks for missing answers; this one does not.
     start = Start(str(record.get("command") or command or this_command()), recorded=_model(folder, record, config))
     return Run(config, start=start).report(ends)
 
 
 def run_folder(place: Path) -> Path:
-    """The folder of a run's journals.
+    """Find the folder of a run's journals.
 
     Raises:
-        UsageError: there is none, or more than one.
+        UsageError: there is no such folder, or more than one.
     """
     if (place / "run.json").is_file():
         return place
@@ -173,12 +177,12 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UsageError(f"score: cannot read {path}: {error}") from error
     if not isinstance(content, dict):
-        raise UsageError(f"score: {path} is no record of a run")
+        raise UsageError(f"score: {path} is not the record of a run; give the folder or the results file of a run")
     return content
 
 
 def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -> RunConfig:
-    """The recorded options; of the judge's those given now, on the command line or by the environment."""
+    """Return the recorded options, with those of the judge that are given now or by the environment."""
     values = {
         name: value
         for name, value in record.get("arguments", {}).items()
@@ -188,7 +192,7 @@ def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -
     values = {**defaults, **values}
     values |= given
     values |= {"resume": str(folder), "output_path": None}
-    if folder.parent.name == RUNS:  # in the folder of the results, which may have been moved as a whole
+    if folder.parent.name == RUNS:  # the folder of the results may have been moved as a whole
         base = folder.parent.parent
         inside = model_folder(Path("."), argument_text(values.get("model_args")))
         values["output_path"] = str(base.parent if inside != Path(".") and base.name == inside.name else base)
@@ -217,6 +221,6 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
             earlier = _read(results)
             described, requests = earlier.get("model", {}), earlier.get("effective_requests", {})
             ignored = tuple(earlier.get("ignored_gen_kwargs", ()))
-        except UsageError as error:  # it is written anew
-            logger.warning("{}; what the model said of itself is not known", error)
+        except UsageError as error:  # the file is written again anyway
+            logger.warning("{}; the model's description of itself is not known", error)
     return RecordedModel(choice, ClosedModel(model["identity"], described, ScoredAnswers(folder), requests), ignored)

@@ -1,4 +1,4 @@
-"""One run: collect, take the run's folder, evaluate, write, report."""
+"""A run: collect the tasks and the model, open the run's folder, evaluate, write and report the results."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def _joined() -> Team | None:
     elif accelerate_started_one(os.environ):
         logger.warning(
             "accelerate has started one process, which does all the work: with --cpu, or without an accelerator, it "
-            "starts one whatever --num_processes says; for N processes: torchrun --nproc_per_node N -m lmms_eval ..."
+            "ignores --num_processes; for N processes: torchrun --nproc_per_node N -m lmms_eval ..."
         )
     return team
 
 
 def this_team(processes: int = 1) -> Team | None:
-    """Make the team ready for the next run; ``None`` where this process is alone.
+    """Prepare the team of processes for the next run. Returns ``None`` if this process is alone.
 
     Raises:
-        UsageError: several ``processes`` are wanted, and this one was started in another way.
+        UsageError: several ``processes`` are requested, but this one was not started by the command that starts them.
     """
     team = _joined()
     if processes > 1 and STORE_PORT not in os.environ:
@@ -88,17 +88,17 @@ def this_team(processes: int = 1) -> Team | None:
 
 VARIABLES: Mapping[str, str] = MappingProxyType(
     {
-        "datasets_cache": "HF_DATASETS_CACHE",  # the package datasets, also in the processes that it starts
-        "nltk_data": "NLTK_DATA",  # the package nltk, as task files use it
-        "media_root": "LMMS_EVAL_MEDIA_ROOT",  # task files of the family, themselves and by find_media
+        "datasets_cache": "HF_DATASETS_CACHE",  # read by the package datasets, also in the processes that it starts
+        "nltk_data": "NLTK_DATA",  # read by the package nltk, which task files use
+        "media_root": "LMMS_EVAL_MEDIA_ROOT",  # read by task files of the family and by find_media
     }
 )
-"""Option -> environment variable. Our own code takes the options as arguments (``TaskOptions.run_options``)."""
+"""Environment variable of each option, for other packages. Our own code reads ``TaskOptions.run_options``."""
 
 
 @contextmanager
 def exported(config: RunConfig) -> Iterator[None]:
-    """Set the variables of the options that are given, and put the earlier values back at the end."""
+    """Set the environment variables of the given options, and restore the earlier values at the end."""
     given = {variable: str(value) for name, variable in VARIABLES.items() if (value := getattr(config, name))}
     earlier = {variable: os.environ.get(variable) for variable in given}
     os.environ.update(given)
@@ -113,11 +113,12 @@ def exported(config: RunConfig) -> Iterator[None]:
 
 
 WITHHELD, BROKEN = 3, 1
+"""Exit codes: a result is withheld; a task is broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """Text that the command line prints, and the exit code that it ends with."""
+    """The text that the command line prints, and its exit code."""
 
     exit_code: int
     table: str
@@ -125,16 +126,16 @@ class RunReport:
     results: dict[str, Any] = field(default_factory=dict)
     """The results document (``results.json``)."""
     end: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
-    """Called when whoever asked has got everything: a completed run then begins anew on the next start, and
-    until then is only shown again."""
+    """Must be called when the caller has received the report. From then on, the next start of a completed run begins
+    anew; before, it only shows the report again."""
 
     def as_json(self) -> bytes:
-        """All but ``end``, for ``shown_again`` after a kill."""
+        """Return everything except ``end`` as JSON, from which ``shown_again`` works after a kill."""
         shown = {"exit_code": self.exit_code, "table": self.table, "lines": self.lines, "results": self.results}
         return json_text(shown).encode("utf-8", "replace")
 
     def shown_again(self, date: str) -> RunReport:
-        """The report of a run whose command was killed when it was complete."""
+        """Return the report of a completed run whose command was killed before it had shown its results."""
         line = f"This run, of {date}, is complete: its results are shown again, and nothing was asked or scored."
         return replace(self, lines=[*self.lines, line])
 
@@ -146,12 +147,17 @@ def run(
     catalogue: Catalogue | None = None,
     ends: bool = True,
 ) -> RunReport:
-    """Evaluate. ``model`` may be an object that the caller keeps; ``command`` is what continues the run.
+    """Evaluate a model on the tasks of a configuration.
 
-    ``catalogue``: the tasks that names stand for, where a program has one already. ``ends``: call the report's ``end``.
+    Args:
+        config: the options.
+        model: a model object, which the caller keeps; by default the model that the configuration names.
+        command: the command line that continues the run.
+        catalogue: the tasks by name, if the caller has loaded them already.
+        ends: call the report's ``end``.
 
     Raises:
-        LmmsEvalError: see ``docs/commands.md`` for what ends a run; ``exit_code`` of the error is the command's.
+        LmmsEvalError: ``docs/commands.md`` lists what ends a run. ``exit_code`` of the error is the command's.
     """
     return Run(config, model, Start(command or this_command(), catalogue)).report(ends)
 
@@ -159,7 +165,7 @@ def run(
 class Run:
     """One evaluation, from its options to its report.
 
-    Everything that it opens is entered into one stack, so that it is closed in reverse order however the run ends.
+    Everything that it opens is entered into one exit stack, which closes it in reverse order however the run ends.
     """
 
     def __init__(self, config: RunConfig, model: Model | lmms | None = None, start: Start | None = None) -> None:
@@ -178,7 +184,7 @@ class Run:
         with self._opened as opened:
             opened.enter_context(guarded_exit())  # before any code of tasks and models is imported
             opened.enter_context(exported(self._config))
-            # Say now what would otherwise be said after the last answer.
+            # Find these mistakes now, not after the last answer.
             if self._config.output_path:
                 check_output_path(Path(self._config.output_path))
             check_cache(self._config)
@@ -186,7 +192,7 @@ class Run:
             if self._team is None or self._team.is_first:
                 for line in (*options_without_effect(self._config), *variables_without_effect(os.environ)):
                     logger.warning(line)
-            opened.push(self._tell_others)
+            opened.push(self._fail_team)
             _seed(self._config)
             place = Place() if self._team is None else self._team.place
             report = self._evaluated(collect(self._config, opened, self._given, place, self._start))
@@ -194,15 +200,15 @@ class Run:
             report.end()
         return report
 
-    def _tell_others(
+    def _fail_team(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Let the other processes of the launch end too, instead of waiting for this one."""
+        """End the other processes of the launch too, which would wait for this one."""
         if self._team is not None and error is not None:
             self._team.fail(f"{type(error).__name__}: {error}")
 
     def _tracked(self, collected: Collected, record: RunRecord) -> Tracked | None:
-        """Start the trackers that the options name, in the first process; ``None`` without any."""
+        """Start the trackers that the options name, in the first process. Returns ``None`` if there are no trackers."""
         config, team = self._config, self._team
         if not collected.asks or not any(getattr(config, one.option) for one in DESTINATIONS):
             return None
@@ -211,7 +217,7 @@ class Run:
         return begin_tracking(config, record, self._opened, team is None or team.is_first)
 
     def _evaluated(self, collected: Collected) -> RunReport:
-        """Take the run's folder, evaluate and write; empty in processes that leave the results to the first one."""
+        """Open the run's folder, evaluate and write. The report is empty in all processes but the first."""
         config, opened, team = self._config, self._opened, self._team
         record = opened.enter_context(open_record(config, collected, team))
         if record.report is not None:
@@ -219,7 +225,10 @@ class Run:
         if record.is_kept and not config.output_path:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         rank = 0 if team is None else team.place.rank
-        store = opened.enter_context(closing(_open_store(record, rank)))
+        began = datetime.fromisoformat(record.date).timestamp()
+        store = opened.enter_context(
+            closing(RunStore(record.folder.path, record.scoring_key, rank, record.images, began))
+        )
         forgets_blank = collected.asks and not config.allow_blank
         reporter = open_reporter(config, record, rank, opened)
         cache = open_cache(config, collected, opened)
@@ -232,7 +241,7 @@ class Run:
         if record.early_stops and not collected.asks:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         if rank == 0:
-            _outline(config, collected, record.folder.path)
+            _write_outline(config, collected, record.folder.path)
         options = replace(options, checks_continued=collected.asks, forgets_blank=forgets_blank)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         tracked = self._tracked(collected, record)
@@ -244,22 +253,13 @@ class Run:
         log_cache(config, result.asking.cache)
         written = write_results(config, collected, record, result, store, self._start)
         if tracked is not None:
-            written = tracked.told(written, result, store, options.grace_s)
+            written = tracked.finish(written, result, store, options.grace_s)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
         report = replace(report, lines=[*report.lines, *lines_of_report(reporter, result, options.grace_s)])
-        return self._with_samples(report, result, store)
-
-    def _with_samples(self, report: RunReport, result: RunResult, store: RunStore) -> RunReport:
-        """Hand the samples out too, where the caller wants them: they are in no file of the run's record."""
-        if not self._start.returns_samples:
-            return report
-        return replace(report, results={**report.results, "samples": returned_samples(result.tasks, store)})
-
-
-def _open_store(record: RunRecord, rank: int) -> RunStore:
-    began = datetime.fromisoformat(record.date).timestamp()
-    return RunStore(record.folder.path, record.scoring_key, rank, record.images, began)
+        if self._start.returns_samples:
+            report = replace(report, results={**report.results, "samples": returned_samples(result.tasks, store)})
+        return report
 
 
 def _log_prompts(collected: Collected) -> None:
@@ -272,7 +272,7 @@ def _log_prompts(collected: Collected) -> None:
 
 def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
     threads = config.media_workers or min(4, max(2, os.cpu_count() or 2))
-    # What a process has taken ahead nobody else can take: beside others it holds no more than it needs.
+    # A process of several prefetches as little as it can: no other process can take what it has prefetched.
     limits = StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads)
     share, withholds = truncation_budget(config.truncation_budget)
     return EngineOptions(
@@ -294,8 +294,8 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
     )
 
 
-def _outline(config: RunConfig, collected: Collected, folder: Path) -> None:
-    """Tell those who watch the run what it is about; a file that cannot be written is no reason to fail."""
+def _write_outline(config: RunConfig, collected: Collected, folder: Path) -> None:
+    """Describe the run for ``lmms-eval watch`` and the like. The run continues if the file cannot be written."""
     parts = {}
     if collected.sampling is not None:
         from lmms_eval.evaluation.sampling import looked_at
@@ -313,7 +313,7 @@ def _limits(config: RunConfig, collected: Collected) -> Limits | None:
 
 
 def _early_stops(result: RunResult) -> dict[str, dict[str, object]]:
-    """Tasks that have ended early, as the run's record keeps them."""
+    """Return the tasks that have ended early, in the form of the run's record."""
     return {task.task.name: task.early_stop.as_record() for task in result.tasks if task.early_stop is not None}
 
 
@@ -322,7 +322,8 @@ def _exit_code(config: RunConfig, result: RunResult) -> int:
         return 128 + result.asking.interrupted
     if result.broken:
         return BROKEN
-    # A launcher that restarts on failure would ask a dead server again and again: the state is in the results.
+    # With --max_restarts, a launcher would restart the run against a dead server again and again. The state is in the
+    # results anyway.
     return WITHHELD if result.state == "withheld" and not config.max_restarts else 0
 
 

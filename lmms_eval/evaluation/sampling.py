@@ -1,4 +1,4 @@
-"""``--order random`` and ``--until``: what a run is looked at for, found out before anything is asked."""
+"""``--order random`` and ``--until``: determines the live number and the stopping rules before anything is asked."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from lmms_eval.utils.numbers import SHARES
 
 
 class _NoInterval(Exception):
-    """No interval can be given while the run goes on; the text says why."""
+    """No interval can be computed during the run; the text is the reason."""
 
 
 def sampling_of(config: RunConfig, selection: Selection, plans: Sequence[TaskPlan], is_first: bool = True) -> Sampling:
-    """The random order of the documents, the number that is shown, and the rules.
+    """Return the random order of the documents, the number that is shown, and the stopping rules.
 
-    ``is_first``: this process decides; the others only send it the numbers of what they finish.
+    ``is_first``: this process decides. The others only send it the numbers of the documents that they finish.
 
     Raises:
-        UsageError: a rule names no task or group of the run, or its number has no interval before the end.
+        UsageError: a rule names a task or group that the run does not have, or its number has no interval before the
+            end.
         ConfigError, DataError: a baseline cannot be found or read.
     """
     plans = [plan for plan in plans if plan.requested and not plan.task.control_of]
@@ -40,31 +41,27 @@ def sampling_of(config: RunConfig, selection: Selection, plans: Sequence[TaskPla
         if not plans:
             raise _NoInterval("no task has a document")
         shown = _shown(selection, plans)
-    except _NoInterval as none:
+    except _NoInterval as reason:
         shown = ()
         if is_first:
-            logger.info("no live interval: {}", none)
-    return Sampling(RandomOrder(_seed(config)), _stops(config, selection, plans), shown)
+            logger.info("no live interval: {}", reason)
+    return Sampling(RandomOrder(config.seed[0] or 0), _stops(config, selection, plans), shown)
 
 
 def looked_at(plan: TaskPlan, is_scored: bool) -> Part | str:
-    """The part of a task's number that is looked at while the run goes on, or the reason for which there is none."""
+    """Return the part of a task's number that is computed during the run, or the reason why it cannot be."""
     if not is_scored:
         return "--predict_only makes no scores"
     if not plan.requested:
         return "the task has no document"
     try:
         return _task_part(plan, is_shown=True)
-    except _NoInterval as none:
-        return str(none)
-
-
-def _seed(config: RunConfig) -> int:
-    return config.seed[0] or 0
+    except _NoInterval as reason:
+        return str(reason)
 
 
 def _shown(selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
-    """Of one task its first metric, of one group that of the group, else the mean over all documents or strata."""
+    """Return the parts of the number shown: the first metric of the only task or group, else a mean over all tasks."""
     if len(plans) > 1:
         known = {group.name: group for group in selection.groups}
         children = {child for group in selection.groups for child in group.children}
@@ -92,7 +89,7 @@ def _task_part(plan: TaskPlan, is_shown: bool = False) -> Part:
 
 
 def _part(plan: TaskPlan, metric: MetricDefinition, pipeline: str, is_shown: bool = False) -> Part:
-    """``is_shown``: a range that is not stated is taken to be that of right and wrong."""
+    """Describe a metric's part of the number. ``is_shown``: if no range is stated, assume that of right and wrong."""
     task, name = plan.task, metric.aggregation_name
     if not metric.macro_scale and (name not in AGGREGATIONS or not AGGREGATIONS[name].is_mean):
         how = "a function of the task's own" if name is None else repr(name)
@@ -116,12 +113,12 @@ def _part(plan: TaskPlan, metric: MetricDefinition, pipeline: str, is_shown: boo
 
 
 def _group_parts(group: Group, selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
-    """The tasks in a group's first number."""
+    """Return the parts of a group's first number, one for each task."""
     if not group.metrics:
         raise _NoInterval(f"group {group.name} has no number of its own")
     wanted = group.metrics[0]
     if wanted.aggregation != "mean":
-        raise _NoInterval(f"{wanted.metric} of group {group.name} is no mean over its tasks")
+        raise _NoInterval(f"{wanted.metric} of group {group.name} is not a mean over its tasks")
     leaves = set(leaves_of(group, {one.name: one for one in selection.groups}))
     parts = []
     for plan in plans:
@@ -158,8 +155,8 @@ def _stops(config: RunConfig, selection: Selection, plans: Sequence[TaskPlan]) -
         if unnamed is not None:
             covered = {part.task for _, parts in named.values() for part in parts}
             named |= {name: (unnamed, (_task_part(plan),)) for name, plan in tasks.items() if name not in covered}
-    except _NoInterval as none:
-        raise UsageError(f"--until cannot be decided before the end: {none}") from none
+    except _NoInterval as reason:
+        raise UsageError(f"--until cannot be decided before the end: {reason}") from reason
     return tuple(_stop(config, name, rule, parts, tasks) for name, (rule, parts) in named.items())
 
 
@@ -188,26 +185,26 @@ def _statement(name: str, rule: StoppingRule, parts: Sequence[Part]) -> Statemen
 
 
 def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:
-    """Differences from the baseline, over the documents that it has."""
+    """Turn a part into differences from the baseline, over the documents that the baseline has."""
     from lmms_eval.compare.baseline import baseline_scores
 
-    said = f"--until decided:{baseline.text}"
+    option = f"--until decided:{baseline.text}"
     file = baseline.file(part.task)
     if file is None:
-        raise DataError(f"{said}: it has no samples of {part.task}")
+        raise DataError(f"{option}: it has no samples of {part.task}")
     row = Row(part.metric, part.filter)
     asked = set(plan.doc_ids)
     found = baseline_scores(file, row, part.score_key)
     scores = {doc: part.scale * score for doc, score in found.items() if doc in asked}
     if len(scores) < LEAST:
         raise DataError(
-            f"{said}: {file} has {row} of {len(scores)} of the {plan.requested} documents of {part.task}; a decision "
+            f"{option}: {file} has {row} of {len(scores)} of the {plan.requested} documents of {part.task}; a decision "
             f"needs {LEAST} at least"
         )
     outside = next((doc for doc, score in scores.items() if score not in part.within), None)
     if outside is not None:
         raise DataError(
-            f"{said}: {file} has {scores[outside]:g} for document {outside} of {part.task}, whose {part.metric} lies "
+            f"{option}: {file} has {scores[outside]:g} for document {outside} of {part.task}, whose {part.metric} lies "
             f"from {part.within}"
         )
     return replace(part, baseline=scores)

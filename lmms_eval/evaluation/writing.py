@@ -1,4 +1,4 @@
-"""The report phase: samples, results file and the text that is printed."""
+"""The last phase of a run: writes samples, results and the HTML report, and sends them to trackers."""
 
 from __future__ import annotations
 
@@ -46,19 +46,20 @@ from lmms_eval.viewer.renewing import FIRST_S
 
 WRITER = "lmms_eval.viewer.renewing"
 PATIENCE_S, PER_DOCUMENT_S = 120.0, 0.1
-"""Seconds that the report of a finished run may take, as a whole and for each document."""
+"""Seconds that the report of a finished run may take: a base, and more for each document."""
 
 
 class RunReporter:
-    """The report of a run: as a context it has it written while the run goes on."""
+    """Has the report of a run written by a child process. As a context manager, it keeps the report up to date during
+    the run."""
 
     def __init__(self, record: RunRecord, files: ResultFiles) -> None:
         self._files = files
         self._live: LineProcess | None = None
         try:
             self._live = self._writer(record.folder.path, goes_on=True)
-        except (OSError, ProcessEnded) as error:  # the one at the end is tried all the same
-            logger.debug("no report while the run goes on: {}", error)
+        except (OSError, ProcessEnded) as error:  # the final report is still tried
+            logger.debug("no report during the run: {}", error)
 
     def __enter__(self) -> RunReporter:
         return self
@@ -69,7 +70,7 @@ class RunReporter:
         self._end_live()
 
     def finish(self, patience_s: float) -> str:
-        """Have the results written; returns the line that tells of it."""
+        """Have the final report written. Returns a line for the user about it."""
         self._end_live()
         logger.info("writing the report {}", self._files.report)
         try:
@@ -109,16 +110,16 @@ class RunReporter:
 
 
 def open_reporter(config: RunConfig, record: RunRecord, rank: int, opened: ExitStack) -> RunReporter | None:
-    """Begin with ``--report``: of several processes the first one does."""
+    """Start the reporter in the first process of a run with ``--report``. Returns ``None`` otherwise."""
     if not config.report or rank > 0 or record.files is None:
         return None
     return opened.enter_context(RunReporter(record, record.files))
 
 
 def lines_of_report(reporter: RunReporter | None, result: RunResult, grace_s: float) -> list[str]:
-    """Write the report of a run that has ended; returns the lines that tell of it.
+    """Write the report of a run that has ended, and return lines for the user about it.
 
-    ``grace_s``: seconds that it may take where the run was interrupted.
+    ``grace_s``: seconds that this may take if the run was interrupted.
     """
     if reporter is None:
         return []
@@ -128,7 +129,7 @@ def lines_of_report(reporter: RunReporter | None, result: RunResult, grace_s: fl
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The results document and what is printed of it."""
+    """The results document and its printed form."""
 
     document: dict[str, Any]
     table: str
@@ -138,10 +139,10 @@ class Written:
 def write_results(
     config: RunConfig, collected: Collected, record: RunRecord, result: RunResult, store: RunStore, start: Start
 ) -> Written:
-    """Samples first, then the results file, each as a whole.
+    """Write the samples, then the results file, each one atomically.
 
     Raises:
-        JournalError: a file could not be written; the journal keeps every answer and score.
+        JournalError: a file could not be written. The journal keeps every answer and score.
     """
     written = _samples(config, record, result, store)
     paired = _paired(config, collected, result, store)
@@ -189,7 +190,7 @@ def write_results(
 
 
 def _samples(config: RunConfig, record: RunRecord, result: RunResult, store: RunStore) -> list[str]:
-    """Write the samples file of each task; returns the paths."""
+    """Write the samples file of each task, and return the paths."""
     if record.files is None or not config.log_samples:
         return []
     paths = [(record.files.samples(task.task.name), task) for task in result.tasks]
@@ -204,7 +205,7 @@ def _paired(
     from lmms_eval.compare.baseline import compare_baseline  # with the readers of all formats
 
     named = str(config.baseline)
-    presets = () if Path(named).exists() else (named.partition(":")[0],)  # a text that is no file was found to be one
+    presets = () if Path(named).exists() else (named.partition(":")[0],)  # if it is not a file, it names a preset
     shown = baseline_display_name(named, presets)
     found = {}
     for task in result.tasks:
@@ -213,7 +214,7 @@ def _paired(
             continue
         try:
             scores = compare_baseline(task, store, file, shown)
-        except DataError as error:  # the run's own numbers do not depend on it
+        except DataError as error:  # the run's own numbers do not depend on the baseline
             logger.warning("{}: not compared with --baseline: {}", task.task.name, error)
             continue
         if scores:
@@ -269,12 +270,12 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: St
 
 
 FOLDER = "trackers"
-"""In the run's folder, while trackers are told: the results document and small pictures."""
+"""Folder in the run's folder, for the results document and small pictures while trackers receive them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """The trackers of a run."""
+    """Sends a run's numbers and files to its trackers."""
 
     session: Session
     config: RunConfig
@@ -282,7 +283,7 @@ class Tracked:
     is_first: bool = True
 
     def follow(self, progress: Progress) -> None:
-        """Tell live numbers; the other processes only count them."""
+        """Send live numbers, from the first process. The other processes only count them."""
         if self.is_first:
             self.session.follow(progress)
 
@@ -290,18 +291,17 @@ class Tracked:
     def folder(self) -> Path:
         return self.record.folder.path / FOLDER
 
-    def told(self, written: Written, result: RunResult, store: RunStore, grace_s: float) -> Written:
-        """Tell the trackers what was written and wait for them, within bounds; the results then say what became of
-        them.
+    def finish(self, written: Written, result: RunResult, store: RunStore, grace_s: float) -> Written:
+        """Send the results to the trackers, wait for them, and add their outcome to the results.
 
         Args:
             written: the results.
-            result: what they are made of.
+            result: the numbers of the results.
             store: the run's journals.
-            grace_s: seconds that the trackers have once a signal has come.
+            grace_s: seconds that the trackers may take after a signal.
 
         Raises:
-            JournalError: the results file cannot be written anew.
+            JournalError: the results file cannot be written again.
         """
         documents = sum(len(task.doc_ids) - task.outcome.not_asked for task in result.tasks)
         self.session.stop()
@@ -309,12 +309,16 @@ class Tracked:
         try:
             self.folder.mkdir(exist_ok=True)
             results = results_of(written.document, documents, str(self._results_file(written)))
-            self.session.tell(results, names)
-            self._tell_files(result.tasks, documents)
-            with_samples = {one.name for one in wanted(self.config) if _takes_samples(self.config, one)}
+            self.session.send(results, names)
+            self._send_files(result.tasks, documents)
+            with_samples = {
+                one.name
+                for one in wanted(self.config)
+                if one.samples_option and getattr(self.config, one.samples_option)
+            }
             if with_samples:
-                self._tell_samples(with_samples, result.tasks, store, documents)
-        except Exception as error:  # noqa: BLE001 - the results are written, whatever a task's samples hold
+                self._send_samples(with_samples, result.tasks, store, documents)
+        except Exception as error:  # noqa: BLE001 - a fault in a task's samples must not spoil the results
             self.session.fail(f"{type(error).__name__}: {error}", names)
         ending = Ending(result.state, has_succeeded=result.state in ("complete", "stopped early"))
         reports = self.session.end(ending, grace_s, result.asking.interrupted)
@@ -331,21 +335,21 @@ class Tracked:
         file.write_bytes(json_text(written.document, indent=2).encode("utf-8", "replace"))
         return file.absolute()
 
-    def _tell_files(self, tasks: Sequence[TaskResult], documents: int) -> None:
-        """Name the samples files to the hub, which takes them whole."""
+    def _send_files(self, tasks: Sequence[TaskResult], documents: int) -> None:
+        """Send the paths of the samples files to the hub, which uploads them whole."""
         if not destination_arguments(HUB, self.config.hf_hub_log_args).get("push_samples_to_hub"):
             return
         for task in tasks:
             if file := self._samples_file(task.task.name):
-                self.session.tell(TaskSamples(task.task.name, documents, (), (), file=file), {HUB.name})
+                self.session.send(TaskSamples(task.task.name, documents, (), (), file=file), {HUB.name})
 
     def _samples_file(self, task: str) -> str:
-        """Return the path of a task's samples file; empty where none was written."""
+        """Return the path of a task's samples file, or an empty text if it was not written."""
         files = self.record.files
         path = None if files is None or not self.config.log_samples else files.samples(task).absolute()
         return str(path) if path is not None and path.is_file() else ""
 
-    def _tell_samples(self, names: set[str], tasks: Sequence[TaskResult], store: RunStore, documents: int) -> None:
+    def _send_samples(self, names: set[str], tasks: Sequence[TaskResult], store: RunStore, documents: int) -> None:
         files = self.record.files
         folders = [self.folder.parent, *([] if files is None else [files.results.parent])]
         media = MediaStore(self.folder / "media", "thumbnails")
@@ -358,22 +362,18 @@ class Tracked:
                     lambda doc_ids, task=task: sample_rows(task, store, doc_ids),
                     self._samples_file(task.task.name),
                 )
-                self.session.tell(task_samples(found, documents, media, folders, Bounds.of(len(tasks))), names)
+                self.session.send(task_samples(found, documents, media, folders, Bounds.of(len(tasks))), names)
         finally:
             media.close()
 
 
-def _takes_samples(config: RunConfig, destination: Destination) -> bool:
-    return bool(destination.samples_option and getattr(config, destination.samples_option))
-
-
 def wanted(config: RunConfig) -> Iterator[Destination]:
-    """List the trackers that the options name, and the hub where it is one."""
+    """Yield the destinations that the options name: trackers, and the hub."""
     return (one for one in DESTINATIONS if getattr(config, one.option))
 
 
 def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_first: bool) -> Tracked:
-    """Start the trackers that the options name. ``is_first``: of the processes of a launch, that which tells them."""
+    """Start the trackers that the options name. ``is_first``: this is the process that sends to them."""
     session = Session()
     opened.callback(session.close)
     if is_first and destination_arguments(HUB, config.hf_hub_log_args).get("hub_repo_name"):

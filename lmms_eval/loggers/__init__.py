@@ -1,4 +1,4 @@
-"""Import path of the family; ``__init__.pyi`` names the module of each."""
+"""Import path of the family. ``__init__.pyi`` lists the names and their modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object by which programs of the family write results and samples of ``simple_evaluate`` to files."""
+"""``EvaluationTracker`` of the family: writes the results and samples of ``simple_evaluate`` to files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lmms_eval.utils.redaction import mask_known
 
 @dataclass
 class EvaluationTracker:
-    """Writes what ``simple_evaluate`` returned where the command line writes it.
+    """Writes what ``simple_evaluate`` returned to the same files as the command line.
 
-    Arguments are the family's. Those about the hub are kept and do nothing; ``push_results_to_hub`` and
+    The arguments are the family's. Those for the hub have no effect; ``push_results_to_hub`` and
     ``push_samples_to_hub`` are refused.
 
     Raises:
-        UsageError: something is to be pushed.
+        UsageError: results or samples are to be pushed.
     """
 
     output_path: str | None = None
@@ -40,7 +40,7 @@ class EvaluationTracker:
     point_of_contact: str = ""
     gated: bool = False
     general_config_tracker: GeneralConfigTracker = field(default_factory=GeneralConfigTracker, init=False)
-    """Settings of the evaluation; ``simple_evaluate(evaluation_tracker=...)`` notes them."""
+    """Settings of the evaluation, which ``simple_evaluate(evaluation_tracker=...)`` records."""
 
     def __post_init__(self) -> None:
         if self.push_results_to_hub or self.push_samples_to_hub:
@@ -53,15 +53,15 @@ class EvaluationTracker:
     def save_results_aggregated(
         self,
         results: Mapping[str, Any],
-        samples: Mapping[str, Sequence[Mapping[str, Any]]] | None,  # noqa: ARG002 - the family's
+        samples: Mapping[str, Sequence[Mapping[str, Any]]] | None,  # noqa: ARG002 - the family's argument
         datetime_str: str,
     ) -> None:
-        """Write ``OUTPUT/MODEL/STAMP_results.json``; nothing without ``output_path``.
+        """Write ``OUTPUT/MODEL/STAMP_results.json``. Without ``output_path``, nothing is written.
 
         Args:
             results: the results document.
-            samples: rows by task, written by ``save_results_samples``.
-            datetime_str: the stamp, of this file and of the samples' files.
+            samples: rows by task, which ``save_results_samples`` writes.
+            datetime_str: the date stamp of this file and of the samples files.
 
         Raises:
             OSError: the file cannot be written.
@@ -71,10 +71,10 @@ class EvaluationTracker:
             return
         document = {key: value for key, value in results.items() if key != "samples"}
         text = mask_known(json_text(document, indent=2))
-        self._written(self._files().results, text)
+        self._write(self._files().results, text)
 
     def save_results_samples(self, task_name: str, samples: Sequence[Mapping[str, Any]]) -> None:
-        """Write ``OUTPUT/MODEL/STAMP_samples_TASK.jsonl``; nothing without ``output_path``.
+        """Write ``OUTPUT/MODEL/STAMP_samples_TASK.jsonl``. Without ``output_path``, nothing is written.
 
         Raises:
             UsageError: ``save_results_aggregated`` was not called before.
@@ -87,13 +87,13 @@ class EvaluationTracker:
                 "save_results_samples: call save_results_aggregated first, which has the stamp of the files"
             )
         lines = "".join(f"{mask_known(json_text(row))}\n" for row in samples)
-        self._written(self._files().samples(sanitize_long_string(sanitize_task_name(task_name))), lines)
+        self._write(self._files().samples(sanitize_long_string(sanitize_task_name(task_name))), lines)
 
     def _files(self) -> ResultFiles:
         model = self.general_config_tracker.model_name_sanitized
         folder = Path(str(self.output_path))
         return ResultFiles(folder / model if model else folder, self._stamp)
 
-    def _written(self, path: Path, text: str) -> None:
+    def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""The object by which programs of the family send results of ``simple_evaluate`` to Weights & Biases."""
+"""``WandbLogger`` of the family: sends the results of ``simple_evaluate`` to Weights & Biases."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from lmms_eval.results.samples_file import json_text
 from lmms_eval.utils.redaction import mask_known
 
 MAX_TEXT = 32_768
-"""Characters of a cell of a table of samples."""
+"""Most characters of a cell in a table of samples."""
 
 
 class WandbLogger:
     """Sends results and samples as tables and artifacts.
 
-    A run of this project sends them itself (``wandb_args``), while it goes on; this is for programs that have a
-    results document already.
+    With ``wandb_args``, a run sends them itself. This class is for programs that have a results document already.
 
     Args:
-        kwargs: arguments of ``wandb.init``; ``step`` is that of the numbers.
+        kwargs: arguments of ``wandb.init``, and ``step``, the step of the numbers.
 
     Raises:
         MissingOptionalDependencyError: wandb is not installed.
@@ -38,12 +37,12 @@ class WandbLogger:
         self.task_configs: Mapping[str, Any] = {}
 
     def post_init(self, results: Mapping[str, Any]) -> None:
-        """Take the results document that the other methods send."""
+        """Set the results document that the other methods send."""
         self.results = {key: value for key, value in results.items() if key != "samples"}
         self.task_names, self.task_configs = list(results.get("results", {})), results.get("configs", {})
 
     def log_eval_result(self) -> None:
-        """Send the numbers by ``TASK/METRIC``, a table of them, the settings, and the whole document as an artifact."""
+        """Send the numbers by ``TASK/METRIC`` and as a table, the settings, and the whole document as an artifact."""
         import wandb
 
         self.run.config.update(

@@ -1,1 +1,1 @@
-"""Pictures of results, drawn by matplotlib without a display and saved as PNG and SVG."""
+"""Plots of results: draws them with matplotlib, without a display, and saves them as PNG and SVG."""

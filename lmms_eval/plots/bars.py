@@ -17,7 +17,7 @@ _ROW_INCHES, _PANEL_INCHES = 0.24, 0.45
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One value with its interval; a pale bar marks a value that rests on few items."""
+    """One value with its interval. A pale bar marks a value of few items."""
 
     label: str
     value: float
@@ -35,9 +35,9 @@ class Panel:
 
 
 def bar_panels(title: str, panels: Sequence[Panel], axis: str, limits: tuple[float, float] = (0.0, 1.0)) -> Figure:
-    """A figure with one panel below the other, all on one scale. Raises ``PlotUnavailable``.
+    """Draw one panel below the other, all on one scale. Raises ``PlotUnavailable``.
 
-    The axis shows ``limits``, and more where a value or an end lies outside of them: nothing that is drawn is cut.
+    The axis shows ``limits``, and more if a value or the end of an interval lies outside of them.
     """
     shown = [panel for panel in panels if panel.bars]
     heights = [len(panel.bars) * _ROW_INCHES + _PANEL_INCHES for panel in shown]

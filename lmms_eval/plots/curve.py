@@ -29,7 +29,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points joined by a line, in the given order; the band is drawn where points have an interval."""
+    """Points joined by a line, in the given order. Points with intervals get a band."""
 
     label: str
     points: tuple[Point, ...]
@@ -38,7 +38,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class CurvePanel:
-    """Curves under one heading; a panel without points is left out."""
+    """Curves under one heading. A panel without points is left out."""
 
     title: str
     curves: tuple[Curve, ...]
@@ -55,7 +55,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Range and ticks of an axis; without ``limits`` or ``ticks`` those that fit the points."""
+    """Range and ticks of an axis. By default, they fit the points."""
 
     label: str
     limits: tuple[float, float] | None = None
@@ -64,7 +64,7 @@ class Axis:
 
 
 def curve_panels(title: str, panels: Sequence[CurvePanel], x: Axis, y: Axis, regions: Sequence[Region] = ()) -> Figure:
-    """A figure with one panel below the other, all on one horizontal scale. Raises ``PlotUnavailable``."""
+    """Draw one panel below the other, all on one horizontal scale. Raises ``PlotUnavailable``."""
     shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
     figure = new_figure(9.0, 0.8 + _PANEL_INCHES * max(1, len(shown)))
     figure.suptitle(title, fontsize=12)
@@ -102,7 +102,7 @@ def _draw(axes: Axes, panel: CurvePanel) -> None:
 
 
 def _band(axes: Axes, curve: Curve, colour: str) -> None:
-    """Draw a band over neighbouring points that have intervals; a point alone gets a bar: a band has no width there."""
+    """Draw a band over neighbouring points with intervals. A single point gets a bar, because its band has no width."""
     for is_known, run in itertools.groupby(curve.points, lambda point: None not in (point.low, point.high)):
         if not is_known:
             continue
@@ -138,7 +138,7 @@ def _scale(axes: Axes, x: Axis, y: Axis) -> None:
 
 
 def _mark(axes: Axes, regions: Sequence[Region]) -> None:
-    """Borders between regions, and each name in the middle of the visible part of its range."""
+    """Draw borders between regions, and each name in the middle of the visible part of its range."""
     left, right = axes.get_xlim()
     is_log = axes.get_xscale() == "log"
     for region in regions:

@@ -1,4 +1,4 @@
-"""Saving figures, and the one place that knows whether matplotlib is there."""
+"""Makes and saves figures, and checks whether matplotlib is installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTALL = "install matplotlib (pip install 'lmms_eval[plots]')"
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#8172b3", "#c44e52", "#937860", "#64b5cd", "#ccb974")
 """Colours of series and panels, in this order."""
 _METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-"""Metadata without dates and versions: the same numbers give the same files."""
+"""Metadata without dates and versions, so that the same numbers give the same files."""
 
 
 class PlotUnavailable(UsageError):
@@ -25,13 +25,13 @@ class PlotUnavailable(UsageError):
 
 
 def check_available() -> None:
-    """Find out, without its import, whether matplotlib is there. Raises ``PlotUnavailable`` if it is not."""
+    """Raise ``PlotUnavailable`` if matplotlib is not installed, without importing it."""
     if find_spec("matplotlib") is None:
         raise PlotUnavailable(f"the plot cannot be drawn: {INSTALL}")
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, sizes in inches. Raises ``PlotUnavailable``."""
+    """Make an empty figure, with sizes in inches. Raises ``PlotUnavailable``."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -40,7 +40,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write ``stem.png`` (150 dots an inch) and ``stem.svg``, each as a whole.
+    """Write ``stem.png`` (150 dots per inch) and ``stem.svg``, each one atomically.
 
     Raises:
         OSError: a file cannot be written.
@@ -49,10 +49,10 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def save_as(figure: Figure, path: Path) -> Path:
-    """Write a picture as a whole, in the format that the file's ending names.
+    """Write a picture atomically, in the format of the file's suffix.
 
     Raises:
-        UsageError: neither ``.png`` nor ``.svg``.
+        UsageError: the suffix is neither ``.png`` nor ``.svg``.
         OSError: the file cannot be written.
     """
     content = picture(figure, path.suffix)
@@ -62,10 +62,10 @@ def save_as(figure: Figure, path: Path) -> Path:
 
 
 def picture(figure: Figure, ending: str) -> bytes:
-    """Draw a picture in the format of a file's ending, PNG with 150 dots an inch.
+    """Draw a picture in the format of a file's suffix. PNG has 150 dots per inch.
 
     Raises:
-        UsageError: neither ``.png`` nor ``.svg``.
+        UsageError: the suffix is neither ``.png`` nor ``.svg``.
     """
     import matplotlib as mpl
 

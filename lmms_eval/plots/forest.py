@@ -1,4 +1,4 @@
-"""Differences with their intervals, a line for each, in panels on one scale: a forest plot."""
+"""Forest plots: differences with their intervals, one in each line, in panels on one scale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_ROWS = 120
-"""Rows that a panel shows; more are folded into a line that counts them."""
+"""Most rows of a panel. The last line counts the others."""
 _ROW_INCHES, _PANEL_INCHES, _LABEL = 0.27, 1.0, 44
 
 Look = Literal["up", "down", "same", "open"]
@@ -23,7 +23,7 @@ _MARKERS: dict[Look, tuple[str, str, str]] = {
     "same": ("s", "#4c72b0", "#4c72b0"),
     "open": ("o", "#555555", "white"),
 }
-"""Marker, colour of line and edge, filling: shapes tell them apart without colours."""
+"""Marker, colour of line and edge, and filling. The shapes differ, so that the plot can be read without colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class ForestRow:
     high: float | None
     look: Look
     words: str
-    """Verdict, as text beside the row."""
+    """Verdict, as text next to the row."""
     n: int
     remark: str = ""
-    """Words after the label, which are never cut."""
+    """Text after the label, which is never cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ class ForestPanel:
 
     title: str
     axis: str
-    """What the horizontal axis shows, with its unit."""
+    """Title of the horizontal axis, with its unit."""
     rows: tuple[ForestRow, ...]
     margin: float | None = None
     """Half the width of the band of differences that do not matter."""
 
 
 def plain(text: str, most: int = _LABEL) -> str:
-    """Write a text of a model or a data set so that matplotlib shows it as it is, cut in its middle.
+    """Escape a text of a model or a data set so that matplotlib shows it unchanged, and cut a long one in its middle.
 
-    Mathtext's ``$`` is escaped; control characters and marks of writing direction are shown as ``\\u001b``.
+    Mathtext's ``$`` is escaped. Control characters and marks of writing direction are shown as ``\\u001b``.
     """
     from lmms_eval.utils.terminal import printable
 
@@ -68,9 +68,9 @@ def plain(text: str, most: int = _LABEL) -> str:
 
 
 def forest_panels(title: str, panels: Sequence[ForestPanel]) -> Figure:
-    """Draw one panel below the other; those of one axis share its limits. Raises ``PlotUnavailable``."""
+    """Draw one panel below the other. Panels with the same axis share its limits. Raises ``PlotUnavailable``."""
     shown = [panel for panel in panels if panel.rows]
-    heights = [_height(panel) for panel in shown]
+    heights = [min(len(panel.rows), MOST_ROWS + 1) * _ROW_INCHES + _PANEL_INCHES for panel in shown]
     figure = new_figure(10.5, 0.7 + sum(heights))
     figure.suptitle(plain(title, 110), fontsize=12)
     if not shown:
@@ -81,12 +81,8 @@ def forest_panels(title: str, panels: Sequence[ForestPanel]) -> Figure:
     return figure
 
 
-def _height(panel: ForestPanel) -> float:
-    return min(len(panel.rows), MOST_ROWS + 1) * _ROW_INCHES + _PANEL_INCHES
-
-
 def _limits(panels: Sequence[ForestPanel]) -> tuple[float, float]:
-    """Around everything that is drawn, and 0."""
+    """Return limits around everything that is drawn, and 0."""
     ends = [0.0]
     for panel in panels:
         ends += [panel.margin or 0.0, -(panel.margin or 0.0)]
@@ -118,7 +114,7 @@ def _draw(axes: Axes, panel: ForestPanel, limits: tuple[float, float]) -> None:
 
 
 def _label(axes: Axes, panel: ForestPanel, count: int) -> None:
-    """Name rows, columns and axis; rows that are folded are counted in the last line."""
+    """Label rows, columns and axis. The last line counts the rows that are not drawn."""
     folded = len(panel.rows) - count
     rows = panel.rows[:count]
     labels = [f"{plain(row.label)}{row.remark}" for row in rows]
@@ -130,7 +126,7 @@ def _label(axes: Axes, panel: ForestPanel, count: int) -> None:
     axes.tick_params(axis="x", labelsize=8)
     axes.set_title(plain(panel.title, 90), loc="left", fontsize=9)
     axes.set_xlabel(plain(panel.axis, 90), fontsize=8)
-    right = axes.twinx()  # ticks, since the layout makes room for them
+    right = axes.twinx()  # the layout makes room for ticks, but not for texts
     right.set_yticks(range(count), [f"{plain(row.words, 60)}, n = {row.n:,}" for row in rows], fontsize=8)
     right.set_ylim(axes.get_ylim())
     right.tick_params(axis="y", length=0)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 _CELL_INCHES, _PANEL_INCHES = 0.35, 1.0
 _WIDE = 1.6
-"""A cell is this much wider than high."""
+"""Ratio of a cell's width to its height."""
 _DARK_BELOW = 0.55
-"""Share of the scale under which the colour is dark and its number white."""
+"""Share of the scale below which a cell is dark and its number white."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Rows of cells under one heading; ``None`` is a cell without a value."""
+    """Rows of cells under one heading. ``None`` is a cell without a value."""
 
     title: str
     rows: tuple[str, ...]
@@ -32,7 +32,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class GridScale:
-    """Names of both axes and of the value, and the values of the darkest and of the brightest cell."""
+    """Names of both axes and of the value, with the values of the darkest and the brightest cell."""
 
     rows: str
     columns: str
@@ -41,7 +41,7 @@ class GridScale:
 
 
 def grid_panels(title: str, grids: Sequence[Grid], scale: GridScale) -> Figure:
-    """A figure with one grid below the other, on one scale of colours. Raises ``PlotUnavailable``."""
+    """Draw one grid below the other, all on one scale of colours. Raises ``PlotUnavailable``."""
     shown = [grid for grid in grids if grid.rows and grid.columns]
     heights = [len(grid.rows) * _CELL_INCHES + _PANEL_INCHES for grid in shown]
     most = max((len(grid.columns) for grid in shown), default=0)

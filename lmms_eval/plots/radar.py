@@ -1,4 +1,4 @@
-"""Values of several things over the same spokes as polygons, and steps of a ladder as bars."""
+"""Radar charts, with one polygon for each series, and ladders, with one bar for each step."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 _NICE = (1.0, 2.0, 5.0, 10.0, 20.0, 25.0, 40.0, 50.0, 60.0, 80.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0)
 _RINGS = 4
 _CENTRED = 0.2
-"""Sine or cosine of an angle under which a spoke counts as upright, or as level."""
+"""A spoke counts as upright if its sine, or as level if its cosine, is smaller than this."""
 _PALE, _GREY = "#c9d3e6", "#777777"
 
 
 @dataclass(frozen=True, slots=True)
 class Polygon:
-    """One value for each spoke; what is below 0 is drawn in the middle."""
+    """One value for each spoke. Values below 0 are drawn in the middle."""
 
     label: str
     values: tuple[float, ...]
@@ -40,7 +40,7 @@ class Rung:
 
 
 def upper_limit(values: Sequence[float]) -> float:
-    """A round number that all values fit under; 100 if none is above 0."""
+    """Return a round number that is not below any value, or 100 if no value is above 0."""
     most = max((value for value in values if math.isfinite(value)), default=0.0)
     if most <= 0:
         return 100.0
@@ -48,7 +48,7 @@ def upper_limit(values: Sequence[float]) -> float:
 
 
 def draw_radar(axes: Any, spokes: Sequence[str], polygons: Sequence[Polygon]) -> None:
-    """Draw polygons into polar axes; at least three spokes, the first one upwards, then clockwise."""
+    """Draw polygons into polar axes. There are at least three spokes, the first one upwards, then clockwise."""
     angles = [2 * math.pi * number / len(spokes) for number in range(len(spokes))]
     limit = upper_limit([value for polygon in polygons for value in polygon.values])
     axes.set_theta_offset(math.pi / 2)
@@ -64,7 +64,7 @@ def draw_radar(axes: Any, spokes: Sequence[str], polygons: Sequence[Polygon]) ->
     axes.set_rgrids(rings, [f"{ring:g}" for ring in rings], angle=180 / len(spokes), fontsize=7, color=_GREY)
     axes.set_xticks(angles, [])
     for angle, spoke in zip(angles, spokes, strict=True):
-        aside = math.sin(angle)  # text beside the circle begins or ends there
+        aside = math.sin(angle)  # decides on which side of the circle the text is
         side = "center" if abs(aside) < _CENTRED else "left" if aside > 0 else "right"
         above = "bottom" if math.cos(angle) > _CENTRED else "top" if math.cos(angle) < -_CENTRED else "center"
         axes.text(angle, limit * 1.05, spoke, ha=side, va=above, fontsize=9)
@@ -73,7 +73,7 @@ def draw_radar(axes: Any, spokes: Sequence[str], polygons: Sequence[Polygon]) ->
 
 
 def draw_ladder(axes: Axes, rungs: Sequence[Rung], axis: str) -> None:
-    """Draw rungs as bars, the first one lowest; marked ones dark."""
+    """Draw rungs as bars, the first one lowest, and marked ones dark."""
     limit = upper_limit([rung.value for rung in rungs])
     for place, rung in enumerate(rungs):
         axes.barh(place, limit, color="none", edgecolor="#dddddd", height=0.62, linewidth=0.8)

@@ -1,4 +1,5 @@
-"""Reports of a run to places elsewhere: trackers of experiments while it goes on, data sets on the hub at its end.
+"""Destinations of a run's results: experiment trackers, which also receive live numbers, and data sets on the hub.
 
-Each works in a process of its own, so that what it does, raises or waits for touches no run (``docs/trackers.md``).
+Each one works in a process of its own, so that its errors and waiting times do not affect the run
+(``docs/trackers.md``).
 """

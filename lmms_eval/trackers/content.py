@@ -1,4 +1,4 @@
-"""Contents of a run under the names that users of trackers know: scalars, texts, tables, live numbers."""
+"""Builds the messages to trackers from a run's numbers and samples, under names that users of trackers know."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MOST_NAME = 40
-"""Characters of a run's name."""
+"""Most characters of a run's name."""
 LIVE = "live"
 RESULTS_TABLE, GROUPS_TABLE = "evaluation/eval_results", "evaluation/group_eval_results"
 _COLUMNS = ("Version", "Filter", "num_fewshot", "Metric", "Value", "Stderr")
@@ -33,18 +33,18 @@ _MOST_FILE_NAME = 120
 
 
 def run_name(model: str, model_args: str, stamp: str) -> str:
-    """Name a run ``MODEL_MODELARGS_DATE``, shortened in its middle part so that the date stays."""
+    """Name a run ``MODEL_MODELARGS_DATE``. A long name is cut in its middle part, so that the date stays."""
     head = "_".join(part for part in (model, str(redact(model_args))) if part)
     return f"{head[: max(0, MOST_NAME - len(stamp) - 1)]}_{stamp}"
 
 
 def name_of_file(name: str) -> str:
-    """Return a name that trackers take for a file: letters, digits, points and dashes."""
+    """Replace the characters that trackers do not accept in a file name: all but letters, digits, points and dashes."""
     return _NOT_IN_NAMES.sub("_", name)[:_MOST_FILE_NAME]
 
 
-def live_step(look: ProgressLook, told: Mapping[str, RunningScore]) -> Step:
-    """Return the live numbers; of the scores by task those that differ from what was ``told`` before."""
+def live_step(look: ProgressLook, sent: Mapping[str, RunningScore]) -> Step:
+    """Return the live numbers, with those scores by task that differ from what was ``sent`` before."""
     values: dict[str, float] = {
         f"{LIVE}/documents": look.done,
         f"{LIVE}/failed": look.failed,
@@ -52,14 +52,14 @@ def live_step(look: ProgressLook, told: Mapping[str, RunningScore]) -> Step:
         f"{LIVE}/documents_per_second": look.rate,
     }
     for task, score in look.scores.items():
-        if told.get(task) != score:
+        if sent.get(task) != score:
             values[f"{LIVE}/{task}/score"] = score.value
             values[f"{LIVE}/{task}/n"] = score.count
     return Step(look.done, values)
 
 
 def results_of(document: Mapping[str, Any], documents: int, file: str) -> Results:
-    """Take the numbers and tables out of a results document.
+    """Extract the numbers and tables of a results document.
 
     Args:
         document: the results document.
@@ -83,7 +83,7 @@ def results_of(document: Mapping[str, Any], documents: int, file: str) -> Result
 
 
 def evenly(numbers: Sequence[int], most: int) -> list[int]:
-    """Take at most ``most`` numbers, evenly spread over all."""
+    """Choose at most ``most`` of the numbers, evenly spread."""
     if len(numbers) <= most:
         return list(numbers)
     return [numbers[place * len(numbers) // most] for place in range(most)]
@@ -95,7 +95,7 @@ def _table(document: Mapping[str, Any], part: str, heading: str) -> Table:
 
 
 def _rows(document: Mapping[str, Any], part: str, name: str) -> Iterator[tuple[Cell, ...]]:
-    """Make a row of each metric; what stands beside a metric as its error is part of its row."""
+    """Yield a row for each metric, with its standard error."""
     entry = document[part][name]
     version = str((document.get("versions") or {}).get(name, ""))
     shots = str((document.get("n-shot") or {}).get(name, ""))
@@ -114,54 +114,55 @@ def _number(value: Any) -> float | None:
 
 
 MOST_ROWS, MOST_OF_ALL = 1_000, 20_000
-"""Rows of a task, and of all tasks of a run."""
+"""Most rows of a task, and of all tasks of a run."""
 MOST_TEXT = 4_000
-"""Characters of a cell."""
+"""Most characters of a cell."""
 MOST_PICTURES, MOST_PICTURES_OF_ALL = 200, 2_000
-"""Of a task, and of all tasks; of each sample the first ``MOST_OF_SAMPLE``."""
+"""Most pictures of a task, and of all tasks."""
 MOST_OF_SAMPLE = 2
+"""Most pictures of a sample."""
 MOST_FILE = 100 << 20
-"""Bytes of a samples file that is sent whole."""
+"""Most bytes of a samples file that is sent whole."""
 _FIXED = ("doc_id", "filter", "status", "prompt", "answer", "prediction", "target", "reason")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """Samples of one task that a run has finished."""
+    """The finished samples of one task."""
 
     task: str
     doc_ids: Sequence[int]
     metrics: tuple[str, ...]
     rows: Any
-    """Function from documents to the lines of their samples."""
+    """Function that returns the samples of documents."""
     file: str = ""
-    """Path of the samples file; empty where none was written."""
+    """Path of the samples file, which is empty if it was not written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Rows and pictures of one task at most."""
+    """Most rows and pictures of one task."""
 
     rows: int = MOST_ROWS
     pictures: int = MOST_PICTURES
 
     @classmethod
     def of(cls, tasks: int) -> Bounds:
-        """Bounds in a run of so many tasks."""
+        """Return the bounds for a run with this number of tasks."""
         return cls(min(MOST_ROWS, max(1, MOST_OF_ALL // tasks)), min(MOST_PICTURES, MOST_PICTURES_OF_ALL // tasks))
 
 
 def task_samples(
     found: TaskRows, documents: int, media: MediaStore, folders: Sequence[Path], bounds: Bounds
 ) -> TaskSamples:
-    """Make the rows of a task; pictures are written into the folder of ``media``.
+    """Build the rows of a task, and write its pictures into the folder of ``media``.
 
     Args:
         found: the task's samples.
         documents: finished documents of the whole run.
-        media: makes the small pictures.
-        folders: pictures that the model made are named relative to one of them.
-        bounds: of rows and pictures.
+        media: makes the thumbnails.
+        folders: paths of pictures that the model made are relative to one of these.
+        bounds: most rows and pictures.
     """
     keys = SampleKeys(metrics=found.metrics)
     lines = list(found.rows(evenly(found.doc_ids, bounds.rows)))
@@ -188,8 +189,8 @@ def _futures(line: Mapping[str, Any], media: MediaStore, folders: Sequence[Path]
 
 
 def _paths(item: Mapping[str, Any], media: MediaStore) -> Iterator[str]:
-    """List the files of a picture, or of the first frame of a video."""
-    assert media.folder is not None  # its files are sent by their paths
+    """Yield the files of a picture, or of the first frame of a video."""
+    assert media.folder is not None  # a media store with files
     sources = [item.get("src"), *(frame["src"] for frame in item.get("frames", [])[:1])]
     for source in sources:
         if isinstance(source, str):
@@ -205,7 +206,7 @@ def _row(sample: Sample, metrics: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def _typed(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
-    """Make texts of the numbers in columns that hold texts too, since trackers want columns of one type."""
+    """Convert numbers to texts in columns that also hold texts, because trackers need columns of one type."""
     mixed = {place for row in rows for place, cell in enumerate(row) if isinstance(cell, str)}
     return tuple(
         tuple(str(cell) if place in mixed and cell is not None else cell for place, cell in enumerate(row))
@@ -214,7 +215,7 @@ def _typed(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
 
 
 def _metric(sample: Sample, name: str) -> Cell:
-    """Return a metric's number; what has none as JSON."""
+    """Return a metric's number, or its value as JSON if it is not a number."""
     number = sample.number(name)
     if number is not None or sample.record.get(name) is None:
         return number

@@ -1,4 +1,4 @@
-"""The contract of trackers: what each is told of a run, and in which order."""
+"""The contract of trackers: the messages that each one receives about a run, in order."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ class Beginning:
     arguments: Mapping[str, Any]
     """The user's arguments for this tracker."""
     run_id: str
-    """The same in each start that goes on with the same run."""
+    """Id of the run, which is the same in each start that continues it."""
     name: str
-    """The run's name unless the arguments have one."""
+    """Name of the run, unless the arguments have one."""
     config: Mapping[str, Any]
-    """The run's options, secrets redacted."""
+    """Options of the run, secrets redacted."""
     is_continued: bool = False
-    """An earlier start has begun the run."""
+    """Whether an earlier start has begun the run."""
     model: str = ""
-    """The model's name, as that of its folder of results; empty where the arguments name none."""
+    """Name of the model's folder of results, which is empty if the arguments name no model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Address or folder at which people find a run."""
+    """Address or folder where people find a run."""
 
     url: str = ""
     folder: str = ""
     hint: str = ""
-    """What to do with the folder; without one why there is no place."""
+    """What to do with the folder, or the reason why there is no place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Live numbers by name after so many documents."""
+    """Live numbers by name, after a number of documents."""
 
     documents: int
     values: Mapping[str, float]
@@ -57,23 +57,23 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Numbers and tables of the run at its end."""
+    """Final numbers and tables of the run."""
 
     documents: int
     scalars: Mapping[str, float]
-    """By ``TASK/METRIC``."""
+    """Numbers by ``TASK/METRIC``."""
     texts: Mapping[str, str]
-    """Values that are no numbers, by the same names."""
+    """Values that are not numbers, by the same names."""
     tables: Mapping[str, Table]
     config: Mapping[str, Any]
-    """What is to be added to the run's configuration."""
+    """Additions to the run's configuration."""
     file: str
     """Path of the results document."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSamples:
-    """Samples of one task, as many as are sent."""
+    """The samples of one task that are sent."""
 
     task: str
     documents: int
@@ -81,9 +81,9 @@ class TaskSamples:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     pictures: tuple[tuple[str, ...], ...] = ()
-    """Paths of small pictures, for each row."""
+    """Paths of thumbnails, for each row."""
     file: str = ""
-    """Path of the task's samples file, whole; empty where there is none or it is large."""
+    """Path of the task's whole samples file, which is empty if there is no file or it is too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ Message = Beginning | Step | Results | TaskSamples | Ending
 
 
 class Tracker(Protocol):
-    """One place that is told of a run. It may raise whatever its package raises; the run does not notice."""
+    """Receives the messages of a run. It may raise any exception of its package, which does not affect the run."""
 
     def start(self, beginning: Beginning) -> Place: ...
     def step(self, step: Step) -> None: ...
     def results(self, results: Results) -> None: ...
     def samples(self, samples: TaskSamples) -> None: ...
     def finish(self, ending: Ending) -> Place:
-        """Send what is left and close; where it is now."""
+        """Send everything that is left, close, and return where the run is."""
         ...
 
 
@@ -113,17 +113,17 @@ _KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in (Beginning, 
 
 
 class TrackerError(Exception):
-    """Failure of a tracker in words for people, or an error that its package raised, as its process tells it."""
+    """Failure of a tracker in words for people, or the text of an error that its package raised."""
 
 
 def line_of(message: Message, **more: str) -> bytes:
-    """Write a message as one line; ``more`` stands beside it."""
+    """Encode a message as one line, with ``more`` as additional keys."""
     content = {"kind": type(message).__name__, "content": asdict(message), **more}
     return orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS)
 
 
 def read_line(line: bytes) -> Mapping[str, Any]:
-    """Read a line of ``line_of``: its ``message`` and what stands beside it."""
+    """Decode a line of ``line_of`` to its ``message`` and the additional keys."""
     found: dict[str, Any] = orjson.loads(line)
     content = found.pop("content")
     for part in ("rows", "columns", "pictures"):
@@ -138,12 +138,12 @@ def read_line(line: bytes) -> Mapping[str, Any]:
 
 
 def reply_of(place: Place | None = None, error: str = "") -> bytes:
-    """Write the reply to a message as one line."""
+    """Encode the reply to a message as one line."""
     return orjson.dumps({"place": None if place is None else asdict(place), "error": error})
 
 
 def read_reply(line: bytes) -> Place | None:
-    """Read a reply. Raises ``TrackerError`` for one that tells of an error."""
+    """Decode a reply. Raises ``TrackerError`` if it contains an error."""
     found = orjson.loads(line)
     if found["error"]:
         raise TrackerError(found["error"])

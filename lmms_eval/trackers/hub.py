@@ -1,4 +1,4 @@
-"""Data sets on the hub: the files of a run that has succeeded, pushed at its end (``--hf_hub_log_args``)."""
+"""The hub: pushes the files of a successful run to data sets at its end (``--hf_hub_log_args``)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CARD = "README.md"
 LATEST = "latest"
 _FENCE = "---\n"
 _BEGIN, _END = "<!-- begin lmms_eval -->", "<!-- end lmms_eval -->"
-"""What stands between them is written anew with each push; the rest is of people and stays."""
+"""Each push replaces the text between these marks. The rest of the card is written by people and stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplesFile:
-    """Samples of one task in the repository."""
+    """The samples file of one task in the repository."""
 
     model: str
     task: str
@@ -40,34 +40,26 @@ class SamplesFile:
         return self.name.partition("_samples_")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class CardFacts:
-    """Facts that the user's arguments state."""
-
-    title: str
-    leaderboard: str = ""
-    contact: str = ""
-
-
-def card_with(card: str, samples: Sequence[SamplesFile], facts: CardFacts) -> str:
-    """Return the card with the samples added; its own text and other metadata stay.
+def card_with(card: str, samples: Sequence[SamplesFile], title: str, arguments: Mapping[str, Any]) -> str:
+    """Return the card with the samples added. Its own text and other metadata stay.
 
     Args:
-        card: the card as it is; empty where there is none.
-        samples: files that are pushed.
-        facts: title and contact.
+        card: the present card, which is empty if there is no card yet.
+        samples: the files that are pushed.
+        title: the title of the data set.
+        arguments: those of ``--hf_hub_log_args``, with the leaderboard and the contact.
 
     Raises:
-        ValueError: the metadata of the card as it is cannot be read.
+        ValueError: the metadata of the present card cannot be read.
     """
     metadata, text = _parts(card)
     if not metadata:
-        metadata = {"pretty_name": facts.title, "viewer": False}
+        metadata = {"pretty_name": title, "viewer": False}
     if samples:
         metadata["configs"] = _configs(metadata.get("configs"), samples)
-        metadata.pop("viewer", None)  # without samples there is nothing that it could show
+        metadata.pop("viewer", None)  # it was disabled as long as there were no samples to show
     head = yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)
-    return f"{_FENCE}{head}{_FENCE}{_text(text, facts)}"
+    return f"{_FENCE}{head}{_FENCE}{_text(text, title, arguments)}"
 
 
 def _parts(card: str) -> tuple[dict[str, Any], str]:
@@ -80,12 +72,12 @@ def _parts(card: str) -> tuple[dict[str, Any], str]:
     except yaml.YAMLError as error:
         raise ValueError(f"the metadata of its {CARD} cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise ValueError(f"the metadata of its {CARD} are no mapping: mend it, or push into another repository")
+        raise ValueError(f"the metadata of its {CARD} are not a mapping: correct it, or push into another repository")
     return found, text
 
 
 def _configs(stated: Any, samples: Sequence[SamplesFile]) -> list[dict[str, Any]]:
-    """Add files to the configurations of a card: one for each model and task, a split for each run, and the latest."""
+    """Add files to the card's configurations: one for each model and task, with a split for each run and the latest."""
     entries = [entry for entry in (stated if isinstance(stated, list) else []) if isinstance(entry, dict)]
     configs: dict[str, dict[str, Any]] = {str(entry.get("config_name")): entry for entry in entries}
     for one in samples:
@@ -102,17 +94,20 @@ def _splits(files: Any) -> dict[str, Any]:
     return {str(one["split"]): one["path"] for one in found if "path" in one and one.get("split") not in (None, LATEST)}
 
 
-def _text(text: str, facts: CardFacts) -> str:
+def _text(text: str, title: str, arguments: Mapping[str, Any]) -> str:
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
+    stated = {
+        heading: " ".join(str(arguments.get(name) or "").split())
+        for heading, name in (("Leaderboard", "leaderboard_url"), ("Contact", "point_of_contact"))
+    }
     lines = [
-        f"# {facts.title}",
+        f"# {title}",
         "Evaluations with lmms_eval, a folder for each model: `DATE_results.json` holds the results of a run, "
         "`DATE_samples_TASK.jsonl` its samples of a task, a line for each.",
         "The samples of a task are a configuration `MODEL__TASK`, with a split for each run; "
         f"`{LATEST}` is the newest one.",
-        *([f"Leaderboard: {' '.join(facts.leaderboard.split())}"] if facts.leaderboard else []),
-        *([f"Contact: {' '.join(facts.contact.split())}"] if facts.contact else []),
+        *(f"{heading}: {value}" for heading, value in stated.items() if value),
     ]
     block = f"{_BEGIN}\n" + "\n\n".join(lines) + f"\n{_END}"
     if begin and end:
@@ -124,14 +119,14 @@ DATA_SET = "dataset"
 DEFAULT_NAME = "lmms-eval-results"
 PRIVATE = "-private"
 ATTEMPTS = 5
-"""Of a push into a repository that others push into at the same time."""
+"""Attempts of a push, which fails if others push into the repository at the same time."""
 _REFUSED, _CHANGED_MEANWHILE = (401, 403), (409, 412)
 _MOST_ERROR = 240
 
 
 @dataclass(frozen=True, slots=True)
 class Repositories:
-    """The data sets that the arguments name, without their organisation; empty: it is not pushed into."""
+    """The data sets that the arguments name, without their organisation. An empty name means that nothing is pushed."""
 
     results: str = ""
     samples: str = ""
@@ -140,7 +135,7 @@ class Repositories:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Repositories:
-        """Read the arguments of ``--hf_hub_log_args``; ``hub_repo_name`` is the older name of both repositories."""
+        """Read the arguments of ``--hf_hub_log_args``. ``hub_repo_name`` is the older name of both repositories."""
         is_private = not arguments.get("public_repo", False)
         older = arguments.get("hub_repo_name")
         samples = arguments.get("details_repo_name") or older or DEFAULT_NAME
@@ -160,12 +155,12 @@ class Repositories:
 
 
 def new() -> Hub:
-    """Make the upload."""
+    """Make the tracker."""
     return Hub()
 
 
 class Hub:
-    """Upload of a run's files: the token is looked at when the run begins, the files are pushed when it has ended."""
+    """Checks the token when the run begins, and pushes the run's files when it has ended."""
 
     def __init__(self) -> None:
         self._api: Any = None
@@ -182,16 +177,16 @@ class Hub:
         self._api, self._arguments, self._model = HfApi(), beginning.arguments, beginning.model
         self._organisation = str(beginning.arguments.get("hub_results_org") or "")
         try:
-            self._look_at_token()
+            self._check_token()
         except TrackerError:
             raise
-        except Exception as error:  # a hub that is away may be there again when the run has ended
+        except Exception as error:  # a hub that does not answer now may do so at the end of the run
             if _status(error) in _REFUSED:
                 raise TrackerError(f"the token is refused: {_first_line(error)}") from error
         return Place()
 
     def step(self, step: Step) -> None:
-        """Say nothing of live numbers."""
+        """Ignore live numbers."""
 
     def results(self, results: Results) -> None:
         self._results = Path(results.file)
@@ -205,7 +200,11 @@ class Hub:
             return Place()
         if not ending.has_succeeded or self._results is None:
             return Place(hint=f"nothing was pushed, since the run is {ending.state}")
-        self._find_organisation()
+        try:
+            if not self._organisation:
+                self._check_token()
+        except Exception as error:
+            raise TrackerError(f"nothing was pushed, since the hub does not answer: {_first_line(error)}") from error
         pushed: list[str] = []
         for repository, files in self._pushes():
             try:
@@ -215,16 +214,8 @@ class Hub:
                 raise TrackerError(f"{_first_line(error)}{done}; {_by_hand(repository, files)}") from error
         return Place(url=", ".join(pushed))
 
-    def _find_organisation(self) -> None:
-        """Ask for the user's own name where neither the arguments nor the hub have told one."""
-        try:
-            if not self._organisation:
-                self._look_at_token()
-        except Exception as error:
-            raise TrackerError(f"nothing was pushed, since the hub does not answer: {_first_line(error)}") from error
-
-    def _look_at_token(self) -> None:
-        """Take the user's own name where the arguments name no organisation.
+    def _check_token(self) -> None:
+        """Look up the token's user, whose name is the default of the organisation.
 
         Raises:
             TrackerError: the token's user is not in the organisation.
@@ -236,7 +227,7 @@ class Hub:
         self._organisation = self._organisation or names[0]
 
     def _pushes(self) -> Iterator[tuple[str, dict[str, Path]]]:
-        """List the repositories, each with its files by their paths there; one alone if both have the same name."""
+        """Return the repositories, each with its files by their paths in it. Both may be the same repository."""
         repositories = Repositories.of(self._arguments)
         files: dict[str, dict[str, Path]] = {}
         assert self._results is not None
@@ -250,7 +241,7 @@ class Hub:
         return f"{self._model}/{path.name}" if self._model else path.name
 
     def _push(self, repository: str, files: Mapping[str, Path]) -> str:
-        """Push files into a repository as one commit; returns its address."""
+        """Push files into a repository as one commit, and return its address."""
         plan = Repositories.of(self._arguments)
         found = self._api.create_repo(repository, repo_type=DATA_SET, private=plan.is_private, exist_ok=True)
         if plan.is_gated:
@@ -265,18 +256,13 @@ class Hub:
         return str(found)
 
     def _commit(self, repository: str, files: Mapping[str, Path]) -> None:
-        """Commit files with the card that names them, upon the repository as it is."""
+        """Commit files, with the card that names them, on top of the repository's present head."""
         from huggingface_hub import CommitOperationAdd
 
         head = self._api.repo_info(repository, repo_type=DATA_SET).sha
         there = {path: task for task, file in self._samples.items() if (path := self._path_there(file)) in files}
         samples = [SamplesFile(self._model, task, files[path].name, path) for path, task in there.items()]
-        facts = CardFacts(
-            repository.rpartition("/")[2],
-            str(self._arguments.get("leaderboard_url") or ""),
-            str(self._arguments.get("point_of_contact") or ""),
-        )
-        card = card_with(self._card(repository, head), samples, facts)
+        card = card_with(self._card(repository, head), samples, repository.rpartition("/")[2], self._arguments)
         operations = [CommitOperationAdd(path, str(file)) for path, file in files.items()]
         operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
         message = f"Results of {self._model or 'a model'}"
@@ -285,7 +271,7 @@ class Hub:
         )  # fmt: skip
 
     def _card(self, repository: str, head: str) -> str:
-        """Read the card as it is; empty where there is none."""
+        """Return the present card, or an empty text if there is no card."""
         from huggingface_hub.errors import EntryNotFoundError
 
         with tempfile.TemporaryDirectory() as folder:

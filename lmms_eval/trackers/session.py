@@ -1,4 +1,4 @@
-"""The trackers of one run: started with it, told of it every few seconds, told of its results."""
+"""The trackers of a run: starts them, sends them live numbers every few seconds, and sends the results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lmms_eval.utils.terminal import printable
 
 WORKER = "lmms_eval.trackers.worker"
 MOST_ERROR = 600
-"""Characters of an error that are told."""
+"""Most characters of an error."""
 _LOOK_S, _KILLED_S = 0.5, 5.0
 
 State = Literal["starting", "running", "finished", "failed"]
@@ -35,32 +35,32 @@ class Patience:
     """Seconds after which a tracker is given up."""
 
     start: float = 120.0
-    """From the start of its process to its first reply: a package waits some 90 s for its server."""
+    """Seconds from the start of its process to its first reply. A package may wait about 90 s for its server."""
     answer: float = 60.0
-    """For each reply after that, and for the first one once the run has ended."""
+    """Seconds for each later reply, and for the first one after the end of the run."""
     end: float = 600.0
-    """From the end of the run until everything is sent."""
+    """Seconds from the end of the run until everything is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrackerReport:
-    """End of a tracker, as results and notes tell it."""
+    """The state of a tracker, for the results and the notes."""
 
     name: str
     state: State
     place: Place
     error: str = ""
-    """The first thing that went wrong, secrets masked."""
+    """The first error, secrets masked."""
 
 
 class TrackerProcess:
-    """A tracker in its own process, told by a thread of its own: no call here waits for it, but for ``wait``.
+    """A tracker in its own process, to which a thread sends messages. Only ``wait`` blocks the caller.
 
     Args:
         name: the tracker's name.
-        module: the module whose ``new`` makes it, in the process.
-        beginning: what it is told first.
-        patience: after what time it is given up.
+        module: the module with the function ``new``, which makes the tracker in its process.
+        beginning: the first message.
+        patience: the times after which the tracker is given up.
     """
 
     def __init__(self, name: str, module: str, beginning: Beginning, patience: Patience | None = None) -> None:
@@ -73,33 +73,33 @@ class TrackerProcess:
         self._state: State = "starting"
         self._place, self._error = Place(), ""
         self._process: LineProcess | None = None
-        self._thread = threading.Thread(target=self._tell, name=f"tracker-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._send_all, name=f"tracker-{name}", daemon=True)
         self._thread.start()
 
     @property
     def longest_s(self) -> float:
-        """Seconds after the end of the run in which everything must be sent."""
+        """Most seconds from the end of the run until everything is sent."""
         return self._patience.end
 
     def offer(self, step: Step) -> None:
-        """Have live numbers told, with those that still wait to be."""
+        """Queue live numbers for sending, merged with those that still wait."""
         with self._changed:
             waiting = {} if self._step is None else self._step.values
             self._step = Step(step.documents, {**waiting, **step.values})
             self._changed.notify()
 
-    def tell(self, message: Message) -> None:
-        """Have a message told after all others; ``Ending`` is the last one. ``wait`` for it."""
+    def send(self, message: Message) -> None:
+        """Queue a message after all others. ``Ending`` must be the last one. ``wait`` blocks until it is sent."""
         with self._changed:
             self._last.append(message)
             self._changed.notify()
 
     def wait(self, ended: float, most_s: float | None = None) -> TrackerReport:
-        """Wait until everything is told, or the patience ends; the process is gone then.
+        """Wait until everything is sent or the patience ends. The process has ended then.
 
         Args:
-            ended: the end of the run, by ``time.monotonic``.
-            most_s: seconds after it, where they are fewer than usual.
+            ended: time of the run's end, by ``time.monotonic``.
+            most_s: most seconds after that time, if fewer than usual.
         """
         most = min(self._patience.end, most_s if most_s is not None else self._patience.end)
         while self._thread.is_alive():
@@ -116,7 +116,7 @@ class TrackerProcess:
         return self.report()
 
     def kill(self) -> None:
-        """End the process at once; nothing is told any further."""
+        """Kill the process. Nothing more is sent."""
         with self._changed:
             self._is_killed = True
             if self._state != "finished":
@@ -127,12 +127,12 @@ class TrackerProcess:
             self._process.kill()
 
     def report(self) -> TrackerReport:
-        """Tell what has become of it by now."""
+        """Return the tracker's present state."""
         with self._changed:
             return TrackerReport(self.name, self._state, self._place, self._error)
 
-    def _tell(self) -> None:
-        """The thread: start the process, then send one message after the other."""
+    def _send_all(self) -> None:
+        """Start the process, then send one message after the other. This runs in the thread."""
         try:
             self._process = LineProcess(WORKER, quiet=True)
         except OSError as error:
@@ -144,7 +144,7 @@ class TrackerProcess:
             while (message := self._next()) is not None:
                 try:
                     self._ask(message, self._patience.answer)
-                except TrackerError as error:  # the next message may do
+                except TrackerError as error:  # the next message may succeed
                     self.fail(str(error))
                 if isinstance(message, Ending):
                     break
@@ -182,7 +182,7 @@ class TrackerProcess:
                 self._state = state
 
     def fail(self, error: str) -> None:
-        """Note that something could not be told; what follows may still be."""
+        """Record that a message could not be sent. Later messages are still sent."""
         with self._changed:
             is_first = not self._error
             self._state = "failed"
@@ -194,16 +194,16 @@ class TrackerProcess:
 STEP_S = 5.0
 """Seconds between live numbers."""
 UPLOAD = Patience(answer=1_800.0, end=1_800.0)
-"""Files of any size are pushed as a whole, between two replies."""
+"""Patience with the hub, which uploads files of any size between two replies."""
 
 
 def run_id(key: str, date: str) -> str:
-    """Return a run's id for trackers: the same in each start that goes on with it, another when it begins anew."""
+    """Return a run's id for trackers: the same in each start that continues it, another when it begins anew."""
     return hashlib.sha256(f"{key} {date}".encode()).hexdigest()[:20]
 
 
 class Session:
-    """Trackers that are told the same, none of which can hold up the run.
+    """The trackers of a run. They all receive the same messages, and cannot delay the run.
 
     Args:
         step_s: seconds between live numbers.
@@ -228,33 +228,33 @@ class Session:
         self._trackers.append(TrackerProcess(destination.name, module, beginning, patience))
 
     def follow(self, progress: Progress) -> None:
-        """Tell live numbers from now on until the end."""
+        """Send live numbers from now on until the end."""
         self._follower = threading.Thread(target=self._steps, args=(progress,), name="tracker-steps", daemon=True)
         self._follower.start()
 
-    def tell(self, message: Message, names: Collection[str]) -> None:
-        """Have a message told to the trackers of these names, after all others."""
+    def send(self, message: Message, names: Collection[str]) -> None:
+        """Queue a message for the trackers of these names, after all others."""
         for tracker in self._trackers:
             if tracker.name in names:
-                tracker.tell(message)
+                tracker.send(message)
 
     def fail(self, error: str, names: Collection[str]) -> None:
-        """Note that something cannot be told to the trackers of these names."""
+        """Record that a message cannot be sent to the trackers of these names."""
         for tracker in self._trackers:
             if tracker.name in names:
                 tracker.fail(error)
 
     def end(self, ending: Ending, grace_s: float, interrupted: int | None = None) -> tuple[TrackerReport, ...]:
-        """Tell the end and wait until everything is sent, or the patience with each tracker ends.
+        """Send the last message and wait until everything is sent or the patience with each tracker ends.
 
         Args:
-            ending: the end.
-            grace_s: seconds that sending may take once a signal has come; a second one gives the trackers up.
-            interrupted: number of the signal that has ended the run.
+            ending: the last message.
+            grace_s: seconds that sending may take after a signal. A second signal gives the trackers up.
+            interrupted: number of the signal that ended the run.
         """
         self.stop()
         for tracker in self._trackers:
-            tracker.tell(ending)
+            tracker.send(ending)
         ended, names = time.monotonic(), ", ".join(tracker.name for tracker in self._trackers)
         if self._trackers:
             most = grace_s if interrupted is not None else max(tracker.longest_s for tracker in self._trackers)
@@ -263,26 +263,26 @@ class Session:
             with Interrupts(lambda: None, grace_s, f"sending results ({names})", interrupted):
                 most_s = None if interrupted is None else grace_s
                 reports = [tracker.wait(ended, most_s) for tracker in self._trackers]
-        except KeyboardInterrupt:  # whoever waits wants the results, which are written
+        except KeyboardInterrupt:  # the results are written, so the user does not have to wait
             self.fail("given up: interrupted while its results were sent", [one.name for one in self._trackers])
             self.close()
             reports = [tracker.report() for tracker in self._trackers]
         return (*reports, *self._absent)
 
     def close(self) -> None:
-        """End trackers that were not told the end, since the run has failed."""
+        """Kill the trackers that still run, as after a failure of the run."""
         self.stop()
         for tracker in self._trackers:
             tracker.kill()
 
     def stop(self) -> None:
-        """Tell the last live numbers."""
+        """Send the last live numbers."""
         self._ended.set()
         if self._follower is not None:
             self._follower.join()
 
     def _steps(self, progress: Progress) -> None:
-        told: Mapping[str, RunningScore] = {}
+        sent: Mapping[str, RunningScore] = {}
         known = -1
         is_last = False
         while not is_last:
@@ -290,21 +290,21 @@ class Session:
             look = progress.look()
             if look.done == known:
                 continue
-            step = live_step(look, told)
+            step = live_step(look, sent)
             for tracker in self._trackers:
                 tracker.offer(step)
-            told, known = look.scores, look.done
+            sent, known = look.scores, look.done
 
 
 def report_lines(reports: Sequence[TrackerReport]) -> list[str]:
-    """Return a line on each tracker, for the notes below the table."""
+    """Return a line about each tracker, for the notes below the table."""
     lines = []
     for one in reports:
         place = one.place
         where = place.url or (f"{place.folder} ({place.hint})" if place.folder else place.hint)
         if one.state == "failed":
-            told = f"; what it got is at {where}" if where else ""
-            lines.append(f"{one.name} failed: {one.error.rstrip('.')}{told}; the results here are whole")
+            received = f"; what it got is at {where}" if where else ""
+            lines.append(f"{one.name} failed: {one.error.rstrip('.')}{received}; the results here are whole")
         elif where:
             lines.append(f"{one.name}: {where}")
     return lines

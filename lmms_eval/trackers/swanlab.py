@@ -11,7 +11,7 @@ from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step,
 
 PROJECT = "lmms-eval"
 PREVIEW = 10
-"""Samples of a task."""
+"""Most samples of a task."""
 _STATES = {"complete": "success", "stopped early": "success", "interrupted": "aborted"}
 
 
@@ -22,7 +22,7 @@ def new() -> Swanlab:
 
 
 def take_host(environment: MutableMapping[str, str]) -> None:
-    """Let the package find its server by the family's variable."""
+    """Set the package's variable for its server from the family's variable."""
     if "SWANLAB_HOST" in environment:
         environment.setdefault("SWANLAB_API_HOST", environment["SWANLAB_HOST"])
 
@@ -91,7 +91,7 @@ def _table(table: Table) -> Any:
 
 
 def _text(samples: TaskSamples, number: int) -> str:
-    """Write a sample as lines of its columns."""
+    """Format a sample as lines of its columns."""
     row = zip(samples.columns, samples.rows[number], strict=True)
     return "\n".join(f"{name}: {cell}" for name, cell in row if cell not in (None, ""))
 

@@ -25,7 +25,7 @@ class Trackio:
     def start(self, beginning: Beginning) -> Place:
         import trackio
 
-        # Runs are found again by their names alone, which a later run may have too.
+        # The package finds a run by its name alone, and another run may have the same name.
         arguments = {
             "project": PROJECT,
             "name": beginning.name,

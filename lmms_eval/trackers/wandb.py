@@ -44,7 +44,7 @@ class Wandb:
 
         columns = list(samples.columns)
         rows: list[list[Any]] = [list(row) for row in samples.rows]
-        # One picture in a cell: of a list none is shown.
+        # The tracker shows no lists of pictures, so each cell has one picture.
         for place in range(max(map(len, samples.pictures), default=0)):
             columns.append(f"picture_{place + 1}")
             for row, paths in zip(rows, samples.pictures, strict=True):

@@ -1,10 +1,9 @@
-"""The process of one tracker: takes messages as lines, tells its tracker, replies to each with one line."""
+"""The process of one tracker: reads messages as lines, passes them to the tracker, and replies to each with a line."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-from typing import Any
 
 from lmms_eval.trackers.contract import (
     Beginning,
@@ -13,7 +12,6 @@ from lmms_eval.trackers.contract import (
     Place,
     Results,
     Step,
-    TaskSamples,
     Tracker,
     TrackerError,
     read_line,
@@ -22,11 +20,11 @@ from lmms_eval.trackers.contract import (
 from lmms_eval.utils.line_process import own_pipes
 
 MOST_TEXT = 2_000
-"""Characters of an error."""
+"""Most characters of an error."""
 
 
 def main() -> None:
-    """Serve until the run has ended, or standard input does."""
+    """Serve until the run or standard input ends."""
     lines, replies = own_pipes()
     first = lines.get()
     if not first:
@@ -40,10 +38,10 @@ def main() -> None:
             try:
                 if tracker is None:
                     tracker = importlib.import_module(found["module"]).new()
-                place = _told(tracker, message)
+                place = _pass_on(tracker, message)
             except TrackerError as raised:
                 error = str(raised)[:MOST_TEXT]
-            except (Exception, SystemExit) as raised:  # noqa: BLE001 - what a package raises is told, whatever it is
+            except (Exception, SystemExit) as raised:  # noqa: BLE001 - a package may raise anything, which is replied
                 error = f"{type(raised).__name__}: {raised}"[:MOST_TEXT]
             replies.write(reply_of(place, error) + b"\n")
             replies.flush()
@@ -55,20 +53,19 @@ def main() -> None:
         tracker.finish(Ending("killed", has_succeeded=False))
 
 
-def _told(tracker: Any, message: Message) -> Place | None:
-    """Tell a tracker; returns its place where it has one to tell."""
-    found: Place | None = None
+def _pass_on(tracker: Tracker, message: Message) -> Place | None:
+    """Call the tracker's method for a message. Returns the place of the run if the method does."""
     if isinstance(message, Beginning):
-        found = tracker.start(message)
-    elif isinstance(message, Step):
+        return tracker.start(message)
+    if isinstance(message, Ending):
+        return tracker.finish(message)
+    if isinstance(message, Step):
         tracker.step(message)
     elif isinstance(message, Results):
         tracker.results(message)
-    elif isinstance(message, TaskSamples):
-        tracker.samples(message)
     else:
-        found = tracker.finish(message)
-    return found
+        tracker.samples(message)
+    return None
 
 
 if __name__ == "__main__":

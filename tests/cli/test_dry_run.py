@@ -102,7 +102,7 @@ def test_tokens_of_the_models_own_tokenizer_and_texts_that_are_too_long(tmp_path
     model = ["--model", "hf", "--model_args", "pretrained=embedded"]
     code, out = dry(folder, capsys, "--max_model_len", "120", model=model)
     assert code == 2 and "text is counted in tokens: " in out
-    assert re.search(r"document 1: its text is too long: \d+ tokens and 100 for .* where the model takes 120", out)
+    assert re.search(r"document 1: its text is too long: \d+ tokens and 100 for .* but the model takes 120", out)
     assert "document 0" not in out
     code, out = dry(folder, capsys, "--max_model_len", "120")
     assert re.search(r"document 1: its text is too long: about 110 tokens and 100", out)

@@ -212,7 +212,7 @@ def test_a_task_that_does_not_say_where_its_choices_are_is_refused(tmp_path: Pat
     picture_task(tmp_path, choices=None)
     with pytest.raises(UsageError, match="'probe' does not say where its documents have their choices"):
         evaluated(tmp_path, Looker(), permute_choices=2)
-    with pytest.raises(UsageError, match="probe: no control choices-only: it tells no choices"):
+    with pytest.raises(UsageError, match="probe: no control choices-only: it states no choices"):
         evaluated(tmp_path, Looker(), ablate="choices-only")
 
 

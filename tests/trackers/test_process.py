@@ -30,9 +30,9 @@ def told(tmp: Path) -> list[dict[str, Any]]:
 
 def ended(tracker: TrackerProcess) -> TrackerReport:
     table = Table(("Tasks", "Value"), (("t", 0.5), ("u", None)))
-    tracker.tell(Results(6, {"t/acc": 0.5}, {}, {"evaluation/eval_results": table}, {}, "r.json"))
-    tracker.tell(TaskSamples("t", 6, ("doc_id",), (("0",), ("1",))))
-    tracker.tell(Ending("complete"))
+    tracker.send(Results(6, {"t/acc": 0.5}, {}, {"evaluation/eval_results": table}, {}, "r.json"))
+    tracker.send(TaskSamples("t", 6, ("doc_id",), (("0",), ("1",))))
+    tracker.send(Ending("complete"))
     return tracker.wait(time.monotonic())
 
 

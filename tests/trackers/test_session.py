@@ -25,7 +25,7 @@ class Recorded:
     def offer(self, step: Step) -> None:
         self.steps.append(step)
 
-    def tell(self, _message: object) -> None: ...
+    def send(self, _message: object) -> None: ...
 
     def fail(self, error: str) -> None:
         self.error = error

@@ -1,4 +1,4 @@
-"""Requests of one document, measured without asking anything."""
+"""Measures requests without asking anything: media, texts, and sums by document and by task."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lmms_eval.models.remote.media import bounds_of
 
 Size = tuple[int, int]
 BYTES_PER_PIXEL = {"PNG": 1.5, "WEBP": 1.2, "JPEG": 0.25}
-"""Estimates for photographs that have to be encoded: the pixels alone would tell."""
+"""Estimates for photographs that will be encoded; only encoding them would give the true size."""
 _TAIL_BYTES = 4096
 _WAV_BYTES_PER_SECOND = 32_000
 """16-bit mono at 16 kHz."""
@@ -36,30 +36,30 @@ _WAV_BYTES_PER_SECOND = 32_000
 
 @dataclass(slots=True)
 class MediaSizes:
-    """Media of one request."""
+    """Counts and sizes of the media of one request."""
 
     pictures: list[Size] = field(default_factory=list)
-    """Width and height as they are in the data."""
+    """Width and height of each picture in the data."""
     videos: int = 0
     frames: int = 0
-    """Frames that will be taken of the videos."""
+    """Frames that will be sampled from the videos."""
     unsampled: int = 0
-    """Videos of which nobody knows how many frames will be taken."""
+    """Videos with an unknown number of frames, because the model samples them."""
     sounds: int = 0
     seconds: float = 0.0
-    """Of sound."""
+    """Length of all sounds."""
     addresses: int = 0
-    """Media that go as their address."""
+    """Media that are sent as their address."""
     nbytes: int = 0
-    """Encoded, before base64; 0 where nothing is sent."""
+    """Encoded size, before base64. It is 0 if nothing is sent."""
     estimated: int = 0
-    """Media that will be encoded anew, whose bytes are an estimate."""
+    """Media that will be encoded again, so that their size is an estimate."""
 
     def add(self, part: ChatContent, form: MediaForm) -> None:
-        """Look at one part of a message.
+        """Count one part of a message.
 
         Raises:
-            MediaError: it is missing, damaged or of another kind.
+            MediaError: the file is missing, damaged or of another kind.
         """
         if isinstance(part, ChatTextContent):
             return
@@ -121,7 +121,7 @@ class MediaSizes:
 
 
 def _in_memory(ref: MediaRef, form: MediaForm) -> tuple[Size, int | None]:
-    """Size of a decoded picture, and the bytes that it was decoded from where these will be sent."""
+    """Return the size of a decoded picture, and the number of bytes of its original if this is sent unchanged."""
     image = ref.image
     assert image is not None
     original = original_of(image) if form.wire is not None else None
@@ -132,13 +132,13 @@ def _in_memory(ref: MediaRef, form: MediaForm) -> tuple[Size, int | None]:
 def _encoded(ref: MediaRef, form: MediaForm) -> tuple[Size, int | None]:
     found = header(ref)
     if found.format in MIME and not has_end(_tail(ref, found.nbytes), found.format):
-        load_image(ref)  # the full decoder decides whether it is cut short
+        load_image(ref)  # the full decoder decides whether the file is truncated
     untouched = form.wire is not None and is_untouched(found, form.wire)
     return found.upright_size, found.nbytes if untouched else None
 
 
 def _tail(ref: MediaRef, nbytes: int) -> bytes:
-    """The end of an encoded picture; of a WebP, whose length stands at its beginning, that and as many bytes."""
+    """Return the end of an encoded picture. For a WebP, whose length is in its header, return that, padded."""
     if ref.kind != "path" or ref.path is None:
         return ref.read_bytes()
     with open(ref.path, "rb") as file:
@@ -150,7 +150,7 @@ def _tail(ref: MediaRef, nbytes: int) -> bytes:
 
 
 def _stored(ref: MediaRef) -> int | None:
-    """Bytes of a sound as it is stored; ``None`` of one in memory."""
+    """Return the number of bytes of a stored sound, or ``None`` if it is decoded in memory."""
     if ref.kind == "path" and ref.path is not None:
         return ref.path.stat().st_size
     return None if ref.data is None else len(ref.data)
@@ -169,17 +169,17 @@ def _guess(size: Size, form: MediaForm) -> int:
 
 FILE = "tokenizer.json"
 CHARACTERS_PER_TOKEN = 4
-"""Usual mean of English texts: for estimates where no tokenizer is at hand."""
+"""Typical mean of English texts, for estimates without a tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruler:
-    """Measure of texts; safe from several threads."""
+    """Measures the length of texts. It is thread-safe."""
 
     unit: str
     """``tokens`` or ``characters``."""
     source: str
-    """Origin of the tokenizer, or the reason for which there is none."""
+    """Origin of the tokenizer, or the reason why there is no tokenizer."""
     length: Callable[[str], int]
 
     @property
@@ -187,12 +187,12 @@ class Ruler:
         return self.unit == "tokens"
 
     def tokens(self, length: int) -> int:
-        """Turn a length into tokens, by a rule of thumb where it is one of characters."""
+        """Convert a length to tokens. For characters, this is a rule of thumb."""
         return length if self.is_exact else -(-length // CHARACTERS_PER_TOKEN)
 
 
 def find_ruler(names: Sequence[str]) -> Ruler:
-    """Find the tokenizer of a model by its folder or name. Nothing is fetched from the hub."""
+    """Find the tokenizer of a model by its folder or name, without fetching it from the hub."""
     for name in names:
         path = tokenizer_file(name)
         if path is not None and (length := _length(path)) is not None:
@@ -204,7 +204,7 @@ def find_ruler(names: Sequence[str]) -> Ruler:
 
 
 def tokenizer_file(name: str) -> Path | None:
-    """Find ``tokenizer.json`` in a model's folder, or in the local cache of the hub; ``None`` if it is in neither."""
+    """Find ``tokenizer.json`` in a model's folder or in the hub's local cache. Returns ``None`` if it is in neither."""
     folder = Path(model_location(name)).expanduser()
     if (folder / FILE).is_file():
         return folder / FILE
@@ -213,13 +213,13 @@ def tokenizer_file(name: str) -> Path | None:
 
     try:
         found = try_to_load_from_cache(name, FILE)
-    except HFValidationError:  # a name that no repository can have
+    except HFValidationError:  # not a valid name of a repository
         return None
     return Path(found) if isinstance(found, str) else None
 
 
 def _length(path: Path) -> Callable[[str], int] | None:
-    """Make a function that counts tokens; ``None`` where the file cannot be read."""
+    """Return a function that counts tokens, or ``None`` if the file cannot be read."""
     try:
         from tokenizers import Tokenizer
 
@@ -233,7 +233,7 @@ def _length(path: Path) -> Callable[[str], int] | None:
 
 
 def _tiktoken(names: Sequence[str]) -> Any:
-    """The encoding of the package ``tiktoken``, where that is installed and knows the model."""
+    """Return the encoding of the package ``tiktoken``, or ``None`` if it is not installed or lacks the model."""
     try:
         tiktoken = importlib.import_module("tiktoken")
     except ImportError:
@@ -247,7 +247,7 @@ def _tiktoken(names: Sequence[str]) -> Any:
 
 
 REPLAYED = ("generate_until_multi_round", "generate_visual_cot")
-"""Output types whose later rounds are made of empty answers here."""
+"""Output types with later rounds, which are built from empty answers here."""
 OPEN_ENDED = (*REPLAYED, "generate_until_agentic")
 MAX_ROUNDS = 64
 _LIMITS = ("max_new_tokens", "max_gen_toks", "max_tokens")
@@ -255,15 +255,15 @@ _LIMITS = ("max_new_tokens", "max_gen_toks", "max_tokens")
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """The way in which documents are looked at."""
+    """Settings of a measurement."""
 
     ruler: Ruler
     form: MediaForm
     max_tokens: int | None = None
-    """Tokens that the model takes at most, the answer included."""
+    """Most tokens that the model takes, including the answer."""
     opens_media: bool = True
     judges: bool = False
-    """Questions to a judge are counted."""
+    """Whether questions to a judge are counted."""
 
 
 @dataclass(slots=True)
@@ -272,30 +272,30 @@ class RequestSize:
 
     id: str
     length: int
-    """Of its text, in units of the ruler."""
+    """Length of its text, in units of the ruler."""
     text_bytes: int
     new_tokens: int
-    """Tokens of the answer at most."""
+    """Most tokens of the answer."""
     media: MediaSizes
 
 
 @dataclass(slots=True)
 class DocumentSize:
-    """Everything that is asked about one document, one repeat of it."""
+    """Everything that is asked about one repeat of a document."""
 
     doc_id: int
     requests: list[RequestSize] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    """Reasons for which it cannot be asked as it is."""
+    """Reasons why it cannot be asked as it is."""
     judge_questions: int = 0
 
 
 def measure(task: Task, doc_id: int, lens: Lens) -> DocumentSize:
-    """Build the requests of a document and measure them; what its task or its media raise is a fault."""
+    """Build and measure the requests of a document. Exceptions of its task or media become faults."""
     found = DocumentSize(doc_id)
     try:
         requests = requests_of(task, doc_id)
-    except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: one faulty document
+    except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything
         found.faults.append(failure("building the request", error))
         return found
     if not requests:
@@ -312,9 +312,9 @@ def measure(task: Task, doc_id: int, lens: Lens) -> DocumentSize:
 
 
 def requests_of(task: Task, doc_id: int) -> list[Request]:
-    """Build the requests of a document's first repeat; those of later rounds as if every answer were empty.
+    """Build the requests of a document's first repeat. Later rounds are built as if every answer were empty.
 
-    Raises whatever the task's own functions raise in the first round.
+    Raises any exception of the task's own functions in the first round.
     """
     exchange = task.exchange(doc_id, 0)
     batch = list(exchange.open())
@@ -322,7 +322,7 @@ def requests_of(task: Task, doc_id: int) -> list[Request]:
     while task.output_type in REPLAYED and batch and len(requests) < MAX_ROUNDS:
         try:
             batch = list(exchange.advance([Response(request.id, text="") for request in batch]))
-        except Exception:  # noqa: BLE001 - a task need not make anything of an empty answer
+        except Exception:  # noqa: BLE001 - a task need not accept an empty answer
             break
         requests += batch
     return requests
@@ -355,19 +355,19 @@ def _with_continuation(size: RequestSize, request: Request, lens: Lens, found: D
         about = "" if lens.ruler.is_exact else "about "
         found.faults.append(
             f"its text is too long: {about}{tokens - size.new_tokens} tokens and {size.new_tokens} for the answer, "
-            f"where the model takes {lens.max_tokens}"
+            f"but the model takes {lens.max_tokens}"
         )
     return size
 
 
 def new_tokens(generation: Mapping[str, Any], lens: Lens) -> int:
-    """Read the most tokens that an answer may have."""
+    """Return the most tokens that an answer may have."""
     given = next((generation[name] for name in _LIMITS if generation.get(name)), lens.form.max_new_tokens)
     return int(given) if isinstance(given, int | float) else lens.form.max_new_tokens
 
 
 def _judge_questions(task: Task, doc_id: int) -> int:
-    """Count the questions about empty answers; one where the task makes nothing of these."""
+    """Count the questions to the judge about empty answers. If the task cannot build any, count one."""
     empty: Sequence[Answer] = tuple(Answer("") for _ in range(task.repeats))
     try:
         return max(1, len(task.judge_questions(doc_id, empty)))
@@ -382,25 +382,25 @@ def _utf8(text: str) -> int:
 
 
 MAX_FAULTS = 10
-"""Faults that are shown of a task."""
+"""Most faults that are shown of a task."""
 
 
 @dataclass(slots=True)
 class TaskForecast:
-    """Sums of what a run will ask of one task."""
+    """Sums over everything that a run will ask of one task."""
 
     plan: TaskPlan
     requests: int = 0
     length: int = 0
-    """Of all texts."""
+    """Length of all texts."""
     new_tokens: int = 0
-    """Tokens of all answers at most."""
+    """Most tokens of all answers."""
     nbytes: int = 0
-    """To be sent: texts, and media in base64."""
+    """Size of what is sent: texts, and media in base64."""
     estimated: int = 0
-    """Media whose bytes are an estimate."""
+    """Media with an estimated size."""
     pictures: list[tuple[int, int]] = field(default_factory=list)
-    """Sizes by request, those of one repeat."""
+    """Sizes of the pictures in the requests of one repeat."""
     videos: int = 0
     frames: int = 0
     unsampled: int = 0
@@ -424,16 +424,16 @@ class TaskForecast:
 
     @property
     def is_open_ended(self) -> bool:
-        """True where the number of rounds depends on the answers."""
+        """Whether the number of rounds depends on the answers."""
         return self.plan.task.output_type in OPEN_ENDED
 
     @property
     def pictures_sent(self) -> int:
-        """Pictures and frames that go out with all requests."""
+        """Number of pictures and frames in all requests."""
         return len(self.pictures) * self.repeats + self.frames
 
     def add(self, document: DocumentSize, sends: bool) -> None:
-        """Count a document. ``sends``: media go over a network, in base64."""
+        """Count a document. ``sends``: media are sent in base64."""
         repeats = self.repeats
         for request in document.requests:
             media = request.media
@@ -455,7 +455,7 @@ class TaskForecast:
         self.faults += [(document.doc_id, fault) for fault in dict.fromkeys(document.faults)]
 
     def lines(self, unit: str, sends: bool) -> list[str]:
-        """Describe the task, a line for each thing that there is to say."""
+        """Describe the task in lines."""
         plan = self.plan
         lines = [f"{self.name}: {plan.requested:,} of {plan.original:,} documents", f"  requests: {self._requests()}"]
         if self.held:
@@ -490,7 +490,7 @@ class TaskForecast:
         if self.sounds:
             lines.append(f"  sounds: {self.sounds:,}, {self.seconds:,.1f} s")
         if self.addresses:
-            lines.append(f"  addresses: {self.addresses:,} media are fetched by whoever is asked, and not looked at")
+            lines.append(f"  addresses: {self.addresses:,} media are fetched by the service, and not measured here")
         return lines
 
     def _fault_lines(self) -> list[str]:
@@ -503,7 +503,7 @@ class TaskForecast:
 
 
 def size_of(pictures: Sequence[tuple[int, int]]) -> str:
-    """Give the median and the largest size."""
+    """Describe the median and the largest size."""
     by_pixels = sorted(pictures, key=lambda size: size[0] * size[1])
     (width, height), (most_wide, most_high) = by_pixels[(len(by_pixels) - 1) // 2], by_pixels[-1]
     median = statistics.median_low([width * height for width, height in by_pixels])
@@ -514,7 +514,7 @@ def size_of(pictures: Sequence[tuple[int, int]]) -> str:
 
 
 def size_text(nbytes: int) -> str:
-    """Write a number of bytes for people."""
+    """Format a number of bytes for people."""
     size, units = float(nbytes), ["bytes", "kB", "MB", "GB", "TB"]
     while size >= 1000 and len(units) > 1:
         size, units = size / 1000, units[1:]

@@ -1,4 +1,4 @@
-"""``--dry_run``: the tasks of a run are gathered and all their requests built and measured; nothing is asked."""
+"""``--dry_run``: builds and measures all requests of a run without asking anything."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from typing import Any
 
 from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.messages import (
-    ChatAudioContent,
     ChatContent,
     ChatImageContent,
     ChatMessages,
@@ -57,31 +56,30 @@ from lmms_eval.utils.prices import LITELLM, Spending, Tariffs, read_prices
 from lmms_eval.utils.terminal import printable
 
 MOST_RUNS = 20
-"""The newest results files that are read."""
+"""Newest results files that are read."""
 MAX_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Means over earlier runs of the model; ``None`` where they tell nothing."""
+    """Means over earlier runs of the model, or ``None`` if these have no such number."""
 
     runs: int = 0
     input_tokens: float | None = None
-    """Of one request, its media included."""
+    """Tokens of one request, including its media."""
     output_tokens: float | None = None
-    """Of one answer."""
+    """Tokens of one answer."""
     seconds: float | None = None
-    """From one answer to the next, with as many open at a time as there were."""
+    """Mean time from one answer to the next, at the concurrency of those runs."""
 
 
 def earlier_runs(folder: Path | None, config: RunConfig) -> Earlier:
-    """Read the newest results of this model; those that cannot be read say nothing."""
+    """Average the newest results of this model, passing over those that cannot be read."""
     if folder is None:
         return Earlier()
     files = sorted(folder.glob("*_results.json"))[-MOST_RUNS:]
     found = [content for path in files if (content := _read(path)) is not None and _is_same(content, config)]
-    calls = inputs = outputs = asked = 0.0
-    seconds = 0.0
+    calls = inputs = outputs = asked = seconds = 0.0
     for content in found:
         usage = _part(content, "usage", "by_source", "model")
         if _number(usage, "total_tokens"):
@@ -101,9 +99,9 @@ def earlier_runs(folder: Path | None, config: RunConfig) -> Earlier:
 
 
 def held_requests(folder: Path | None, config: RunConfig, keys: RunKeys) -> set[str]:
-    """Find the requests that the journal of this very run answers already; only read, never locked.
+    """Find the requests that the journal of this run answers already. The run's folder is read, but not locked.
 
-    The recorded identity of the model stands for that of the model that is not built here.
+    The model is not built here, so its recorded identity is used.
     """
     held: set[str] = set()
     runs = [] if folder is None else sorted((folder / RUNS).glob("*/run.json"))
@@ -114,7 +112,7 @@ def held_requests(folder: Path | None, config: RunConfig, keys: RunKeys) -> set[
             continue
         identity = _part(record, "model").get("identity")
         if record.get("key") != keys.of(identity) or (record.get("state") == "complete" and not config.resume):
-            continue  # another run, or one that begins anew
+            continue  # another run, or one that would begin anew
         for journal in path.parent.glob("responses-*.jsonl"):
             held |= {
                 entry.record["id"]
@@ -150,7 +148,7 @@ def _number(content: Mapping[str, Any], name: str) -> float:
 
 
 def forecast_lines(tasks: Sequence[TaskForecast], lens: Lens, tariffs: Tariffs | None, earlier: Earlier) -> list[str]:
-    """Describe each task, then all together."""
+    """Describe each task, then the whole run."""
     sends = lens.form.wire is not None
     lines = ["dry run: nothing is asked", f"text is counted in {lens.ruler.unit}: {lens.ruler.source}", ""]
     for task in tasks:
@@ -189,7 +187,7 @@ def _price(tasks: Sequence[TaskForecast], lens: Lens, tariffs: Tariffs | None, e
             f"({earlier.input_tokens:,.0f} tokens in and {earlier.output_tokens:,.0f} out a request)"
         )
     if _sum(tasks, "judge_questions"):
-        lines.append("the judge is not in the price: how long its prompts are depends on the answers")
+        lines.append("the price is without the judge, because the length of its prompts depends on the answers")
     return lines
 
 
@@ -207,24 +205,24 @@ def _duration(seconds: float) -> str:
 
 
 SIDE = 512
-"""Pixels of the longer side of a thumbnail at most."""
+"""Most pixels of a thumbnail's longer side."""
 SHOWN_FRAMES = 4
 MAX_NAME = 120
-"""Characters of a file's name."""
+"""Most characters of a file's name."""
 _TICKS = re.compile("`+")
 _PLAIN = re.compile(r"[^\w .,:/+-]")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Writer of one task's page, ``FOLDER/TASK.md`` with pictures beside it."""
+    """Writes the page of one task: ``FOLDER/TASK.md``, with its pictures in the same folder."""
 
     folder: Path
     task: str
     name: str = ""
-    """Name of the file, of letters, digits and underscores; without one that of the task."""
+    """Name of the file, of letters, digits and underscores. The default is the task's name."""
     template: Any = None
-    """Renders messages as the model's chat template does; ``None``: it is not at hand."""
+    """Renders messages as the model's chat template does. ``None`` if the template is not available."""
 
     @property
     def stem(self) -> str:
@@ -238,7 +236,7 @@ class Page:
         """Write the page.
 
         Raises:
-            JournalError: it, or a thumbnail, cannot be written.
+            JournalError: the page or a thumbnail cannot be written.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -268,6 +266,8 @@ class Page:
         yield from self._rendered(messages)
 
     def _part(self, stem: str, part: ChatContent) -> Iterator[str]:
+        from lmms_eval.media import audio_seconds, resolve
+
         if isinstance(part, ChatTextContent):
             yield from fenced(part.text)
             return
@@ -277,7 +277,9 @@ class Page:
             elif isinstance(part, ChatVideoContent):
                 yield from self._video(stem, part)
             else:
-                yield from _sound(part)
+                ref = resolve(part.url)
+                is_remote = ref.kind == "url"
+                yield from fenced(f"sound at {ref.describe()}" if is_remote else f"sound of {audio_seconds(ref):.1f} s")
         except MediaError as error:
             yield from fenced(str(error))
 
@@ -320,16 +322,8 @@ class Page:
         yield from ("**as the chat template renders it**", "", *fenced(text))
 
 
-def _sound(part: ChatAudioContent) -> Iterator[str]:
-    from lmms_eval.media import audio_seconds, resolve
-
-    ref = resolve(part.url)
-    told = f"sound at {ref.describe()}" if ref.kind == "url" else f"sound of {audio_seconds(ref):.1f} s"
-    yield from fenced(told)
-
-
 def fenced(text: str, language: str = "") -> list[str]:
-    """A block of code that holds the text as it is, control characters escaped."""
+    """Return a fenced code block with the text, control characters escaped."""
     shown = printable(text)
     longest = max((len(ticks) for ticks in _TICKS.findall(shown)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -337,12 +331,12 @@ def fenced(text: str, language: str = "") -> list[str]:
 
 
 def plain(text: str) -> str:
-    """A name as it may stand in a heading."""
+    """Replace the characters of a name that a Markdown heading cannot hold."""
     return _PLAIN.sub("_", printable(text))
 
 
 def chat_template(folder: Path) -> Any:
-    """Find the chat template of a model's folder; ``None`` where its tokenizer has none that can be read."""
+    """Return a function that applies the chat template in a model's folder, or ``None`` if there is no readable one."""
     from transformers import AutoTokenizer
 
     try:
@@ -357,14 +351,14 @@ def chat_template(folder: Path) -> Any:
 
 
 BROKEN = 2
-"""Exit code where something would not be asked as it should be."""
+"""Exit code if a document is broken."""
 MOST_THREADS = 8
 FOLDER = "dry_run"
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Text that the command line prints, and its exit code."""
+    """The text that the command line prints, and its exit code."""
 
     lines: list[str]
     exit_code: int
@@ -372,12 +366,12 @@ class DryRun:
 
 
 def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
-    """Foretell a run: what each task asks, what it weighs and costs, and what is broken.
+    """Forecast a run: what each task asks, its size and price, and what is broken.
 
-    No model and no judge is built, and no folder of a run is made; that of an earlier start is read.
+    This builds no model and no judge, and makes no folder of a run. It reads the folder of an earlier start.
 
     Raises:
-        UsageError: what would end the run itself before its first question.
+        UsageError: a mistake that would end the run itself before its first question.
         JournalError: a page could not be written.
     """
     with exported(config):
@@ -397,7 +391,8 @@ def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
         )
         base = model_folder(Path(config.output_path), argument_text(config.model_args)) if config.output_path else None
         held = held_requests(base, config, run_keys(config, choice, named)) if base and base.is_dir() else set()
-        tasks = tuple(_forecast(plan, lens, _threads(config)) for plan in plans)
+        threads = config.media_workers or min(MOST_THREADS, max(2, os.cpu_count() or 2))
+        tasks = tuple(_forecast(plan, lens, threads) for plan in plans)
         for task in tasks:
             task.held = _held(task.plan, held)
         lines = forecast_lines(tasks, lens, tariffs, earlier_runs(base, config))
@@ -408,7 +403,7 @@ def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
 
 
 def _forecast(plan: TaskPlan, lens: Lens, threads: int) -> TaskForecast:
-    """Measure all documents of a task, in threads."""
+    """Measure all documents of a task in threads."""
     found, sends = TaskForecast(plan), lens.form.wire is not None
     with ThreadPoolExecutor(threads, "dry-run") as pool:
         for document in pool.map(lambda doc_id: measure(plan.task, doc_id, lens), plan.doc_ids, chunksize=1):
@@ -422,12 +417,8 @@ def _held(plan: TaskPlan, held: set[str]) -> int:
     return sum(part[0] == name and part[1] in chosen for part in parts)
 
 
-def _threads(config: RunConfig) -> int:
-    return config.media_workers or min(MOST_THREADS, max(2, os.cpu_count() or 2))
-
-
 def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:
-    """Form in which the model takes media, from its arguments alone.
+    """Determine the form in which the model takes media, from its arguments alone.
 
     Raises:
         ModelError: an argument is wrong.
@@ -439,19 +430,19 @@ def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice)
         name: value for name, value in config.model_arguments.items() if name not in choice.ignored_arguments
     }
     service = NAMED_SERVICES.get(config.model)
-    if service is not None:  # without its key, which nobody needs here
+    if service is not None:  # its API key is not needed here
         is_named = any(given.get(name) for name in ("model", "model_version", "pretrained"))
         given = {**service.fixed, **({"model": service.model} if service.model and not is_named else {}), **given}
     return cls.media_form(given)
 
 
 def _max_tokens(config: RunConfig) -> int | None:
-    told = config.max_model_len or config.model_arguments.get("max_model_len")
-    return int(told) if isinstance(told, int) else None
+    given = config.max_model_len or config.model_arguments.get("max_model_len")
+    return int(given) if isinstance(given, int) else None
 
 
 def _tariffs(config: RunConfig) -> Tariffs | None:
-    """The prices of the table that is given; else litellm's, where that is installed and has the model."""
+    """Find the prices in the given table, else in litellm's if it is installed and has the model."""
     if config.prices is not None:
         return find_tariffs(config, read_prices(config.prices))
     if find_spec(LITELLM) is None:
@@ -461,14 +452,14 @@ def _tariffs(config: RunConfig) -> Tariffs | None:
 
 
 def _cache_lines(config: RunConfig) -> list[str]:
-    """Say that there is a cache; which requests it answers would take reading all media to know."""
+    """Return a note that cached answers are not counted. Finding them would require reading all media."""
     if not config.use_cache or not (path := cache_path(config.use_cache)).is_file():
         return []
     return [f"answers in the response cache {path} are not counted: to find them all media would have to be read"]
 
 
 def _pages(config: RunConfig, plans: Sequence[TaskPlan], names: Sequence[str]) -> list[str]:
-    """Write the first requests of each task."""
+    """Write a page with the first requests of each task, and return lines that name the pages."""
     if config.output_path:
         folder = Path(config.output_path) / FOLDER
     else:
@@ -478,7 +469,7 @@ def _pages(config: RunConfig, plans: Sequence[TaskPlan], names: Sequence[str]) -
     written, used = [], set[str]()
     for number, plan in enumerate(plans):
         stem = sanitize_task_name(plan.task.name)[:MAX_NAME]
-        name = f"{stem}_{number}" if stem in used else stem  # names that differ in punctuation alone
+        name = f"{stem}_{number}" if stem in used else stem  # task names may differ in punctuation only
         used.add(stem)
         requests = list(islice(_first_requests(plan), int(config.dry_run)))
         written.append(f"written: {Page(folder, plan.task.name, name, template).write(requests)}")
@@ -489,5 +480,5 @@ def _first_requests(plan: TaskPlan) -> Iterator[Request]:
     for doc_id in plan.doc_ids:
         try:
             yield from requests_of(plan.task, doc_id)
-        except Exception:  # noqa: BLE001 - counted among what is broken
+        except Exception:  # noqa: BLE001 - already counted as broken
             continue
