@@ -186,9 +186,7 @@ def marks(task: Task, documents: int) -> list[Finding]:
     raised = [metric.withheld_reason for metric in gold.metrics if metric.broken]
     kind = f"aggregation raises over {gold.plan.requested} of {gold.plan.original} documents"
     found = [Finding("metrics", "doubtful", "aggregation raises on a sample", kind, reason) for reason in raised]
-    if not task.output_type.startswith(
-        "generate_until"
-    ):  # an empty answer is not possible: one choice is always likeliest
+    if not task.output_type.startswith("generate_until"):  # there are no empty answers: one choice is always likeliest
         return [*found, _verdict("gold", list(_lacking_full_marks(gold, None)), gold)]
     (empty,) = tried([task], Baseline(strategy="constant", text=""), documents)
     full = _verdict("gold", list(_lacking_full_marks(gold, empty)), gold)

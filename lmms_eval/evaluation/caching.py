@@ -37,9 +37,7 @@ def open_cache(config: RunConfig, collected: Collected, opened: ExitStack) -> Re
     if not config.use_cache:
         return None
     keys = None
-    # A model object from a program may hold any weights, so it must identify itself.
-    choice = collected.choice
-    if choice.object is None or (not choice.legacy and collected.model.identity()):
+    if _is_known(collected):
         try:
             keys = CacheKeys(model_identity(config, collected), collected.model.reads_documents)
         except VolatileValue as error:
@@ -49,7 +47,7 @@ def open_cache(config: RunConfig, collected: Collected, opened: ExitStack) -> Re
     arguments = _arguments(config, collected)
     named = (arguments.get(key) for key in ("model_version", "model", "pretrained", "path"))
     weights = next((value for value in named if isinstance(value, str)), config.model)
-    name = redact_text(f"{choice.backend} {weights}".strip())
+    name = redact_text(f"{collected.choice.backend} {weights}".strip())
     cache = ResponseCache(CacheFile(cache_path(config.use_cache)), keys, name, arguments)
     opened.callback(cache.close)
     return cache
@@ -80,6 +78,12 @@ def log_cache(config: RunConfig, counts: Mapping[str, int]) -> None:
 def cache_part(config: RunConfig, counts: Mapping[str, int]) -> dict[str, Any]:
     """Return ``cache`` of the results document, which is empty without ``--use_cache``."""
     return {"path": str(cache_path(config.use_cache)), **counts} if config.use_cache else {}
+
+
+def _is_known(collected: Collected) -> bool:
+    """Return whether the model is identified. A model object may hold any weights, so it must identify itself."""
+    choice = collected.choice
+    return choice.object is None or (not choice.legacy and bool(collected.model.identity()))
 
 
 def _arguments(config: RunConfig, collected: Collected) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class RunReporter:
         self._files = files
         self._live: LineProcess | None = None
         try:
-            self._live = self._writer(record.folder.path, goes_on=True)
+            self._live = self._writer(record.folder.path, is_live=True)
         except (OSError, ProcessEnded) as error:  # the final report is still tried
             logger.debug("no report during the run: {}", error)
 
@@ -74,7 +74,7 @@ class RunReporter:
         self._end_live()
         logger.info("writing the report {}", self._files.report)
         try:
-            writer = self._writer(self._files.results, goes_on=False)
+            writer = self._writer(self._files.results, is_live=False)
         except (OSError, ProcessEnded) as error:
             return self._failed(str(error))
         try:
@@ -91,12 +91,12 @@ class RunReporter:
     def _failed(self, problem: str) -> str:
         return f"the report {self._files.report} could not be written: {problem}"
 
-    def _writer(self, run: Path, goes_on: bool) -> LineProcess:
+    def _writer(self, run: Path, is_live: bool) -> LineProcess:
         process = LineProcess(WRITER, quiet=True)
         job = {
             "run": str(run.absolute()),
             "out": str(self._files.report.absolute()),
-            "goes_on": goes_on,
+            "is_live": is_live,
             "first_s": FIRST_S,
             "secrets": known_secrets(),
         }

@@ -1,1 +1,1 @@
-"""Runs as pages that people open: a folder of files that needs no server, no network and no build."""
+"""Reports and views of runs: web pages as a folder of files, without a server, and pages of a live view."""

@@ -1,7 +1,8 @@
-"""Data of a report in pieces that a page loads when it needs them, from disk too.
+"""The data of a report in pieces, which a page loads when it needs them, also from disk.
 
-A page that was opened from disk may not fetch files, but may load scripts. So each piece is a script of one call whose
-argument is JSON in a string: read by ``JSON.parse``, keys such as ``__proto__`` are keys and nothing is ever run.
+A page that was opened from disk cannot fetch files, but it can load scripts. So each piece is a script with one call,
+which has JSON in a string as its argument. The page reads it by ``JSON.parse``, so that keys such as ``__proto__`` are
+plain keys and no code in the data runs.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from lmms_eval.utils.redaction import mask_known
 
 _NAME = re.compile(r"[a-z0-9-]{1,80}")
 ENDINGS = frozenset({".js", ".webp", ".png", ".jpg", ".gif", ".wav", ".jsonl"})
-"""Of the files in a report's folders of data and media."""
+"""Suffixes of the files in a report's folders of data and media."""
 _MOST = 2**63
-"""Whole numbers from here on are texts: orjson knows none of them, and browsers round them."""
+"""Integers from this on become texts, because orjson does not encode them and browsers round them."""
 
 
 class Chunks(Protocol):
-    """A place for the pieces."""
+    """Stores pieces."""
 
     def write(self, name: str, content: Any) -> None:
-        """Keep a piece. Raises ``LmmsEvalError`` if it cannot be written."""
+        """Store a piece. Raises ``LmmsEvalError`` if it cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,9 @@ class FolderChunks:
 
     folder: Path
     before: Callable[[], None] = lambda: None
-    """Called before each piece; may raise to end the writing."""
+    """Called before each piece. It may raise to end the writing."""
     names: set[str] = field(default_factory=set)
-    """Names of the files that were written."""
+    """Names of the written files."""
 
     def write(self, name: str, content: Any) -> None:
         self.before()
@@ -52,23 +53,23 @@ class FolderChunks:
 
 @dataclass(frozen=True, slots=True)
 class PageChunks:
-    """Pieces as blocks of JSON for the page itself, by name."""
+    """Pieces as JSON for the page itself, by name."""
 
     texts: dict[str, str] = field(default_factory=dict)
 
     def write(self, name: str, content: Any) -> None:
-        # Within JSON "<" stands in strings only: escaped there, no text can end the block.
+        # JSON contains "<" in strings only. Escaping it keeps a text from closing the script element.
         self.texts[name] = chunk_text(name, content).replace("<", "\\u003c")
 
 
 def chunk_text(name: str, content: Any) -> str:
-    """Make the JSON of a piece, known secrets masked."""
+    """Return the JSON of a piece, with known secrets masked."""
     assert _NAME.fullmatch(name), name
     return mask_known(json_of(content))
 
 
 def json_of(content: Any) -> str:
-    """Write JSON that browsers read; numbers that JSON lacks are ``null``, halves of surrogate pairs question marks."""
+    """Encode JSON for browsers. Numbers that JSON lacks become ``null``, unpaired surrogates question marks."""
     try:
         found = orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS, default=str)
     except TypeError:
@@ -90,15 +91,15 @@ def _plain(value: Any) -> Any:
     return str(value).encode("utf-8", "replace").decode()
 
 
-def forget_others(folder: Path, names: Collection[str]) -> None:
-    """Delete the files of an earlier report that are not among those named."""
+def delete_others(folder: Path, names: Collection[str]) -> None:
+    """Delete the files of an earlier report, except those with the given names."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name not in names and path.suffix in ENDINGS:
             path.unlink(missing_ok=True)
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file of a report, as a whole. Raises ``LmmsEvalError`` if that cannot be done."""
+    """Write a file of a report atomically. Raises ``LmmsEvalError`` if it cannot be written."""
     try:
         with replacing(path, survives_power_loss=False) as file:
             file.write(data)
@@ -107,11 +108,11 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 PER_ROWS, PER_COLUMN, PER_NAMES = 200, 10_000, 2_000
-"""Samples in a piece of the texts of a list's rows, in one of a column of numbers or codes, in one of sorted ids."""
+"""Samples in a piece of row texts, in a piece of a column of numbers or codes, and in a piece of sorted ids."""
 PER_GROWING = 1_000
-"""Samples in a piece of texts where rows may still come: each is asked for over a connection."""
+"""Samples in a piece of row texts while the task grows, since each piece is requested over a connection."""
 FEW_SAMPLES, FEW_VALUES = 500, 64
-"""Up to so many samples all columns stand in the index itself, and up to so many values those of a column."""
+"""Most samples with which the index itself holds all columns, and most values of a column that it holds."""
 
 Kind = Literal["texts", "numbers", "codes"]
 T = TypeVar("T")
@@ -119,25 +120,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class IndexColumn:
-    """One column: texts of the list's rows, numbers, or a few values by their places in a list of them."""
+    """One column: texts, numbers, or codes that are indices in a list of distinct values."""
 
     key: str
     """Name in the page's address: ``id``, ``latency``, ``s.METRIC,FILTER``, ``m.NAME``."""
     kind: Kind
     values: Sequence[Any]
-    """One for each sample; ``None`` where there is none."""
+    """The value of each sample, which may be ``None``."""
     codes: dict[Any, int] = field(default_factory=dict)
-    """Codes of values, to which those of values that are not there yet are added."""
+    """Codes of known values. New values are added."""
 
 
 class TaskIndex:
-    """Index of a task's samples: ``content``, which tells the columns, and their pieces.
+    """The index of a task's samples: ``content``, which describes the columns, and their pieces.
 
-    A column of one value throughout has no pieces.
+    A column with the same value everywhere has no pieces.
 
     Args:
-        columns: the column ``id`` first.
-        is_growing: rows may still come: the names are one piece, which tells of rows that come later no less.
+        columns: the columns, ``id`` first.
+        is_growing: rows may be added later. The names are one piece then, which also finds rows that are added later.
     """
 
     def __init__(self, columns: Sequence[IndexColumn], is_growing: bool = False) -> None:
@@ -158,7 +159,7 @@ class TaskIndex:
             self.content["names"] = [name for name, _ in self._names[:: self._per_names]]
 
     def _entry(self, number: int, column: IndexColumn) -> dict[str, Any]:
-        """Tell of a column what the index itself holds of it, and keep the rest for its pieces."""
+        """Return the index's entry of a column, and keep the rest for its pieces."""
         entry: dict[str, Any] = {"key": column.key, "kind": column.kind}
         is_small = len(self._ids) <= FEW_SAMPLES
         if column.key == "id" and (first := _first_number(column.values)) is not None:
@@ -188,21 +189,21 @@ class TaskIndex:
         return {key: _part(values, number, self._per_rows) for key, values in self._texts.items()}
 
     def column(self, column: int, number: int) -> Sequence[Any]:
-        """Return numbers or codes of a column for ``PER_COLUMN`` samples; none where it has no pieces."""
+        """Return numbers or codes of a column for ``PER_COLUMN`` samples, or nothing if it has no pieces."""
         return _part(self._cells.get(column, ()), number, PER_COLUMN)
 
     def values(self, column: int) -> list[Any]:
-        """Return what the codes of a column stand for, where that has a piece of its own."""
+        """Return the values of a column's codes, if they have a piece of their own."""
         return self._values.get(column, [])
 
     def names(self, number: int) -> dict[str, Any]:
-        """Return ids with their places, by which one sample is found."""
+        """Return ids with their places, with which a page finds a sample."""
         part = _part(self._names, number, self._per_names)
         return {"ids": [name for name, _ in part], "places": [place for _, place in part]}
 
     def pieces(self, task: str) -> Iterator[tuple[str, Any]]:
-        """Make all pieces with their names: ``rows-TASK-N``, ``column-TASK-C-N``, ``values-TASK-C``,
-        ``names-TASK-N``, and at last ``index-TASK``."""
+        """Yield all pieces with their names: ``values-TASK-C``, ``column-TASK-C-N``, ``rows-TASK-N``,
+        ``names-TASK-N``, and finally ``index-TASK``."""
         for column, listed in self._values.items():
             yield f"values-{task}-{column}", listed
         for column, cells in self._cells.items():
@@ -219,9 +220,9 @@ def write_index(chunks: Chunks, task: str, columns: Sequence[IndexColumn]) -> No
     """Write the index of a task and its pieces.
 
     Args:
-        chunks: place of the pieces.
+        chunks: stores the pieces.
         task: name of the task in the names of pieces.
-        columns: the column ``id`` first.
+        columns: the columns, ``id`` first.
 
     Raises:
         LmmsEvalError: a file cannot be written.
@@ -231,7 +232,7 @@ def write_index(chunks: Chunks, task: str, columns: Sequence[IndexColumn]) -> No
 
 
 def plain_number(value: float) -> float | int | None:
-    """Return a number as JSON writes it shortest; ``None`` for NaN."""
+    """Round a number for short JSON. Returns ``None`` for NaN."""
     if math.isnan(value):
         return None
     rounded = round(float(value), 6)
@@ -243,7 +244,7 @@ def _part(values: Sequence[T], number: int, per: int) -> Sequence[T]:
 
 
 def _first_number(ids: Sequence[str]) -> int | None:
-    """Return the first of ids that are numbers each one above the last; ``None`` where they are not."""
+    """Return the first id if the ids are consecutive numbers, else ``None``."""
     if not ids or not ids[0].isdecimal() or not ids[0].isascii():
         return None
     first = int(ids[0])
@@ -251,12 +252,8 @@ def _first_number(ids: Sequence[str]) -> int | None:
 
 
 def _ordered(ids: Sequence[str]) -> list[tuple[str, int]]:
-    """Return ids in the order in which browsers compare texts, each once, with their places."""
+    """Return distinct ids with their places, in the order in which browsers compare texts."""
     places: dict[str, int] = {}
     for place, name in enumerate(ids):
         places.setdefault(name, place)
-    return sorted(places.items(), key=_utf16)
-
-
-def _utf16(item: tuple[str, int]) -> bytes:
-    return item[0].encode("utf-16-be", "replace")
+    return sorted(places.items(), key=lambda item: item[0].encode("utf-16-be", "replace"))

@@ -1,4 +1,4 @@
-"""The runs of a report against each other: the numbers of ``lmms-eval compare``, and the documents that two share."""
+"""Compares the runs of a report: the numbers of ``lmms-eval compare``, and the documents that two runs share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmms_eval.stats.differences import right_counts
 from lmms_eval.viewer.chunks import Chunks
 
 MOST_PARTS = 1_000
-"""Rows of all columns and pairs; columns with which they would be more are left to the command."""
+"""Most rows over all columns and pairs. Columns that would exceed it are left to the command."""
 
 
 def write_parts(
@@ -32,14 +32,14 @@ def write_parts(
     """Write the pieces ``parts-A-B-N`` of each pair of runs and column with few values.
 
     Args:
-        chunks: the place for them.
-        pairs: what is compared.
-        numbers: those of the runs in the report, by name.
+        chunks: stores the pieces.
+        pairs: the pairs of runs.
+        numbers: numbers of the runs in the report, by name.
         options: the rules of the comparison.
-        allowed: columns that may be told; ``None``: all.
+        allowed: columns that may be shown, or ``None`` for all.
 
     Returns:
-        An entry for each column N: its name, and the number of rows over all pairs or the reason why there are none.
+        An entry for each column N: its name, and the number of rows over all pairs or the reason why it has no rows.
     """
     found: list[dict[str, Any]] = []
     left = MOST_PARTS
@@ -56,7 +56,7 @@ def write_parts(
             chunks.write(name, [asdict(row) for row in of_pair])
             entry["rows"] += len(of_pair)
         if not rows:
-            entry["reason"] = f"too many parts for a report ({most:,}): lmms-eval compare --by {column} tells them"
+            entry["reason"] = f"too many parts for a report ({most:,}): lmms-eval compare --by {column} shows them"
         left -= entry["rows"]
         found.append(entry)
     return found
@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     Places = NDArray[intp]
 
 MOST_RUNS = 5
-"""Runs of one task of which every pair is compared; where a task has more, each is compared with the first."""
+"""Most runs of a task with which every pair is compared. With more, each run is compared with the first one."""
 UNPAIRED, NEITHER, ONLY_FIRST, ONLY_SECOND, BOTH = "-nfsb"
-"""Kinds of documents with right-or-wrong scores: by the runs that have them right."""
+"""Kinds of documents with right-or-wrong scores, by the runs that are right."""
 EQUAL, FIRST_BETTER, SECOND_BETTER = "=><"
 """Kinds of documents with other scores."""
 
@@ -79,23 +79,23 @@ _NO_SCORES = "no document has a score in both runs"
 
 Plain = dict[str, Any]
 Shown = Sequence[Sequence[Sequence[int]]]
-"""Rows that the report shows, in its order: by run, by task of the run."""
+"""Rows that the report shows, in its order, by run and by task of the run."""
 
 
 @dataclass(slots=True)
 class ComparisonWriter:
-    """Writer of the pieces ``compare``, ``compare-A-B`` (numbers of a pair), ``pairs-A-B-N`` (documents of a task) and
+    """Writes the pieces ``compare``, ``compare-A-B`` (numbers of a pair), ``pairs-A-B-N`` (documents of a task) and
     ``parts-A-B-N`` (numbers by a metadata column).
 
     A and B are the numbers of runs in the report.
     """
 
     runs: Sequence[RunRows]
-    """With names that are unique."""
+    """Runs with unique names."""
     shown: Shown
     chunks: Chunks
     divides: Collection[str] | None = None
-    """Metadata columns that may divide the documents; ``None``: all."""
+    """Metadata columns that may divide the documents, or ``None`` for all."""
     _numbers: dict[str, int] = field(init=False)
     _options: CompareOptions = field(init=False)
 
@@ -106,10 +106,10 @@ class ComparisonWriter:
         self._options = CompareOptions(reference=self.runs[0].name if is_large else "")
 
     def write(self) -> list[tuple[int, int]]:
-        """Write all pieces; what cannot be compared is said in them.
+        """Write all pieces. They contain the reasons why pairs cannot be compared.
 
         Returns:
-            The pairs that are compared.
+            The compared pairs.
 
         Raises:
             LmmsEvalError: a file cannot be written.
@@ -124,8 +124,8 @@ class ComparisonWriter:
                 self._write_pair(pair, found, runs_of(pairs))
             entries.append(self._entry(pair.first, pair.second, pair.notes, "" if has_rows else reason or _NO_SCORES))
         entries.sort(key=lambda entry: (entry["first"], entry["second"]))
-        told = pairs if comparison is not None else []
-        parts = write_parts(self.chunks, told, self._numbers, self._options, self.divides)
+        compared = pairs if comparison is not None else []
+        parts = write_parts(self.chunks, compared, self._numbers, self._options, self.divides)
         self.chunks.write("compare", self._summary(comparison) | {"pairs": entries, "by": parts})
         return [(entry["first"], entry["second"]) for entry in entries if not entry["reason"]]
 
@@ -133,7 +133,7 @@ class ComparisonWriter:
         matched, refused = [], []
         for first, second in pairs_of(chosen_runs(self.runs, self._options), self._options):
             if len(self.runs) > MOST_RUNS and first.tasks.keys().isdisjoint(second.tasks):
-                continue  # of many runs most pairs may be such
+                continue  # most pairs of many runs may share no task
             try:
                 matched.append(match_pair(first, second, self._options, keeps_rest=True))
             except (DataError, UsageError) as error:
@@ -176,7 +176,7 @@ class ComparisonWriter:
     def _write_documents(
         self, piece: str, pair: MatchedPair, columns: Sequence[PairedColumn], among: Sequence[RunRows]
     ) -> Plain:
-        """Write the documents of a task that both runs have and the report shows; return their number and kinds."""
+        """Write the documents of a task that both runs have and the report shows. Returns their number and kinds."""
         import numpy as np
 
         shared = columns[0].shared
@@ -187,10 +187,10 @@ class ComparisonWriter:
             places.append(_places(self.shown[number][task], rows))
         is_shown = (places[0] >= 0) & (places[1] >= 0)
         count = int(is_shown.sum())
-        told, written = {}, {}
+        described, written = {}, {}
         for column in columns:
             kinds = kinds_of(column)
-            told[str(column)] = {
+            described[str(column)] = {
                 "first": str(column),
                 "second": f"{column.metric},{column.second_filter or column.filter}",
                 "higher": column.higher_is_better,
@@ -199,23 +199,23 @@ class ComparisonWriter:
             surprise = surprises_among(pair, column, among)[is_shown]
             written[str(column)] = {
                 "kinds": "".join(kinds[is_shown].tolist()),
-                # of the documents that changed alone, in their order
+                # only those of documents that changed, in their order
                 "surprise": [round(one, 3) for one in surprise[np.isfinite(surprise)].tolist()],
             }
         first, second = (_counted(side[is_shown].tolist()) for side in places)
         self.chunks.write(piece, {"count": count, "first": first, "second": second, "columns": written})
-        return {"first": keys[0], "second": keys[1], "documents": len(is_shown), "shown": count, "columns": told}
+        return {"first": keys[0], "second": keys[1], "documents": len(is_shown), "shown": count, "columns": described}
 
 
 def kinds_of(column: PairedColumn) -> NDArray[str_]:
-    """Tell of each document that both runs have on which side it is right, or better; one letter each."""
+    """Return a letter for each shared document: the side on which it is right, or better."""
     import numpy as np
 
     has, better = column.has_both, column.better()
     first, second = column.first, column.second
     kinds = np.full(len(has), UNPAIRED)
     if column.higher_is_better and has.any() and right_counts(first[has], second[has], column.within):
-        # the lower of two values is the wrong one, also where all documents have the same
+        # the lower of two values is wrong, also if all documents have the same value
         wrong = column.within.low if np.isfinite(column.within.low) else 0.0
         kinds[has & (first == wrong) & (second == wrong)] = NEITHER
         kinds[has & (first != wrong) & (second != wrong)] = BOTH
@@ -228,7 +228,7 @@ def kinds_of(column: PairedColumn) -> NDArray[str_]:
 
 
 def _places(shown: Sequence[int], rows: Places) -> Places:
-    """Find the places in the report of rows of a task; -1: not shown."""
+    """Return the places of a task's rows in the report, -1 for rows that are not shown."""
     import numpy as np
 
     if not len(shown):
@@ -239,5 +239,5 @@ def _places(shown: Sequence[int], rows: Places) -> Places:
 
 
 def _counted(places: list[int]) -> list[int] | None:
-    """Return places, or ``None`` where they are 0, 1, 2, ... as of most runs."""
+    """Return places, or ``None`` if they are 0, 1, 2, ..., as in most runs."""
     return None if places == list(range(len(places))) else places

@@ -1,4 +1,4 @@
-"""Masks of answers and references as small pictures that lie over the picture which they are of, and key points."""
+"""Shapes over the pictures of samples: boxes, points and masks of answers and references."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 MOST = 64
-"""Shapes of an answer that are drawn."""
+"""Most shapes of an answer that are drawn."""
 _IN_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,200})[)\]]")
 _IN_TAGS = re.compile(r"<(?:point|box)>([^<>]{1,200})</(?:point|box)>")
 _FRAME = re.compile(r"Frame (\d{1,6}):")
 _LONGEST = 20_000
 
 Shape = dict[str, Any]
-"""``of`` (``answer``, ``reference``), ``at`` (left, top, right, bottom; of a point left and top) or ``src`` (a mask),
-``label``, and ``medium``, the number of the medium below it where that is not the last one."""
+"""``of`` (``answer``, ``reference``), ``at`` (left, top, right, bottom; for a point left and top) or ``src`` (a mask),
+``label``, and ``medium``, the number of the medium below it unless that is the last one."""
 
 
 def shapes_of(sample: Mapping[str, Any], width: float | None, height: float | None) -> list[Shape]:
-    """List the shapes of a sample's line; ``width`` and ``height`` are those of its picture in pixels.
+    """Return the shapes in a sample's line. ``width`` and ``height`` are those of its picture in pixels.
 
-    MEGA-Bench names the rule of each field of an answer: those of boxes and points take shares of the picture.
-    General-Bench names the form of an answer: boxes are left, top, width and height in pixels.
+    MEGA-Bench names the rule of each field of an answer; the rules for boxes and points take shares of the picture.
+    General-Bench names the form of an answer; boxes are left, top, width and height in pixels.
     """
     found = [*_of_fields(sample)]
     forms = [value.get("form") for value in sample.values() if isinstance(value, Mapping) and "measure" in value]
@@ -53,7 +53,7 @@ def shapes_of(sample: Mapping[str, Any], width: float | None, height: float | No
 
 
 def prediction_of(sample: Mapping[str, Any]) -> Any:
-    """Return the value of JSON that General-Bench has read from an answer; ``None`` where none is noted."""
+    """Return the JSON value that General-Bench has read from an answer, or ``None`` if the sample does not have it."""
     noted = sample.get("predictions")
     record = noted.get("record") if isinstance(noted, Mapping) else None
     return record.get("prediction") if isinstance(record, Mapping) else None
@@ -65,13 +65,13 @@ def _answered(sample: Mapping[str, Any]) -> list[Any]:
 
 
 def frames_in(sample: Mapping[str, Any]) -> dict[int, int]:
-    """Tell by the number of a video's frame the number of the medium that shows it.
+    """Map the number of each frame of a video to the number of the medium that shows it.
 
-    General-Bench writes a frame's number before its picture where answers speak of frames.
+    In tasks about frames, General-Bench writes the number of each frame before its picture.
     """
     found: dict[int, int] = {}
     messages = sample.get("messages")
-    if isinstance(messages, list) and messages and isinstance(messages[0], list):  # of repeats, which show the same
+    if isinstance(messages, list) and messages and isinstance(messages[0], list):  # repeats show the same media
         messages = messages[0]
     number: int | None = None
     for message in messages if isinstance(messages, list) else ():
@@ -81,13 +81,13 @@ def frames_in(sample: Mapping[str, Any]) -> dict[int, int]:
                 continue
             if number is not None and isinstance(part.get("media"), int):
                 found[number] = part["media"]
-            told = _FRAME.fullmatch(str(part.get("text", "")))
-            number = int(told[1]) if told else None
+            text = _FRAME.fullmatch(str(part.get("text", "")))
+            number = int(text[1]) if text else None
     return found
 
 
 def _of_fields(sample: Mapping[str, Any]) -> Iterator[Shape]:
-    """Read the fields of MEGA-Bench whose rule takes boxes or points."""
+    """Yield the shapes in fields of MEGA-Bench with a rule for boxes or points."""
     doc, submission = sample.get("doc"), sample.get("submission")
     if not isinstance(doc, Mapping) or not isinstance(submission, Mapping):
         return
@@ -96,14 +96,14 @@ def _of_fields(sample: Mapping[str, Any]) -> Iterator[Shape]:
     if not isinstance(rules, Mapping) or not isinstance(right, Mapping):
         return
     fields = [field for field, rule in rules.items() if "bbox" in str(rule)]
-    said = _literal(submission.get("response"))
+    response = _literal(submission.get("response"))
     context = submission.get("eval_context")
     bounds = context.get("bounding_boxes") if isinstance(context, Mapping) else None
     for field in fields:
-        # A point has no box of its own: it is right within any of those of the question.
+        # A point is right in any of the question's boxes.
         yield from _shares("reference", bounds if "point" in str(rules[field]) else right.get(field))
-        # An answer of one field is the text itself; one of several fields names them.
-        yield from _shares("answer", said.get(field, submission.get("response") if len(rules) == 1 else None))
+        # An answer with one field may be the text itself; an answer with several fields names them.
+        yield from _shares("answer", response.get(field, submission.get("response") if len(rules) == 1 else None))
 
 
 def _shares(of: str, value: Any) -> Iterator[Shape]:
@@ -132,7 +132,7 @@ def _four(box: Any) -> list[Any]:
 
 
 def _literal(value: Any, kind: type[Any] = dict) -> Any:
-    """Read a text of JSON, else of Python literals; something empty of that kind where it is neither."""
+    """Parse a text as JSON or Python literals. Returns an empty value of the kind if that fails."""
     text = value if isinstance(value, str) and len(value) <= _LONGEST else ""
     for read in (orjson.loads, literal_eval):
         try:
@@ -152,21 +152,21 @@ def _number(text: str) -> float | None:
 
 
 _FILL, _EDGE = 1, 2
-"""Places of a mask's colours in its palette."""
+"""Indices of a mask's colours in its palette."""
 _STRIPE, _WIDE = 8, 2
-"""Pixels of an answer's stripes, and of an edge."""
+"""Width of an answer's stripes and of an edge, in pixels."""
 _COLOURS = {"reference": (31, 157, 91), "answer": (216, 64, 47)}
 _OPACITIES = bytes([0, 110, 255])
 _KEYS = {"reference": "target", "answer": "filtered_resps"}
 _NOWHERE = "/nonexistent"
 _MOST_PIXELS = 32_000_000
-"""Of a picture over which masks are drawn: each mask takes as many bytes for a while."""
+"""Most pixels of a picture with masks. Drawing a mask needs one byte for each."""
 _ALIKE = 0.02
-"""Difference of the ratio of height to width at most: a mask of another form lies over no picture."""
+"""Largest relative difference between the aspect ratios of a mask and its picture."""
 
 
 def has_masks(sample: Mapping[str, Any]) -> bool:
-    """Tell whether the metric of a sample's line takes masks."""
+    """Return whether the metric of a sample's line takes masks."""
     return isinstance(sample.get("doc"), Mapping) and any(
         isinstance(value, Mapping) and "measure" in value and value.get("form") in MASK_FORMS
         for value in sample.values()
@@ -174,9 +174,9 @@ def has_masks(sample: Mapping[str, Any]) -> bool:
 
 
 def masks_of(sample: Mapping[str, Any], store: MediaStore, places: Places) -> list[Shape]:
-    """Draw the masks of a sample's line: each side's, of each picture, as one small file of the store.
+    """Draw the masks of a sample's line: for each side and each picture, one small file of the store.
 
-    Tasks of instances may ask for key points in their place: these are only told.
+    Tasks of instances may have key points instead of masks. These are returned as points.
 
     Raises:
         LmmsEvalError: a file cannot be written.
@@ -213,7 +213,7 @@ def _points(sample: Mapping[str, Any], found: Sequence[Bodies], picture: tuple[i
 
 
 def _folder(stated: Any, media: Sequence[Mapping[str, Any]]) -> Path:
-    """Find the task's folder by the media that were sent from it, which may lie elsewhere than when it was asked."""
+    """Find the task's folder by the media that were sent from it. It may have been moved since the run."""
     inside = f"/{stated}/"
     for path in (str(medium.get("path")) for medium in media):
         before, found, _ = path.partition(inside)
@@ -223,7 +223,7 @@ def _folder(stated: Any, media: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def _prediction(sample: Mapping[str, Any], places: Places) -> Any:
-    """Return the value that was scored; of files only pictures that the model made."""
+    """Return the value that was scored. If it is a file, it must be a picture that the model made."""
     prediction = prediction_of(sample)
     if not isinstance(prediction, str):
         return prediction
@@ -235,7 +235,7 @@ def _prediction(sample: Mapping[str, Any], places: Places) -> Any:
 
 
 def _size(media: Sequence[Mapping[str, Any]], number: int) -> tuple[int, int] | None:
-    """Height and width of a medium as its entry states them."""
+    """Return the height and width that a medium's entry states."""
     stated = media[number] if 0 <= number < len(media) else {}
     height, width = stated.get("height"), stated.get("width")
     if not isinstance(height, int) or not isinstance(width, int):
@@ -251,7 +251,7 @@ def _fits(regions: Regions, picture: tuple[int, int] | None) -> bool:
 
 
 def _drawn(regions: Regions) -> bytes:
-    """Draw masks with an edge each, at the size of a picture's preview: reference filled, answer striped."""
+    """Draw masks with edges, at the size of a thumbnail. The reference is filled, the answer striped."""
     import numpy as np
     from PIL import Image
 
@@ -270,19 +270,19 @@ def _drawn(regions: Regions) -> bytes:
 
 
 def _owners(regions: Regions) -> NDArray[Any]:
-    """Number of the mask to which each pixel belongs, from 1 on, the last one where several do; 0 where none does."""
+    """Return the number of each pixel's mask, starting at 1; 0 without a mask, and the last one of several."""
     import numpy as np
 
     height, width = (max(1, round(side * SIDE / max(regions.size))) for side in regions.size)
     owner = np.zeros((width, height), dtype=np.uint8)
     for number, mask in enumerate(regions.masks[:MOST], 1):
-        columns = as_pixels(mask).T  # as they lie in memory
+        columns = as_pixels(mask).T  # the order in memory
         owner[_resized(_resized(columns, 1, height), 0, width)] = number
     return owner.T
 
 
 def _resized(flags: NDArray[Any], axis: int, length: int) -> NDArray[Any]:
-    """Bring one axis to a length, so that no set pixel vanishes."""
+    """Resize one axis so that no set pixel is lost."""
     import numpy as np
 
     given = flags.shape[axis]

@@ -1,4 +1,4 @@
-"""Pictures, frames of videos and sounds of samples, as small files beside a report's pages."""
+"""Makes small files for the media of samples: thumbnails of pictures, frames of videos, and sounds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Frame(BaseModel):
 
 
 class _Made(BaseModel):
-    """Line of the index: what was made of one source, as a page reads it, and the sizes of the files."""
+    """A line of the index: the item of one source, in the form that a page reads, and the sizes of its files."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,11 +50,10 @@ class _Made(BaseModel):
 
 @dataclass(slots=True)
 class KeptMedia:
-    """The files in a report's folder of media with the index that tells their sources.
+    """The media files of an earlier report that can be used again, with the index of their sources.
 
-    The index holds digests, no paths. It grows by a line with each file, so that a writing that is cut off loses none.
-    Lines that are damaged or that something else has written are passed over, and so are those whose files are missing
-    or of another size.
+    The index holds digests instead of paths. It grows by a line with each source, so that an interrupted writing loses
+    nothing. Lines that are damaged or foreign, and lines with files that are missing or of another size, are ignored.
     """
 
     folder: Path
@@ -76,11 +75,11 @@ class KeptMedia:
                 self._earlier[made.key] = made
 
     def has(self, name: str, size: int) -> bool:
-        """Tell whether a file of that name and size was there before."""
+        """Return whether an earlier report left a file of this name and size."""
         return self._sizes.get(name) == size
 
     def find(self, key: str) -> dict[str, Any] | None:
-        """Return what was made of a source and is all there."""
+        """Return the item of a source if all of its files are present."""
         made = self._earlier.get(key)
         if made is None or not all(self.has(name, size) for name, size in made.sizes.items()):
             return None
@@ -92,11 +91,11 @@ class KeptMedia:
         return item
 
     def save(self, name: str, size: int) -> None:
-        """Note the size of a file that is written now, or that another thread is writing."""
+        """Record the size of a file that this or another thread is writing."""
         self._saved[name] = size
 
     def add(self, key: str, item: dict[str, Any]) -> None:
-        """Note what was made of a source. Raises ``OSError`` if that cannot be written."""
+        """Record the item of a source. Raises ``OSError`` if the index cannot be written."""
         sizes = {name: self._saved[name] for name in (address.rpartition("/")[2] for address in addresses_in(item))}
         self._made[key] = line = orjson.dumps({"key": key, **item, "sizes": sizes}) + b"\n"
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -104,10 +103,10 @@ class KeptMedia:
             index.write(line)
 
     def write(self) -> bool:
-        """Write the index of what this report shows, if it shows any.
+        """Write the index of the media in this report, if there are any, and return whether there are.
 
         Raises:
-            LmmsEvalError: that cannot be done.
+            LmmsEvalError: the index cannot be written.
         """
         if self._made:
             write_file(self.folder / INDEX, b"".join(self._made.values()))
@@ -115,13 +114,13 @@ class KeptMedia:
 
 
 def addresses_in(item: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the addresses of the files that stand for a medium."""
+    """Yield the addresses of an item's files."""
     yield from (item[name] for name in ("src", "full") if item.get(name))
     yield from (frame["src"] for frame in item.get("frames", ()))
 
 
 def source_key(path: Path, *options: object) -> str:
-    """Tell a source from others: by path, size, time of its last change, and by what is made of it.
+    """Identify a source by path, size, modification time and the options of its item.
 
     Raises:
         OSError: there is no such file.
@@ -131,55 +130,55 @@ def source_key(path: Path, *options: object) -> str:
 
 
 SIDE, FRAME_SIDE = 512, 256
-"""Pixels of the longer side of a picture and of a video's frame at most."""
+"""Most pixels of the longer side of a picture and of a video's frame."""
 MOST_FRAMES = 24
-"""Frames of a video that are shown, evenly taken from those that the model saw."""
+"""Most frames of a video, evenly chosen from those that the model saw."""
 MOST_SECONDS = 300.0
-"""Of a sound that is kept."""
+"""Most seconds of a sound."""
 MOST_BYTES = 24_000
-"""Of a picture: ten thousand of them stay below 250 MB."""
+"""Most bytes of a picture, so that ten thousand pictures take less than 250 MB."""
 _STEPS = ((SIDE, 72, 1.0), (SIDE, 50, 0.75), (384, 50, 0.32), (256, 40, 0.0))
-"""Sides and qualities of WebP, of which the first counts whose picture is small enough, else the last; and which share
-of the bytes of the first each takes at least, as a rule: what would be too large is not tried."""
+"""Steps of WebP: side, quality, and the typical least share of the first step's bytes. The first step with a small
+enough picture is used, else the last one. A step is skipped if its share shows that the picture would be too large."""
 _MAKING = (1, _STEPS, FRAME_SIDE, MOST_FRAMES, MOST_SECONDS, MOST_BYTES)
-"""Whatever the files depend on beside their sources; the number changes with the code that makes them."""
+"""Everything that the files depend on except their sources. The number changes with the code that makes the files."""
 _PICTURES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif"}
-"""Formats that browsers show, as Pillow calls them, with the endings of their files."""
+"""Formats that browsers show, by Pillow's names, with their file suffixes."""
 _THREADS = 8
 
 Item = dict[str, Any]
-"""One medium as the page reads it: ``kind`` and, as far as they are there, ``src``, ``full``, ``width``, ``height``,
-``frames`` (``src`` and ``time``), ``seconds``, ``name``, ``missing`` (why it is not shown)."""
+"""One medium in the form that a page reads: ``kind`` and, if known, ``src``, ``full``, ``width``, ``height``,
+``frames`` (``src`` and ``time``), ``seconds``, ``name``, ``missing`` (the reason why it is not shown)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Folders in which the files of a run's media lie."""
+    """Folders with the files of a run's media."""
 
     folders: tuple[Path, ...]
-    """Relative names are looked for in them, in turn."""
+    """Folders in which relative names are looked up, in this order."""
     bounds: tuple[Path, ...] | None = None
-    """Files elsewhere are not opened: whoever wrote a foreign run may name any file of this machine. ``None``: the run
-    was made here."""
+    """Folders outside of which no file is opened, because a foreign run may name any file of this machine. ``None`` if
+    the run was made here."""
 
     def permit(self, path: Path) -> bool:
-        """Return whether a file may be shown; what a link leads to counts."""
+        """Return whether a file may be shown. For a link, its target decides."""
         return self.bounds is None or any(path.resolve().is_relative_to(bound.resolve()) for bound in self.bounds)
 
 
 class MediaMaker(Protocol):
-    """Makes what stands for a medium."""
+    """Makes items of media."""
 
     def add(self, medium: Mapping[str, Any], places: Places) -> Future[Item]:
-        """Begin to make what stands for one entry of ``sent_media``, or for a part of an answer."""
+        """Begin to make the item of an entry of ``sent_media`` or of a part of an answer."""
 
 
 @dataclass(slots=True)
 class MediaStore:
-    """Maker of the small files: each once, several at a time."""
+    """Makes the small files in threads, each one once."""
 
     folder: Path | None
-    """``None``: they become part of the page."""
+    """Folder of the files. Without it, they become part of the page."""
     mode: Media
     missing: int = 0
     """Media that could not be shown."""
@@ -187,7 +186,7 @@ class MediaStore:
     _kept: KeptMedia | None = None
     _made: dict[tuple[str, Places | None], Future[Item]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    """Names of the files that were written."""
+    """Names of the written files."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -196,19 +195,19 @@ class MediaStore:
             self._kept = KeptMedia(self.folder)
 
     def close(self) -> None:
-        """Stop, and note for the next writing what was made of which files.
+        """Stop the threads, and write the index for the next report.
 
         Raises:
-            LmmsEvalError: the note cannot be written.
+            LmmsEvalError: the index cannot be written.
         """
         self._pool.shutdown(cancel_futures=True)
         if self._kept is not None and self._kept.write():
             self.names.add(INDEX)
 
     def add(self, medium: Mapping[str, Any], places: Places) -> Future[Item]:
-        """Begin to make what stands for one entry of ``sent_media``, or for a part of an answer.
+        """Begin to make the item of an entry of ``sent_media`` or of a part of an answer.
 
-        The future raises nothing that a damaged file could cause: the item then says why it is not shown.
+        A damaged file does not raise: its item has the reason why it is not shown.
         """
         is_anywhere = places.bounds is None and os.path.isabs(str(medium.get("path")))
         key = (medium_key(medium), None if is_anywhere else places)
@@ -218,7 +217,7 @@ class MediaStore:
             return self._made[key]
 
     def draw(self, make: Callable[[], list[Item]]) -> Future[list[Item]]:
-        """Begin to make what lies over pictures; nothing where no media are shown."""
+        """Begin to draw shapes over pictures. If no media are shown, there are no shapes."""
         return self._pool.submit(make if self.mode != "none" else list)
 
     def _item(self, medium: Mapping[str, Any], places: Places) -> Item:
@@ -235,7 +234,7 @@ class MediaStore:
             return item | {"missing": str(error)}
 
     def _files(self, path: Path, kind: str, medium: Mapping[str, Any]) -> Item:
-        """Make the files of one source, or find those that an earlier writing has made."""
+        """Make the files of one source, or find those of an earlier report."""
         if self._kept is None:
             return self._new_files(path, kind, medium)
         key = source_key(path, kind, self.mode, medium.get("frames"), medium.get("times"), _MAKING)
@@ -256,7 +255,7 @@ class MediaStore:
         return {"src": self.save(_webp(image)), **(self._original(path) if self.mode == "full" else {})}
 
     def _original(self, path: Path) -> Item:
-        """The file as it is, where browsers show its format."""
+        """Save the original file if browsers show its format."""
         from PIL import Image
 
         with Image.open(path) as image:
@@ -285,10 +284,10 @@ class MediaStore:
         return {"src": self.save(encode_wav(sound.samples, sound.sampling_rate), "wav")}
 
     def save(self, data: bytes, ending: str = "webp") -> str:
-        """Write a small file, unless it is there, and return its address.
+        """Write a small file, unless it exists, and return its address.
 
         Raises:
-            LmmsEvalError: it cannot be written.
+            LmmsEvalError: the file cannot be written.
         """
         if self.folder is None:
             kind = "audio/wav" if ending == "wav" else f"image/{'jpeg' if ending == 'jpg' else ending}"
@@ -305,7 +304,7 @@ class MediaStore:
 
 
 def media_of(sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the media of a sample: what was sent to the model, else the pictures that its line names."""
+    """Return the media of a sample: those sent to the model, or else the pictures that its line names."""
     sent = sample.get("sent_media")
     if isinstance(sent, list):
         drawn = {one.get("sha256"): one for one in made_in(sample).values()}
@@ -316,8 +315,8 @@ def media_of(sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def made_in(sample: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Name the further media of a sample: pictures that the model made by their path, those of a judge's prompt by the
-    numbers of question and medium (``judge/0/0``)."""
+    """Return the other media of a sample by name. A picture that the model made has its path as its name; one of a
+    judge's prompt has the numbers of question and medium (``judge/0/0``)."""
     found = {str(one.get("path")): one for key in ("parts", "messages") for one in _pictures_in(sample.get(key))}
     judge = sample.get("judge")
     for number, verdict in enumerate(judge if isinstance(judge, list) else ()):
@@ -328,7 +327,7 @@ def made_in(sample: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _pictures_in(parts: Any) -> Iterator[Mapping[str, Any]]:
-    """Go through the pictures with a file that the model made, in parts or messages of any depth."""
+    """Yield the pictures with a file that the model made, in parts or messages of any depth."""
     if isinstance(parts, list):
         for part in parts:
             yield from _pictures_in(part)
@@ -339,13 +338,13 @@ def _pictures_in(parts: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _found(medium: Mapping[str, Any], drawn: Mapping[Any, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return a medium with its file where it is a picture that the model made in an earlier round."""
+    """Add the file to a medium that is a picture which the model made in an earlier round."""
     made = None if medium.get("path") or medium.get("url") else drawn.get(medium.get("sha256"))
     return medium if made is None else {**medium, "path": made.get("path")}
 
 
 def medium_key(medium: Mapping[str, Any]) -> str:
-    """Return a text that tells a medium from others."""
+    """Return a text that identifies a medium."""
     named = (medium.get(key) for key in ("type", "path", "url", "name", "sha256", "frames", "times"))
     return repr(tuple(named))
 
@@ -354,7 +353,7 @@ def file_of(medium: Mapping[str, Any], places: Places) -> Path:
     """Find the file of a medium.
 
     Raises:
-        MediaError: there is none on this machine, or it lies where a foreign run's files may not.
+        MediaError: there is no file on this machine, or a foreign run names a file outside of its folders.
     """
     named = medium.get("path")
     if not isinstance(named, str) or not named:

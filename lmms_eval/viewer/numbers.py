@@ -1,4 +1,4 @@
-"""Numbers of a run's page: rows of results and breakdowns by metadata."""
+"""The numbers of a run's page: results, warnings, distributions and breakdowns by metadata."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.samples import TaskFacts
 
 Plain = dict[str, Any]
-"""An object of JSON."""
+"""A JSON object."""
 LEVELS = (2, 3, 4, 5)
-"""Of General-Level."""
+"""Levels of General-Level."""
 
 
 def headlines(document: Mapping[str, Any]) -> list[Plain]:
-    """List the benchmarks' own numbers of a run, in the form of a row of results; the first ones come first."""
+    """Return the benchmarks' own overall numbers of a run, in the form of rows of results."""
     return [*_megabench(document), *_milebench(document), *_mmie(document), *_general_bench(document)]
 
 
@@ -107,7 +107,7 @@ _OUTCOMES = (
 
 
 def outcome_counts(run: ReportRun, task: str) -> Plain:
-    """Count samples by outcome: as the results document states, else by the rows."""
+    """Count samples by outcome, from the results document or, without it, from the rows."""
     stated = part_of(run.document, "outcomes", task)
     if stated:
         return {key: stated[key] for key in _OUTCOMES if key in stated}
@@ -119,7 +119,7 @@ def outcome_counts(run: ReportRun, task: str) -> Plain:
 
 
 def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
-    """List what a reader of the numbers has to know first; the page puts the gravest first."""
+    """Return the warnings about a run's numbers. The page sorts them by severity."""
     found = [_warning("problem", "", problem) for problem in run.problems]
     state = str(run.document.get("state") or run.state.get("state") or "")
     if state and state not in ("complete", "stopped early"):
@@ -156,7 +156,7 @@ def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
 
 
 def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]:
-    """Answers that are no whole ones: by task, of more than a few tasks in one sentence."""
+    """Yield warnings about incomplete answers: one for each task, or one sentence for many tasks."""
     for name in ("blank", "filtered", "truncated"):
         found = {task: outcome for task, outcome in counts.items() if outcome.get(name)}
         if len(found) > FEW_TASKS:
@@ -168,7 +168,7 @@ def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]
 
 
 def _fixed_warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Plain]:
-    """Official numbers that differ from those of the repaired rule beside them."""
+    """Yield warnings about official numbers that differ from those of the repaired rule."""
     values = {(row["task"], row["metric"], row["filter"]): row["value"] for row in rows}
     for (task, metric, pipeline), value in values.items():
         fixed = values.get((task, f"{metric}_fixed", pipeline))
@@ -186,7 +186,7 @@ BINS = 32
 
 
 def distributions(tasks: Sequence[TaskFacts]) -> dict[str, dict[str, Any] | None]:
-    """Make the histograms of all samples of some tasks together."""
+    """Make the histograms over the samples of all given tasks."""
     return {
         "latency": histogram([value for task in tasks for value in task.latencies]),
         "tokens_in": histogram([value for task in tasks for value in task.tokens_in]),
@@ -195,7 +195,10 @@ def distributions(tasks: Sequence[TaskFacts]) -> dict[str, dict[str, Any] | None
 
 
 def histogram(values: Sequence[float | int | None]) -> dict[str, Any] | None:
-    """Counts in bins of equal width up to the 99th percentile, with quantiles; ``None`` where nothing is known."""
+    """Count values in bins of equal width up to the 99th percentile, and compute quantiles.
+
+    Returns ``None`` if no value is known.
+    """
     import numpy as np
 
     known = np.array([value for value in values if value is not None], dtype=np.float64)
@@ -218,7 +221,7 @@ def histogram(values: Sequence[float | int | None]) -> dict[str, Any] | None:
 
 
 def result_rows(run: ReportRun) -> list[Plain]:
-    """List the numbers of a run: as its results document states them, else means over the documents."""
+    """Return the numbers of a run, from its results document or, without it, as means over the documents."""
     results = part_of(run.document, "results")
     if not results or run.rows.kind != "lmms_eval":
         return [_mean_row(run, task, column) for task in run.rows.tasks.values() for column in _with_scores(task)]
@@ -232,7 +235,7 @@ def _with_scores(task: TaskRows) -> list[Column]:
 def _mean_row(run: ReportRun, task: TaskRows, column: Column) -> Plain:
     cell = whole_cell(_Task.of(run, task).documents(column))
     row: Plain = {"task": task.task, "metric": column.metric, "filter": column.filter, **_plain(cell, column)}
-    if column.reported is not None and column.scale == 0:  # the whole is no mean: the documents give no interval of it
+    if column.reported is not None and column.scale == 0:  # it is not a mean, so the documents give no interval
         row |= {"value": column.reported, "low": None, "high": None}
     elif column.reported is not None:
         row["value"] = column.reported
@@ -240,7 +243,7 @@ def _mean_row(run: ReportRun, task: TaskRows, column: Column) -> Plain:
 
 
 def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
-    """Go through the numbers of a task or group as its results document states them."""
+    """Yield the numbers of a task or group in the results document."""
     entry, outcome = part_of(document, "results", name), part_of(document, "outcomes", name)
     counts, partial = part_of(outcome, "n"), part_of(outcome, "partial")
     for key, count in counts.items():
@@ -284,17 +287,17 @@ class _Task:
 
 
 def breakdowns(run: ReportRun, task: TaskRows, shown: TaskFacts, without_interval: str = "") -> list[Plain]:
-    """Divide the documents by every column of metadata with few values: number, mean and interval of each metric.
+    """Divide the documents by each metadata column with few values, and compute number, mean and interval of the parts.
 
     Args:
         run: the run.
         task: one of its tasks.
-        shown: its samples that the report lists; the others stand in no part.
-        without_interval: reason for which no part has an interval.
+        shown: the samples that the report lists. Other samples are in no part.
+        without_interval: the reason why parts have no interval.
     """
     facts = _Task.of(run, task)
     columns = [(column, facts.documents(column)) for column in _with_scores(task)]
-    # Of samples that an expression has chosen, perhaps by their scores, no interval holds.
+    # An expression may have chosen the samples by their scores, which makes intervals invalid.
     reason = CHOSEN if shown.is_chosen else without_interval
     without: Plain = {"low": None, "high": None, "method": reason} if reason else {}
     return [
@@ -312,7 +315,7 @@ def breakdowns(run: ReportRun, task: TaskRows, shown: TaskFacts, without_interva
 
 
 def _of_all(shown: TaskFacts, count: int) -> Mapping[str, Sequence[str | None]]:
-    """Return the columns of metadata with a place for each of the task's samples."""
+    """Expand the metadata columns to all samples of the task."""
     if len(shown.rows) == count:
         return shown.metadata
     columns: dict[str, list[str | None]] = {name: [None] * count for name in shown.metadata}
@@ -323,7 +326,7 @@ def _of_all(shown: TaskFacts, count: int) -> Mapping[str, Sequence[str | None]]:
 
 
 def _plain(cell: Cell, column: Column) -> Plain:
-    """Write a cell in the units of the run's own number."""
+    """Convert a cell to the units of the run's own number."""
     scale = column.scale or 1.0
     value, low, high = (None if end is None else end * scale for end in (cell.mean, cell.low, cell.high))
     method = cell.method or cell.no_interval

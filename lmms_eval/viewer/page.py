@@ -1,4 +1,4 @@
-"""The one HTML file of a report, and the rules by which browsers may load anything into it."""
+"""The HTML page of a report, its Content-Security-Policy, and the options and the place of a report."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _BUNDLE = Path(__file__).with_name("bundle")
 SCRIPT, STYLE = "app.js", "app.css"
 _TITLE = "<title>lmms-eval report</title>"
 _BEGINNING = 4096
-"""Bytes of a page in which its title stands."""
+"""The title of a page is within its first bytes, of this number."""
 
 
 def bundle(name: str) -> str:
-    """Read a file of the built front end. Raises ``LmmsEvalError`` if it is not there."""
+    """Read a file of the built front end. Raises ``LmmsEvalError`` if it cannot be read."""
     try:
         return (_BUNDLE / name).read_text("utf-8")
     except OSError as error:
@@ -32,19 +32,19 @@ def bundle(name: str) -> str:
 
 
 def live_page(nonce: str) -> str:
-    """Make the page of a view: it fetches pieces of data from where it came from itself (``live_policy``)."""
+    """Make the page of a view, which fetches pieces of data from its own origin (``live_policy``)."""
     head = f'<link rel="stylesheet" href="{STYLE}" nonce="{nonce}">'
     body = f'<script src="{SCRIPT}" nonce="{nonce}" data-live></script>'
     return _page(live_policy(nonce), head, body)
 
 
 def live_policy(nonce: str) -> str:
-    """Content-Security-Policy of a view: as that of a report, and pieces of data are fetched."""
+    """Return the Content-Security-Policy of a view: that of a report, and connections to its own origin."""
     return _policy(nonce, "'self'") + "; connect-src 'self'"
 
 
 def is_report(page: Path) -> bool:
-    """Tell whether a file is the page of a report. Raises ``LmmsEvalError`` if it cannot be read."""
+    """Return whether a file is the page of a report. Raises ``LmmsEvalError`` if it cannot be read."""
     try:
         with open(page, "rb") as file:
             return _TITLE.encode() in file.read(_BEGINNING)
@@ -55,7 +55,7 @@ def is_report(page: Path) -> bool:
 
 
 def folder_page() -> str:
-    """Make the page of a folder: it loads script and style beside it, and pieces of data as scripts."""
+    """Make the page of a folder, which loads script, style and pieces of data (as scripts) from the folder."""
     nonce = secrets.token_urlsafe(18)
     head = f'<link rel="stylesheet" href="{STYLE}" nonce="{nonce}">'
     body = f'<script src="{SCRIPT}" nonce="{nonce}"></script>'
@@ -63,7 +63,7 @@ def folder_page() -> str:
 
 
 def single_page(chunks: Mapping[str, str]) -> str:
-    """Make a page that holds everything; ``chunks`` are JSON without "<", by name."""
+    """Make a page that holds everything. ``chunks`` are JSON without "<", by name."""
     nonce = secrets.token_urlsafe(18)
     head = f'<style nonce="{nonce}">{bundle(STYLE)}</style>'
     data = "\n".join(
@@ -74,10 +74,10 @@ def single_page(chunks: Mapping[str, str]) -> str:
 
 
 def _policy(nonce: str, media: str) -> str:
-    """Content-Security-Policy: nothing but scripts and styles that bear this page's nonce, and pictures beside it.
+    """Return a Content-Security-Policy that only allows scripts and styles with this page's nonce, and its media.
 
-    The nonce is new for each report, so that no text of a model, which was written before, can know it. Addresses of
-    scripts go through one policy of trusted types, which lets only pieces of data pass.
+    The nonce is new for each report, so a text of a model, which is older, cannot contain it. Addresses of scripts must
+    pass a policy of trusted types, which only accepts pieces of data.
     """
     rules = {
         "default-src": "'none'",
@@ -106,7 +106,7 @@ def _page(policy: str, head: str, body: str) -> str:
 </head>
 <body>
 <div id="app"></div>
-<noscript>This report is drawn by a script that lies beside it: allow scripts to read it.</noscript>
+<noscript>This report is drawn by a script that comes with it: allow scripts to read it.</noscript>
 {body}
 </body>
 </html>
@@ -115,15 +115,15 @@ def _page(policy: str, head: str, body: str) -> str:
 
 PAGE = "index.html"
 _LOCK = ".writing"
-"""File in a folder that is being written; a kill leaves it there, without its lock."""
+"""File in a folder that is being written. A kill leaves the file there, without its lock."""
 
 
 def check_place(out: Path, single_file: bool) -> None:
-    """Check that nothing is lost where a report is written.
+    """Check that a report overwrites nothing but a report.
 
     Raises:
-        UsageError: there is something else than a report.
-        LmmsEvalError: it cannot be read.
+        UsageError: the place holds something else.
+        LmmsEvalError: the place cannot be read.
     """
     try:
         if single_file and out.is_dir():
@@ -141,10 +141,10 @@ def check_place(out: Path, single_file: bool) -> None:
 
 @contextlib.contextmanager
 def writing_alone(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing the same report: two of them would mix their pieces.
+    """Lock a folder, so that two processes do not mix the pieces of their reports.
 
     Raises:
-        UsageError: another process writes it.
+        UsageError: another process writes to it.
         LmmsEvalError: the folder cannot be made or written.
     """
     path = folder / _LOCK
@@ -163,7 +163,10 @@ def writing_alone(folder: Path) -> Iterator[None]:
 
 
 def _is_locked(handle: int, path: Path) -> bool:
-    """Lock the file, which another process may have unlinked in between; where there are no locks it counts as ours."""
+    """Lock the file and return whether it is ours. Another process may have unlinked it in between.
+
+    On a file system without locks, it counts as ours.
+    """
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -174,46 +177,46 @@ def _is_locked(handle: int, path: Path) -> bool:
 
 
 Media = Literal["thumbnails", "full", "none"]
-"""Pictures in a report: small ones, the originals beside them, or none of any medium."""
+"""Media in a report: thumbnails, the originals too, or no media."""
 
 
-_SAID_AGAIN = frozenset({"messages", "asked"})
-"""Keys of texts that are made of others: the conversation, and the prompt of a judge."""
+_DERIVED = frozenset({"messages", "asked"})
+"""Keys of texts that contain prompts and answers: the conversation, and the prompt of a judge."""
 _ANSWERS = frozenset({"resps", "filtered_resps", "raw_resps", "thoughts"})
-_SAID = _ANSWERS | {"input"}
-_READ = frozenset({"extracted"})
-"""Keys of what scoring read in an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """Selection of what a report holds.
+    """Options of a report: the samples that it holds, and what it shows of them.
 
     Raises:
-        UsageError: the limit is none.
+        UsageError: the limit is not a positive number.
     """
 
     media: Media = "thumbnails"
     only_failed: bool = False
-    """Only samples that failed."""
+    """Whether the report only holds samples that failed."""
     choice: Choice = field(default_factory=Choice)
-    """Only samples that ``--ids`` and ``--where`` choose."""
+    """Choice of samples by ``--ids`` and ``--where``."""
     limit: int | None = None
-    """Samples of each task at most."""
+    """Most samples of each task."""
     redact: frozenset[str] = frozenset()
-    """Keys of samples, documents and settings whose values are left out. A prompt or answer that is left out is so
-    from the conversation and the judge's prompt too."""
+    """Keys of samples, documents and settings with values that are left out. Leaving out a prompt or an answer also
+    leaves out the conversation and the judge's prompt."""
     allowed: tuple[Path, ...] = ()
-    """Folders from which media of foreign runs are shown too."""
+    """Additional folders from which media of foreign runs are shown."""
     single_file: bool = False
     compare: bool = True
-    """Runs are compared with each other."""
+    """Whether the runs are compared with each other."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
             raise UsageError(f"--limit {self.limit}: give a number of samples from 1 on")
-        if self.redact & _SAID:
-            read = _READ | {"thoughts"} if self.redact & _ANSWERS else frozenset()
-            if "thoughts" in self.redact:  # what the model wrote holds them, if they stood in tags
-                read |= {"resps", "raw_resps"}
-            object.__setattr__(self, "redact", self.redact | _SAID_AGAIN | read)
+        redact = self.redact
+        if redact & _ANSWERS:
+            redact |= {"extracted", "thoughts"}
+        if redact & (_ANSWERS | {"input"}):
+            redact |= _DERIVED
+        if "thoughts" in self.redact:  # the raw answers contain thoughts in tags
+            redact |= {"resps", "raw_resps"}
+        object.__setattr__(self, "redact", redact)

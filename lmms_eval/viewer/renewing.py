@@ -1,8 +1,8 @@
-"""The process that writes the report of a run (``--report``): now and then while the run goes on, or once at its end.
+"""The process that writes the report of a run (``--report``), repeatedly during the run or once at its end.
 
-A child of the run, which speaks lines over pipes (``utils/line_process.py``) and ends with it, however that ends. While
-the run goes on it has the lowest priority, and writes again when the journals have grown by half and ten times as long
-as the last writing took has passed: all of these writings together cost twice the last one.
+It is a child of the run, exchanges lines over pipes (``utils/line_process.py``), and ends when the run ends in any way.
+During the run, it has the lowest priority. It writes again when the journals have grown by half and ten times the
+duration of the last writing has passed, so that all of these writings together take about twice as long as the last.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from lmms_eval.utils.line_process import own_pipes
 from lmms_eval.utils.redaction import mask_known, note_secrets
 
 FIRST_S = 10.0
-"""Seconds from the start of a run to the first writing, and between two at least."""
+"""Seconds from the start of a run to the first writing, and least seconds between two writings."""
 GROWTH, REST = 1.5, 10.0
-"""The journals have to have grown by this factor, and so many times the seconds of the last writing have to pass."""
+"""Least growth of the journals between two writings, and least rest as a multiple of the last writing's duration."""
 LOOK_S = 0.5
 LOWEST = 19
 
 
 @dataclass(slots=True)
 class Renewer:
-    """Writer of the report of a run that goes on."""
+    """Writes the report of a run repeatedly during the run."""
 
     lines: queue.SimpleQueue[bytes]
-    """Ends (an empty line) when the run needs it no more, or has died."""
+    """Input, which ends (with an empty line) when the run needs no more reports or has died."""
     record: Path
     """Folder of the journals."""
     out: Path
@@ -44,7 +44,7 @@ class Renewer:
     _size: int = 0
 
     def serve(self) -> None:
-        """Write as often as is due, until the input ends. What fails is tried again, and told at the run's end."""
+        """Write whenever it is due, until the input ends. A failure is ignored, since the report is written again."""
         due = time.monotonic() + self.first_s
         while True:
             self._look(LOOK_S)
@@ -57,9 +57,9 @@ class Renewer:
             due = time.monotonic() + max(self.first_s, REST * (time.monotonic() - begin))
 
     def _look(self, wait_s: float = 0.0) -> None:
-        """End where the run does, also in the middle of a writing."""
+        """Exit if the run has ended, also in the middle of a writing."""
         if os.getppid() != self._parent:
-            raise SystemExit(1)  # what the run had started may still hold the pipe
+            raise SystemExit(1)  # other children of the run may still hold the pipe open
         with contextlib.suppress(queue.Empty):
             self.lines.get(timeout=wait_s)
             raise SystemExit(0)
@@ -71,13 +71,13 @@ class Renewer:
 
 
 def write(run: str, out: Path, before_piece: Callable[[], None] | None = None) -> dict[str, Any]:
-    """Write a run's report; returns what the run is told: ``samples``, or a ``problem``."""
+    """Write a run's report. Returns the reply to the run: the number of ``samples``, or a ``problem``."""
     try:
         from lmms_eval.viewer.page import ReportOptions
         from lmms_eval.viewer.report import write_report
 
         report = write_report([run], out, ReportOptions(), before_piece)
-    except Exception as error:  # noqa: BLE001 - a report that fails is told in a line, the run does not depend on it
+    except Exception as error:  # noqa: BLE001 - the reply reports the failure, which does not affect the run
         again = shlex.join(["lmms-eval", "report", run, "--out", str(out)])
         return {"problem": mask_known(f"{error or type(error).__name__}; `{again}` tries again")}
     return {"samples": report.samples}
@@ -90,7 +90,7 @@ def main() -> None:
         return
     job = orjson.loads(first)
     note_secrets(job["secrets"])
-    if job["goes_on"]:
+    if job["is_live"]:
         with contextlib.suppress(OSError):
             os.nice(LOWEST)
         Renewer(lines, Path(job["run"]), Path(job["out"]), job["first_s"]).serve()

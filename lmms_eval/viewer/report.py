@@ -1,4 +1,4 @@
-"""Reports: runs as a folder, or a file, that opens from disk in any browser."""
+"""Writes reports: runs as a folder or a file that opens from disk in any browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from lmms_eval.compare.readers import unique_names
 from lmms_eval.utils.redaction import REDACTED
-from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
+from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, delete_others, write_file
 from lmms_eval.viewer.comparison import ComparisonWriter
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import breakdowns, distributions, headlines, outcome_counts, result_rows, warnings
@@ -28,21 +28,21 @@ from lmms_eval.viewer.page import (
     writing_alone,
 )
 from lmms_eval.viewer.runs import ReportRun, read_report_runs
-from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, check_columns, options_told, redacted
+from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, check_columns, choosing_options, redacted
 
 DATA, MEDIA = "data", "media"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report that was written."""
+    """A written report."""
 
     page: Path
     runs: int
     samples: int
     missing_media: int
     problems: tuple[str, ...]
-    """Sentences about what could not be read."""
+    """Sentences about things that could not be read."""
 
 
 def write_report(
@@ -52,60 +52,50 @@ def write_report(
 
     Args:
         paths: folders and files of runs, of any format that ``compare`` reads.
-        out: folder to write to; with ``options.single_file`` the file. What an earlier report left there is replaced,
-            but its small pictures stay where their sources are unchanged.
-        options: what it holds.
-        before_piece: called before each piece of a folder; may raise to end the writing.
+        out: the folder to write to, or the file with ``options.single_file``. An earlier report there is replaced, but
+            its thumbnails are kept if their sources are unchanged.
+        options: the contents of the report.
+        before_piece: called before each piece of a folder. It may raise to end the writing.
 
     Raises:
         DataError: a path holds no run.
-        UsageError: ``out`` is something else than a report, or being written by another process.
+        UsageError: ``out`` is something else than a report, or another process is writing it.
         LmmsEvalError: a file cannot be written.
     """
     check_place(out, options.single_file)
     runs = check_columns(read_report_runs(paths, options.allowed), options.choice.where)
-    command = _command(paths, out)
+    command = shlex.join(["lmms-eval", "report", *paths, "--out", str(out)])
     if not options.single_file:
         with writing_alone(out):
             return _write_folder(runs, out, options, command, before_piece or (lambda: None))
     chunks, media = PageChunks(), MediaStore(None, options.media)
     try:
-        written = _write_runs(runs, chunks, options, media, command)
+        samples, problems = _write_runs(runs, chunks, options, media, command)
     finally:
         media.close()
     write_file(out, single_page(chunks.texts).encode())
-    return Report(out, len(runs), written.samples, media.missing, tuple(written.problems))
+    return Report(out, len(runs), samples, media.missing, tuple(problems))
 
 
 def _write_folder(
     runs: Sequence[ReportRun], out: Path, options: ReportOptions, command: str, before_piece: Callable[[], None]
 ) -> Report:
-    # First of all: a writing that is cut off leaves a folder that is known again.
+    # The page comes first, so that an interrupted writing leaves a folder that is recognised as a report.
     write_file(out / PAGE, folder_page().encode())
     for name in (SCRIPT, STYLE):
         write_file(out / name, bundle(name).encode())
     chunks, media = FolderChunks(out / DATA, before_piece), MediaStore(out / MEDIA, options.media)
     try:
-        written = _write_runs(runs, chunks, options, media, command)
+        samples, problems = _write_runs(runs, chunks, options, media, command)
     finally:
         media.close()
-    forget_others(out / DATA, chunks.names)
-    forget_others(out / MEDIA, media.names)
-    return Report(out / PAGE, len(runs), written.samples, media.missing, tuple(written.problems))
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    samples: int
-    problems: list[str]
-
-
-def _command(paths: Sequence[str], out: Path) -> str:
-    return shlex.join(["lmms-eval", "report", *paths, "--out", str(out)])
+    delete_others(out / DATA, chunks.names)
+    delete_others(out / MEDIA, media.names)
+    return Report(out / PAGE, len(runs), samples, media.missing, tuple(problems))
 
 
 def _unfinished(run: ReportRun, command: str) -> list[dict[str, str]]:
-    """Say of a run that goes on what its page shows, and how to renew it."""
+    """Return a warning on the page of an unfinished run, which also says how to renew the page."""
     if run.document or run.state.get("state") != "running":
         return []
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
@@ -115,7 +105,8 @@ def _unfinished(run: ReportRun, command: str) -> list[dict[str, str]]:
 
 def _write_runs(
     runs: Sequence[ReportRun], chunks: Chunks, options: ReportOptions, media: MediaStore, command: str
-) -> _Written:
+) -> tuple[int, list[str]]:
+    """Write the pieces of all runs. Returns the number of samples, and sentences about problems."""
     entries, samples, problems = [], 0, []
     names = unique_names([run.rows for run in runs])
     shown: list[list[Sequence[int]]] = []
@@ -141,7 +132,7 @@ def _write_runs(
         entry["warnings"] = [*_unfinished(run, command), *damage, *entry["warnings"]]
         entries.append(redacted(entry, options.redact))
         document = {key: value for key, value in run.document.items() if key not in ("results", "intervals")}
-        entry["selection"] = selection_told(run, tasks, options)
+        entry["selection"] = selection_entry(run, tasks, options)
         audits = [audit for facts in written.values() for audit in facts.audits]
         chunks.write(f"audit-{number}", redacted(audits, options.redact))
         whole = {**run_details(run, written), "document": document, "state": dict(run.state)}
@@ -152,7 +143,7 @@ def _write_runs(
         compared = ComparisonWriter(rows_of, shown, chunks, divides if options.redact else None).write()
     content = {"written": time.time(), "runs": entries, "compared": compared, "options": report_choices(options)}
     chunks.write("runs", content)
-    return _Written(samples, problems)
+    return samples, problems
 
 
 def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[str, Any]:
@@ -166,7 +157,7 @@ def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[s
 
 
 def run_details(run: ReportRun, facts: Mapping[str, TaskFacts], without_interval: str = "") -> dict[str, Any]:
-    """Make the breakdowns and distributions of each task; ``without_interval``: reason for which parts have none."""
+    """Make the breakdowns and distributions of each task. ``without_interval``: why parts have no interval."""
     tasks = {task: _task_details(run, task, found, without_interval) for task, found in facts.items()}
     return {"tasks": tasks, "all": distributions(list(facts.values()))}
 
@@ -181,7 +172,7 @@ def _task_details(run: ReportRun, task: str, facts: TaskFacts, without_interval:
 
 
 def run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Tell of a run what the first page and its own show first, without its tasks."""
+    """Return the summary of a run, which the first page and its own page show, without its tasks."""
     document, state = run.document, run.state
     config = document.get("config") if isinstance(document.get("config"), Mapping) else {}
     return {
@@ -205,17 +196,17 @@ def run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str
     }
 
 
-def selection_told(run: ReportRun, tasks: Sequence[Mapping[str, Any]], options: ReportOptions) -> dict[str, Any]:
-    """Tell how samples were chosen, and how many of them."""
+def selection_entry(run: ReportRun, tasks: Sequence[Mapping[str, Any]], options: ReportOptions) -> dict[str, Any]:
+    """Return how samples were chosen, and how many."""
     of = sum(len(task.ids) for task in run.rows.tasks.values())
-    return {"how": options_told(options), "shown": sum(task["samples"] for task in tasks), "of": of}
+    return {"how": choosing_options(options), "shown": sum(task["samples"] for task in tasks), "of": of}
 
 
 def report_choices(options: ReportOptions) -> dict[str, Any]:
-    """Tell what was chosen."""
+    """Return the options of the report that the page shows."""
     return {
         "media": options.media,
-        "chosen": options_told(options),
+        "chosen": choosing_options(options),
         "redact": sorted(options.redact),
         "single_file": options.single_file,
         "compare": options.compare,

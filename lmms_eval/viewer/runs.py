@@ -1,4 +1,4 @@
-"""The runs of a report, read with what is left of them: what cannot be read is said, and the rest is shown."""
+"""Reads the runs of a report as far as possible. The report names the parts that cannot be read."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ class ReportRun:
 
     rows: RunRows
     document: Mapping[str, Any]
-    """The results document; empty where there is none."""
+    """The results document, which is empty if the run has no results."""
     state: Mapping[str, Any]
-    """What the run's record says of itself; empty where there is none."""
+    """The content of ``run.json``, which is empty if the run has no record."""
     places: Places
     problems: tuple[str, ...] = ()
-    """Sentences about what could not be read."""
+    """Sentences about things that could not be read."""
     prompts: JudgePrompts = field(default_factory=lambda: JudgePrompts(None))
-    """Those of its judge, which stand in its record."""
+    """Prompts of its judge, which are in its record."""
 
     @property
-    def told(self) -> Mapping[str, Any]:
-        """The results document; of a run that has none yet what its record tells in its place."""
+    def stated(self) -> Mapping[str, Any]:
+        """The results document or, without results, the corresponding parts of the run's record."""
         return self.document or record_facts(self.state)
 
     def facts(self, task: str) -> SampleFacts:
-        """Tell how the samples of a task are to be read."""
-        return Results(self.told).facts(task)
+        """Return the facts that are needed to read the samples of a task."""
+        return Results(self.stated).facts(task)
 
     def keys(self, task: str) -> SampleKeys:
-        """Tell by which keys samples of a task are typed; a record names not all metrics of its journals."""
-        keys = sample_keys(self.told, task)
+        """Return the keys by which samples of a task are typed. A record does not list all metrics of its journals."""
+        keys = sample_keys(self.stated, task)
         return keys if self.document else replace(keys, metrics=())
 
 
 def read_report_runs(paths: Sequence[str], allowed: Sequence[Path] = ()) -> tuple[ReportRun, ...]:
-    """Read all runs in files and folders, damaged ones too: of several that can be read the page tells.
+    """Read all runs in files and folders. If some of several runs are damaged, the report names them.
 
-    A run that several paths lead to is there once, and a line of the log says so. Media of a run whose record is not
-    there are shown from its own folder and from the ``allowed`` ones alone.
+    A run that several paths lead to is read once, and a line of the log reports that. Media of a run without a record
+    are only shown from its own folder and from the ``allowed`` ones.
 
     Raises:
-        DataError: a path is missing, or none holds a run that can be read.
+        DataError: the only path is missing or damaged, or no path holds a readable run.
         UsageError: a file is of no known format, or needs a package that is not installed.
     """
     found: list[ReportRun] = []
@@ -101,11 +101,12 @@ def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
     elif path.is_file() and harness_runs.is_samples(Looked(path)):
         yield _of_rows(harness_runs.read_samples_file(path, keeps_rest=True), path.parent, allowed)
     else:
-        yield _other(path, allowed)
+        (rows,) = read_runs([str(path)])
+        yield _of_rows(rows, path if path.is_dir() else path.parent, allowed)
 
 
 def finished_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
-    """Read the run of a results file of ours or of the family. Raises ``DataError``."""
+    """Read the run of a results file, of ours or of the family. Raises ``DataError``."""
     document = Results.read(path)
     record = path.parent / RUNS / document.run_key
     state = read_state(record) if document.is_own else {}
@@ -116,17 +117,13 @@ def finished_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
 
 
 def record_places(folder: Path, allowed: Sequence[Path]) -> Places:
-    """Say where the media of a run with a record lie: anywhere, if the record belongs to whoever asks."""
+    """Return where the media of a run with a record may be: anywhere, if the record belongs to the present user."""
     output = folder.parent.parent
-    return Places((output, folder), None if _is_ours(folder) else (output, *allowed))
-
-
-def _is_ours(record: Path) -> bool:
-    """Return whether a run's record belongs to whoever asks: such a run names the files that it sent."""
     try:
-        return record.stat().st_uid == os.getuid()
+        is_ours = folder.stat().st_uid == os.getuid()
     except OSError:
-        return False
+        is_ours = False
+    return Places((output, folder), None if is_ours else (output, *allowed))
 
 
 def _record(folder: Path, allowed: Sequence[Path]) -> ReportRun:
@@ -138,11 +135,6 @@ def _record(folder: Path, allowed: Sequence[Path]) -> ReportRun:
         empty = RunRows(name=folder.name, source=str(folder), kind=harness_runs.OWN, tasks={})
         return ReportRun(empty, {}, state, places, (str(error),))
     return ReportRun(rows, {}, state, places, rows.notes, JudgePrompts(folder))
-
-
-def _other(path: Path, allowed: Sequence[Path]) -> ReportRun:
-    (rows,) = read_runs([str(path)])
-    return _of_rows(rows, path if path.is_dir() else path.parent, allowed)
 
 
 def _of_rows(rows: RunRows, folder: Path, allowed: Sequence[Path]) -> ReportRun:

@@ -1,4 +1,4 @@
-"""The samples of one task: the columns of its index, by which a page lists and filters, and the texts in pieces."""
+"""The samples of a task: chooses and audits them, and builds the columns of their index and their texts in pieces."""
 
 from __future__ import annotations
 
@@ -25,21 +25,19 @@ from lmms_eval.viewer.media import Item, MediaMaker, MediaStore, made_in, media_
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
 
-NOT_TOLD = "not told"
-
 
 @dataclass(slots=True)
 class TaskAudit:
-    """Audit of one task while its samples are read."""
+    """Audits the answers of one task while its samples are read."""
 
     auditor: Auditor
     keys: SampleKeys
     redact: frozenset[str]
-    """Keys of which nothing is told: their values are not there for the audit."""
+    """Keys with values that the audit must not use."""
     _columns: dict[tuple[str, str], dict[int, str]] = field(default_factory=dict)
-    """By pipeline and name, the values of rows."""
+    """Values of rows, by pipeline and name of the column."""
 
-    def see(self, row: int, lines: Sequence[Mapping[str, Any]]) -> None:
+    def count(self, row: int, lines: Sequence[Mapping[str, Any]]) -> None:
         """Count the lines of a row, one for each filter pipeline."""
         for line in lines:
             sample = Sample(self.auditor.task, _without(line, self.redact), self.keys)
@@ -48,16 +46,16 @@ class TaskAudit:
                 self._columns.setdefault((sample.filter, name), {})[row] = value
 
     def columns(self, rows: Sequence[int]) -> dict[str, list[str | None]]:
-        """Return the columns of those rows; with several pipelines the name of each ends in ``,PIPELINE``."""
+        """Return the columns of rows. With several pipelines, each name ends in ``,PIPELINE``."""
         is_one = len({pipeline for pipeline, _ in self._columns}) < 2
         return {
             name if is_one else f"{name},{pipeline}": [values.get(row) for row in rows]
             for (pipeline, name), values in self._columns.items()
-            if set(values.values()) != {NOT_TOLD}
+            if set(values.values()) != {"not told"}  # the kind of a task that reports no readings
         }
 
     def found(self) -> list[dict[str, Any]]:
-        """Return the counts of each pipeline, as a page reads them."""
+        """Return the counts of each pipeline, in the form that a page reads."""
         audits = self.auditor.audits()
         return [_plain(one, f",{one.filter}" if len(audits) > 1 else "") for one in audits]
 
@@ -76,12 +74,12 @@ def _without(value: Any, keys: frozenset[str]) -> Any:
 
 
 _LONGEST = 300
-"""Characters of an option that a page repeats."""
+"""Most characters of an option that a page repeats."""
 
 
 @dataclass(slots=True)
 class Selection:
-    """Samples of one task of a run."""
+    """Selects the samples of one task of a run."""
 
     run: ReportRun
     task: TaskRows
@@ -112,7 +110,11 @@ class Selection:
 
 
 def lines_of(task: TaskRows, row: int) -> list[Mapping[str, Any]]:
-    """Read the lines of a sample; of a run of another format one in the form of ours. Raises ``DataError``."""
+    """Read the lines of a sample. A run of another format has one, which is converted to our format.
+
+    Raises:
+        DataError: the sample cannot be read.
+    """
     found = list(task.lines(row))
     if found:
         return found
@@ -134,7 +136,7 @@ def samples_of(run: ReportRun, task: TaskRows, row: int) -> Iterator[Sample]:
 
 
 def check_columns(runs: Sequence[ReportRun], where: Where | None) -> tuple[ReportRun, ...]:
-    """Check that the columns of an expression exist; a run that lacks one says so among its problems.
+    """Check that the columns of an expression exist. A run that lacks one gets a problem.
 
     Raises:
         WhereError: no run has a column.
@@ -152,21 +154,21 @@ def check_columns(runs: Sequence[ReportRun], where: Where | None) -> tuple[Repor
 
 
 def _known(run: ReportRun, wanted: set[str]) -> set[str]:
-    """Collect names of columns until all that are wanted are among them."""
+    """Collect names of columns until all wanted ones are found."""
     known: set[str] = set()
     for task in run.rows.tasks.values():
         for row in range(len(task.ids)):
             try:
                 known |= set[str]().union(*map(column_names, samples_of(run, task, row)))
             except DataError:
-                continue  # the writer of the samples says so
+                continue  # the writer of the samples reports it
             if wanted <= known:
                 return known
     return known
 
 
-def options_told(options: ReportOptions) -> list[str]:
-    """Return the options by which samples are chosen, as they are written; none where all are shown."""
+def choosing_options(options: ReportOptions) -> list[str]:
+    """Return the options that choose samples, as on the command line. The list is empty if all samples are shown."""
     choice = options.choice
     return [
         *(["--only failed"] if options.only_failed else []),
@@ -178,9 +180,8 @@ def options_told(options: ReportOptions) -> list[str]:
 
 PER_TEXT = 200
 """Samples in a piece of texts."""
-ANSWER, TARGET = 80, 48
-"""Characters of answer and reference in the index."""
-ERROR = 160
+ANSWER, TARGET, ERROR = 80, 48, 160
+"""Most characters of answer, reference and error in the index."""
 _KINDS: Mapping[str, Kind] = {
     "id": "texts",
     "status": "codes",
@@ -193,15 +194,15 @@ _KINDS: Mapping[str, Kind] = {
     "thumb": "texts",
     "reason": "texts",
 }
-"""Columns that every index has; ``thumb`` is the name of a small picture."""
+"""Columns that every index has. ``thumb`` is the name of a thumbnail."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """Facts of the index from which breakdowns and histograms are made; one entry for each sample that is shown."""
+    """Values of the index for breakdowns and histograms, one for each sample that is shown."""
 
     rows: Sequence[int]
-    """Numbers of the samples among the task's rows."""
+    """Rows of the samples in the task."""
     latencies: Sequence[float | None]
     tokens_in: Sequence[int | None]
     tokens_out: Sequence[int | None]
@@ -210,12 +211,12 @@ class TaskFacts:
     metadata: Mapping[str, Sequence[str | None]]
     audits: Sequence[Mapping[str, Any]] = ()
     is_chosen: bool = False
-    """An expression has chosen the samples, perhaps by their scores."""
+    """Whether an expression has chosen the samples, perhaps by their scores."""
 
 
 @dataclass(slots=True)
 class TaskWriter:
-    """Writer of the pieces of one task: its index and ``text-KEY-N``; rows may come one by one (``note``)."""
+    """Writes the pieces of one task: its index and ``text-KEY-N``. ``add`` takes rows one by one."""
 
     run: ReportRun
     task: TaskRows
@@ -232,7 +233,7 @@ class TaskWriter:
         self._score_key = self.run.facts(self.task.task).score_key
         self._index = {name: [] for name in _KINDS}
         self._metadata = MetadataColumns()
-        self._audit = self._begun_audit()
+        self._audit = self._new_audit()
 
     def write(self, chunks: Chunks) -> TaskFacts:
         """Write all pieces.
@@ -244,34 +245,34 @@ class TaskWriter:
         rows = selection.rows()
         remaining = iter(enumerate(rows))
         for number in range(-(-len(rows) // PER_TEXT)):
-            block = [(place, row, self._lines(row, self._seen(row))) for place, row in islice(remaining, PER_TEXT)]
+            block = [(place, row, self._lines(row, self._audited(row))) for place, row in islice(remaining, PER_TEXT)]
             media = [self._media(lines, self.media) for _, _, lines in block]
             for (place, row, lines), futures in zip(block, media, strict=True):
-                self._add(place, row, lines, [future.result() for future in futures.sent])
+                self._add_entry(place, row, lines, [future.result() for future in futures.sent])
             samples = [self._sample(row, lines, found) for (_, row, lines), found in zip(block, media, strict=True)]
             chunks.write(f"text-{self.key}-{number}", samples)
         write_index(chunks, self.key, self.columns(rows))
         return self.facts(rows)
 
-    def note(self, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> None:
-        """Add the next row to the index, or renew one. ``read``: its lines, where they are at hand.
+    def add(self, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> None:
+        """Add the next row to the index, or replace one. ``read``: its lines, if they have been read already.
 
-        The audit counts a row twice that is renewed and had an answer: ``audit_anew`` mends that.
+        If the replaced row had an answer, the audit counts both. ``audit_again`` corrects that.
         """
-        found = self._seen(row, read)
+        found = self._audited(row, read)
         lines = [redacted(line, self.options.redact) for line in found]
-        self._add(row, row, lines, [future.result() for future in self._media(lines, self.media).sent])
+        self._add_entry(row, row, lines, [future.result() for future in self._media(lines, self.media).sent])
 
-    def audit_anew(self) -> None:
-        """Audit all rows that were added once more."""
-        self._audit = self._begun_audit()
+    def audit_again(self) -> None:
+        """Repeat the audit of all added rows."""
+        self._audit = self._new_audit()
         for row in range(len(self._index["id"])):
-            self._seen(row)
+            self._audited(row)
 
     def facts(self, rows: Sequence[int], without_interval: str = "") -> TaskFacts:
-        """Return what the index tells of the rows that were added.
+        """Return the facts of the added rows.
 
-        ``without_interval``: reason for which no difference of the audit has an interval.
+        ``without_interval``: the reason why differences of the audit have no interval.
         """
         columns = self._index
         if without_interval or self.options.choice.where is None:
@@ -293,23 +294,23 @@ class TaskWriter:
         sample = self._sample(row, lines, self._media(lines, maker))
         return {key: value for key, value in sample.items() if key not in ("id", "lines")}
 
-    def _begun_audit(self) -> TaskAudit:
+    def _new_audit(self) -> TaskAudit:
         reason = CHOSEN if self.options.choice.where is not None else ""
-        auditor = Auditor(self.task.task, self.run.told, reason)
+        auditor = Auditor(self.task.task, self.run.stated, reason)
         return TaskAudit(auditor, self.run.keys(self.task.task), self.options.redact)
 
-    def _seen(self, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> Sequence[Mapping[str, Any]]:
-        """Return the lines of a sample, those of a foreign run in the form of ours, and count them in the audit."""
+    def _audited(self, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> Sequence[Mapping[str, Any]]:
+        """Return the lines of a sample, and count them in the audit."""
         try:
             lines = lines_of(self.task, row) if read is None else read
-            self._audit.see(row, lines)
+            self._audit.count(row, lines)
         except DataError as error:
             self.problems.append(str(error))
             return [{"doc_id": self.task.ids[row], "error": str(error)}]
         return lines
 
     def _lines(self, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
-        """Return the lines of a sample with the judge's prompts, without what is to be left out."""
+        """Return the lines of a sample, with the judge's prompts and without redacted values."""
         try:
             lines = lines_of(self.task, row) if read is None else read
         except DataError as error:
@@ -330,7 +331,7 @@ class TaskWriter:
         sample: dict[str, Any] = {"id": self.task.ids[row], "lines": lines}
         if media.sent:
             sample["media"] = items = [future.result() for future in media.sent]
-            # The question's picture is the last one: solved examples come before it.
+            # Solved examples come first, so the question's picture is the last one.
             shapes = shapes_of(lines[0], items[-1].get("width"), items[-1].get("height"))
             if shapes := shapes + (media.masks.result() if media.masks else []):
                 sample["shapes"] = shapes
@@ -338,11 +339,11 @@ class TaskWriter:
             sample["made"] = {path: future.result() for path, future in media.made.items()}
         return sample
 
-    def _add(self, place: int, row: int, lines: Sequence[Mapping[str, Any]], media: Sequence[Item]) -> None:
+    def _add_entry(self, place: int, row: int, lines: Sequence[Mapping[str, Any]], media: Sequence[Item]) -> None:
         line = lines[0]
         answer = answer_of(line)
         error = line.get("error") or line.get("reason") or ""
-        shown = media[-1] if media else {}  # solved examples come before the question
+        shown = media[-1] if media else {}  # the last one belongs to the question, not to a solved example
         frames = shown.get("frames")
         found = {
             "id": self.task.ids[row],
@@ -363,9 +364,9 @@ class TaskWriter:
             self._metadata.add(place, str(name), value)
 
     def columns(self, rows: Sequence[int]) -> list[IndexColumn]:
-        """List the columns of the index over the rows that were added: those that every task has, metrics, metadata."""
+        """Return the columns of the index over the added rows: those that every task has, metrics and metadata."""
         metadata = self._metadata.found() | self._audit.columns(rows)
-        left_out = ("thumb",) if self.options.single_file else ()  # the pictures are in the texts, once
+        left_out = ("thumb",) if self.options.single_file else ()  # the pictures are in the texts already
         found = [IndexColumn(name, kind, self._index[name]) for name, kind in _KINDS.items() if name not in left_out]
         for name, column in self.task.columns.items():
             scores = [plain_number(column.scores[row]) for row in rows]
@@ -382,7 +383,7 @@ class _SampleMedia:
 
 
 def redacted(value: Any, keys: frozenset[str]) -> Any:
-    """Return a value of JSON in which what stands under one of the keys is left out, at any depth."""
+    """Replace the values of the keys in a JSON value, at any depth."""
     if not keys:
         return value
     if isinstance(value, Mapping):
@@ -391,12 +392,12 @@ def redacted(value: Any, keys: frozenset[str]) -> Any:
 
 
 def _joined(value: Any) -> str:
-    """Reasons why generation ended, of several answers each once."""
+    """Join the distinct reasons why generation ended."""
     return ", ".join(dict.fromkeys(str(item) for item in _items(value)))
 
 
 def _seconds(value: Any) -> float | None:
-    """Mean seconds of the answers."""
+    """Return the mean seconds of the answers."""
     known = [number for item in _items(value) if (number := finite(item)) is not None]
     return round(math.fsum(known) / len(known), 4) if known else None
 

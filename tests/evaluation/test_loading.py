@@ -82,7 +82,7 @@ def test_what_is_left_out_is_counted_by_kind_with_the_rarest_first() -> None:
 
 def test_where_no_task_has_data_for_several_reasons_all_are_said() -> None:
     made = AbsentDataError("its answers are files", "answered by files")
-    with pytest.raises(AbsentDataError, match=r"none of 2 tasks.*1 answered by files \(b: its answers are files\)"):
+    with pytest.raises(AbsentDataError, match=r"not one of 2 tasks.*1 answered by files \(b: its answers are files\)"):
         load_tasks(selection(Loading("a", ABSENT), Loading("b", made)))
 
 

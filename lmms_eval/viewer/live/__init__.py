@@ -1,1 +1,1 @@
-"""Runs as pages while they go on: a server on loopback that follows the journals."""
+"""The live view: follows the journals of runs, and shows them by a server on loopback or on a terminal."""

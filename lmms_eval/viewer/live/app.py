@@ -1,4 +1,4 @@
-"""The view as an ASGI application, which a larger server may mount: GET only, nothing is ever written."""
+"""The live view as a read-only ASGI application, which a larger server may mount, and its own server."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, live_page, live_policy
 
 HOST = "127.0.0.1"
 GRACE_S = 3
-"""Seconds that open answers have once the server is told to end."""
+"""Seconds that open responses may take when the server ends."""
 
 
 def listen(port: int) -> socket.socket:
-    """Take a port of loopback, any free one for 0.
+    """Listen on a port of loopback, or on any free one for 0.
 
     Raises:
-        UsageError: it is in use, or may not be taken.
+        UsageError: the port is in use or not permitted.
     """
     if not 0 <= port < 1 << 16:
         raise UsageError(f"--port {port}: a number from 0 (any free one) to 65535 is needed")
-    # With the protocol named, asyncio sends small answers at once; else they wait for the browser's 40 ms.
+    # If the protocol is named, asyncio sends small responses at once. Otherwise, they wait 40 ms for the browser.
     taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if os.name == "posix":  # a view that has just ended leaves its port behind
+        if os.name == "posix":  # the port of a view that has just ended is still reserved
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind((HOST, port))
         taken.listen(1024)
@@ -56,7 +56,7 @@ def listen(port: int) -> socket.socket:
 
 
 class ViewServer:
-    """Serves an application over a socket that listens already."""
+    """Serves an application over a listening socket."""
 
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
@@ -66,7 +66,7 @@ class ViewServer:
         return self._server is not None and self._server.should_exit
 
     def run(self, app: ASGIApp, is_up: Callable[[], None]) -> None:
-        """Serve until SIGINT or SIGTERM; ``is_up`` is called when requests are answered."""
+        """Serve until SIGINT or SIGTERM. ``is_up`` is called when the server answers requests."""
         config = bounded_config(app, log_level="error", timeout_graceful_shutdown=GRACE_S, lifespan="off")
         self._server = _Server(config, is_up)
         try:
@@ -76,7 +76,7 @@ class ViewServer:
 
 
 class _Server(uvicorn.Server):
-    """Ends quietly: a signal is the usual end of a view, not an error that is raised again."""
+    """Ends quietly after a signal, which is the usual end of a view, instead of raising it again."""
 
     def __init__(self, config: uvicorn.Config, is_up: Callable[[], None]) -> None:
         super().__init__(config)
@@ -92,21 +92,21 @@ class _Server(uvicorn.Server):
 
 
 def can_open_browser(environ: Mapping[str, str]) -> bool:
-    """Tell whether a browser that is opened here is seen by who started the view."""
+    """Return whether the user who started the view can see a browser that is opened on this machine."""
     if any(environ.get(name) for name in ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")):
         return False
     return sys.platform in ("darwin", "win32") or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
 
 
 def ssh_hint(environ: Mapping[str, str], port: int, host: str) -> str:
-    """The line that reaches the view from another machine; empty for who sits at this one."""
+    """Return the command with which the view can be reached from another machine."""
     words = environ.get("SSH_CONNECTION", "").split()
     server = words[2] if len(words) == 4 else host
     return f"ssh -N -L {port}:{HOST}:{port} {server}"
 
 
 WAIT_S = 10.0
-"""A page that asks for changes is answered after so many seconds at the latest."""
+"""Most seconds until a request for changes is answered."""
 _LOOK_EVERY_S = 0.1
 
 
@@ -114,9 +114,9 @@ def live_app(watch: Watch, guard: Guard, is_ending: Callable[[], bool] = lambda:
     """Make the application.
 
     Args:
-        watch: the runs; whoever made it enters and leaves it.
-        guard: who may read them.
-        is_ending: the server is about to end: pages that wait for changes are told so.
+        watch: follows the runs. The caller enters and leaves it.
+        guard: decides who may read them.
+        is_ending: returns whether the server is about to end. Pages that wait for changes are answered then.
     """
     view = _View(watch, guard, is_ending)
     routes = [
@@ -149,17 +149,17 @@ class _View:
         return Response(bundle(STYLE), media_type="text/css")
 
     async def icon(self, _: Request) -> Response:
-        return Response(status_code=204)  # browsers ask for it by themselves, and complain where there is none
+        return Response(status_code=204)  # browsers request it by themselves, and complain about a 404
 
     async def changes(self, request: Request) -> Response:
-        """Wait until something has changed, and name it."""
+        """Wait until pieces have changed, and return their names."""
         view, since = request.query_params.get("view", ""), _number(request.query_params.get("since", ""))
         end = time.monotonic() + WAIT_S
         while True:
             found = self._watch.changes(view, since)
             if found.names or self._is_ending() or time.monotonic() > end:
-                told = {"view": found.view, "version": found.version, "names": found.names}
-                return JSONResponse({**told, "ending": self._is_ending()})
+                changes = {"view": found.view, "version": found.version, "names": found.names}
+                return JSONResponse({**changes, "ending": self._is_ending()})
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def piece(self, request: Request) -> Response:

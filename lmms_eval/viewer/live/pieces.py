@@ -1,4 +1,4 @@
-"""Names of the pieces of a view, and those that are made alike for every run."""
+"""The pieces of a view: their names, the media, and the pieces that finished and unfinished runs have in common."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PICTURE = "media/"
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A file of the view."""
+    """A file that the view serves."""
 
     data: bytes
     type: str
@@ -34,9 +34,9 @@ class Served:
 
 @dataclass(slots=True)
 class LazyMedia:
-    """Names of small pictures by what they are made of. Only what was named here is ever served.
+    """Names thumbnails by their sources, and makes them when they are requested. Only named files are served.
 
-    ``store`` makes the files; lists of samples need names alone, the page of a sample asks the store itself.
+    ``store`` makes the files. Lists of samples only need names; the page of a sample uses the store itself.
     """
 
     store: MediaStore
@@ -44,7 +44,7 @@ class LazyMedia:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, medium: Mapping[str, Any], places: Places) -> Future[Item]:
-        """Name the small picture of a medium, if its file is there; nothing is opened."""
+        """Name the thumbnail of a medium if its file exists, without opening it."""
         kind = str(medium.get("type", "image"))
         item: Item = {"kind": kind}
         if kind != "audio" and self.store.mode != "none" and _is_there(medium, places):
@@ -58,9 +58,9 @@ class LazyMedia:
         return found
 
     def read(self, name: str) -> Served | None:
-        """Read a picture, frame or sound that was named; ``None`` for any other name.
+        """Return a named picture, frame or sound, or ``None`` for any other name.
 
-        One that cannot be made is an empty picture in lists: the page of its sample says why.
+        If a thumbnail cannot be made, it is an empty picture. The page of its sample shows the reason.
         """
         if not _MEDIA_NAME.fullmatch(name):
             return None
@@ -100,13 +100,13 @@ def _empty() -> bytes:
 Kind = Literal["run", "audit", "index", "values", "rows", "names", "column", "text", "media"]
 _ONE_TASK = dict.fromkeys(("values", "rows", "names", "text", "media"), 3)
 _NUMBERS = {"run": 1, "audit": 1, "index": 2, "column": 4, **_ONE_TASK}
-"""Numbers in a name: run, task, column, and the piece's own; of a medium the row of its sample."""
+"""Numbers in a name: run, task, column, and the number of the piece; for a medium, the row of its sample."""
 _NAME = re.compile(r"([a-z]{3,6})((?:-\d{1,9}){1,4})")
 
 
 @dataclass(frozen=True, slots=True)
 class PieceName:
-    """``KIND-RUN``, ``KIND-RUN-TASK`` and so on."""
+    """The name of a piece: ``KIND-RUN``, ``KIND-RUN-TASK`` and so on."""
 
     kind: Kind
     numbers: tuple[int, ...]
@@ -132,7 +132,7 @@ class PieceName:
 
     @classmethod
     def read(cls, text: str) -> PieceName | None:
-        """Read a name; ``None`` if it is none."""
+        """Parse a name. Returns ``None`` if it is not valid."""
         found = _NAME.fullmatch(text)
         numbers = () if found is None else tuple(int(number) for number in found[2].split("-")[1:])
         if found is None or _NUMBERS.get(found[1]) != len(numbers):
@@ -148,10 +148,10 @@ class PieceError(LmmsEvalError):
 
 
 def index_piece(index: TaskIndex, name: PieceName) -> Any:
-    """Return the index of a task, or one of its pieces; empty where a column has none any more.
+    """Return the index of a task, or one of its pieces. A piece that a column no longer has is empty.
 
     Raises:
-        PieceError: there is no such column, or it is none of the index.
+        PieceError: there is no such column, or the piece does not belong to the index.
     """
     if name.kind == "index":
         return index.content
@@ -170,16 +170,16 @@ def index_piece(index: TaskIndex, name: PieceName) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Viewed:
-    """The choices of a view, and the maker of its pictures."""
+    """The options of a view, and its media."""
 
     options: ReportOptions
     media: LazyMedia
 
     def sample_piece(self, writer: TaskWriter, size: int, name: PieceName) -> Any:
-        """Make a piece of texts, or the media of one sample; ``size`` is the number of rows.
+        """Make a piece of texts, or the media of one sample. ``size`` is the number of rows.
 
         Raises:
-            PieceError: there are fewer.
+            PieceError: the task has fewer rows.
         """
         if name.kind == "text":
             first = name.place * PER_TEXT

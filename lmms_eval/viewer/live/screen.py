@@ -1,4 +1,4 @@
-"""The runs of a folder on a terminal (textual): the numbers of the live view, without a browser."""
+"""The live view on a terminal (textual): the runs of a folder and their numbers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Plain = Mapping[str, Any]
 
 
 def run_cells(entry: Plain) -> tuple[str, ...]:
-    """Make the row of a run: of one that goes on its pace, of one that has ended its outcome."""
+    """Make the row of a run: its speed while it continues, its outcome when it has ended."""
     live = entry.get("live") or {}
-    going = live if live.get("is_going") else {}
+    running = live if live.get("is_going") else {}
     outcomes = [task["outcomes"] for task in entry["tasks"]]
     done = live.get(
         "done", sum(one.get("scored", 0) + one.get("unscored", 0) + one.get("failed", 0) for one in outcomes)
@@ -36,16 +36,16 @@ def run_cells(entry: Plain) -> tuple[str, ...]:
         one_line(entry["name"]),
         one_line(entry["state"]),
         f"{done:,}/{requested:,}",
-        _number(going.get("rate") or going.get("rate_overall"), 1),
-        duration(going.get("seconds_left")),
+        _number(running.get("rate") or running.get("rate_overall"), 1),
+        duration(running.get("seconds_left")),
         _headline(entry, live),
         f"{failed:,}",
-        "" if going.get("in_flight") is None else f"{going['in_flight']:,}",
+        "" if running.get("in_flight") is None else f"{running['in_flight']:,}",
     )
 
 
 def number_cells(entry: Plain) -> list[tuple[str, ...]]:
-    """Make a row for each number of a run; a task without any has one that says how far it is."""
+    """Make a row for each number of a run. A task without numbers has one row with its progress."""
     rows: list[tuple[str, ...]] = []
     tasks = {task["name"]: task["outcomes"] for task in entry["tasks"]}
     planned = {task["name"]: task for task in (entry.get("live") or {}).get("tasks", [])}
@@ -59,7 +59,7 @@ def number_cells(entry: Plain) -> list[tuple[str, ...]]:
 
 
 def remarks(entry: Plain) -> list[str]:
-    """List what is to be known of a run: warnings, the commonest reasons of failures, tokens, memory."""
+    """Return remarks on a run: warnings, the most frequent reasons of failures, tokens, memory."""
     live = entry.get("live") or {}
     found = [f"! {one_line(one['text'])}" for one in entry["warnings"][:MOST_WARNINGS]]
     found += [f"{count:,} documents: {one_line(reason)}" for reason, count in live.get("reasons", [])[:MOST_REASONS]]
@@ -78,7 +78,7 @@ def remarks(entry: Plain) -> list[str]:
 
 
 def duration(seconds: float | None) -> str:
-    """Write a time as hours, minutes and seconds; nothing where it is not known."""
+    """Format seconds as hours, minutes and seconds, or as an empty text if they are not known."""
     if seconds is None:
         return ""
     minutes, rest = divmod(round(seconds), 60)
@@ -87,7 +87,7 @@ def duration(seconds: float | None) -> str:
 
 
 def one_line(text: object) -> str:
-    """Return a text without what a terminal obeys, on one line, shortened."""
+    """Put a text on one line, without control characters, and shorten it."""
     shown = " ".join(printable(str(text)).split())
     return shown if len(shown) <= _MOST_TEXT else f"{shown[: _MOST_TEXT - 3]}..."
 
@@ -125,17 +125,17 @@ def _number(value: Any, digits: int) -> str:
 
 LOOK_S = 1.0
 WIDTHS = {"Score": 23, "95% interval": 16, "Left": 10, "Done": 15}
-"""Columns whose cells are blank at first: the others grow with what they hold."""
+"""Widths of columns that are blank at first. The other columns grow with their contents."""
 
 
 class RunsScreen(App[None]):
-    """Screen of two tables: the runs, and the numbers of the one that is chosen.
+    """A screen with two tables: the runs, and the numbers of the selected run.
 
     Args:
-        watch: reader of the folder.
-        log: last lines of what the run writes to standard error, where this command has started one.
-        has_ended: tells that this run is over: the screen is left then.
-        interrupt: what Ctrl-C does; without it the screen is left.
+        watch: follows the folder.
+        log: returns the last lines of standard error of the run, if this command has started one.
+        has_ended: returns whether this run has ended, which closes the screen.
+        interrupt: called for Ctrl-C. By default, Ctrl-C closes the screen.
     """
 
     TITLE = "lmms-eval"
@@ -183,22 +183,22 @@ class RunsScreen(App[None]):
             self._show_chosen()
 
     def action_interrupt(self) -> None:
-        """End the run in order, or leave the screen where none was started."""
+        """Interrupt the run, or leave the screen if this command has not started one."""
         if self._interrupt is None:
             self.exit()
         else:
             self._interrupt()
 
     def refresh_runs(self) -> None:
-        """Show what is known by now."""
+        """Show the present state."""
         if self._has_ended():
             self.exit()
             return
-        told = json.loads(self._watch.piece("runs"))
-        self._entries = sorted(told["runs"], key=lambda entry: not (entry.get("live") or {}).get("is_going"))
+        content = json.loads(self._watch.piece("runs"))
+        self._entries = sorted(content["runs"], key=lambda entry: not (entry.get("live") or {}).get("is_going"))
         _fill(self.query_one("#runs", DataTable), [run_cells(entry) for entry in self._entries])
         self._show_chosen()
-        lines = [*map(one_line, told["view"]["problems"]), *map(one_line, self._log_lines())]
+        lines = [*map(one_line, content["view"]["problems"]), *map(one_line, self._log_lines())]
         self.query_one("#log", Static).update(Text("\n".join(lines)))
 
     def _show_chosen(self) -> None:
@@ -210,7 +210,7 @@ class RunsScreen(App[None]):
 
 
 def _fill(table: DataTable[Any], rows: Sequence[Sequence[str]]) -> None:
-    """Show these rows; cells that stay are left as they are, so that cursor and scrolling stay too."""
+    """Show rows. Only changed cells are updated, so that cursor and scroll position stay."""
     columns = [*table.columns]
     for place, cells in enumerate(rows):
         if place >= table.row_count:

@@ -1,4 +1,4 @@
-"""The runs of a folder while they come, go on and end."""
+"""Follows the runs of a folder while they begin, continue and end."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from lmms_eval.errors import DataError
 from lmms_eval.results.facts import read_document
 from lmms_eval.results.files import RUNS, STATE, is_unfinished, read_state, results_date, run_mark
 from lmms_eval.viewer.chunks import TaskIndex, chunk_text
-from lmms_eval.viewer.live.going import GoingRun, Machine
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Served, Viewed, index_piece
+from lmms_eval.viewer.live.unfinished import Machine, UnfinishedRun
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import outcome_counts, result_rows
 from lmms_eval.viewer.page import ReportOptions
-from lmms_eval.viewer.report import report_choices, run_details, run_entry, selection_told
+from lmms_eval.viewer.report import report_choices, run_details, run_entry, selection_entry
 from lmms_eval.viewer.runs import ReportRun, finished_run
 from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
 
 
 class FinishedRun:
-    """A run with results. Safe from several threads.
+    """A run with results. It is thread-safe.
 
     Args:
-        path: its results file.
-        number: of the run in the view.
-        viewed: the choices of the view, and the maker of its pictures.
+        path: the results file.
+        number: number of the run in the view.
+        viewed: the options of the view, and its media.
 
     Raises:
         DataError: the file cannot be read.
@@ -55,7 +55,7 @@ class FinishedRun:
         return self._run.rows.name
 
     def entry(self, name: str) -> dict[str, Any]:
-        """Tell of the run what the first page and its own show first."""
+        """Return the summary of the run, which the first page and its own page show."""
         entry = run_entry(self._run, self.number, name, result_rows(self._run))
         entry["tasks"] = [
             {
@@ -67,7 +67,7 @@ class FinishedRun:
             }
             for writer in self._writers
         ]
-        entry["selection"] = selection_told(self._run, entry["tasks"], self._viewed.options)
+        entry["selection"] = selection_entry(self._run, entry["tasks"], self._viewed.options)
         if not self.path.is_file():
             text = f"{self.path} was deleted or moved: what was read before is shown"
             entry["warnings"] = [{"kind": "problem", "task": "", "text": text}, *entry["warnings"]]
@@ -101,30 +101,30 @@ class FinishedRun:
         return self._writers[place].facts(range(len(self._writers[place].task.ids)))
 
     def _index(self, place: int) -> TaskIndex:
-        """Return the index of a task, for which all its samples are read, once."""
+        """Return the index of a task. The first call reads all samples of the task."""
         if place not in self._indices:
             writer = self._writers[place]
             rows = range(len(writer.task.ids))
             for row in rows:
-                writer.note(row)
+                writer.add(row)
             self._indices[place] = TaskIndex(writer.columns(rows))
         return self._indices[place]
 
 
 LOOK_EVERY_S, SHORT_REST_S = 1.0, 0.05
-"""Between two looks; the short one while journals that are there already are read."""
+"""Seconds between two looks. The short one is used while journals that existed at the start are read."""
 MOST_CHANGES = 20_000
-"""Names of pieces that are remembered; a page that lags behind further loads all anew."""
+"""Most names of changed pieces that are kept. A page that is further behind loads everything again."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A run of the view; its number and name stay."""
+    """A run of the view. Its number and name never change."""
 
     number: int
     place: Path
-    """The run's record, else its results file."""
-    run: GoingRun | FinishedRun
+    """The run's record or, without a record, its results file."""
+    run: UnfinishedRun | FinishedRun
     results: Path | None
     mark: tuple[Any, ...] = ()
 
@@ -134,18 +134,18 @@ class Changes:
     """Pieces that have changed since a version."""
 
     view: str
-    """Mark of this start of the view."""
+    """Random id of this start of the view."""
     version: int
     names: list[str]
-    """``*``: all of them."""
+    """Names of the pieces, ``*`` for all of them."""
 
 
 class Watch:
-    """Follows the runs of a folder in a thread of its own, and makes the pieces that pages ask for.
+    """Follows the runs of a folder in a thread, and makes the pieces that pages request.
 
     Args:
-        folder: an output folder, a folder of one, or the record of one run.
-        options: what is shown.
+        folder: an output folder, a model's folder in one, or the record of one run.
+        options: the options of the view.
 
     Raises:
         DataError: there is no such folder.
@@ -154,7 +154,7 @@ class Watch:
     def __init__(self, folder: Path, options: ReportOptions) -> None:
         if not folder.is_dir():
             why = (
-                "is no folder: give the one that holds it"
+                "is not a folder: give the one that holds it"
                 if folder.exists()
                 else "no such folder: make it, or begin a run"
             )
@@ -176,7 +176,7 @@ class Watch:
         self._thread = threading.Thread(target=self._follow, name="watch", daemon=True)
         self._failure = ""
         self._problems: dict[Path, str] = {}
-        """Of files that cannot be read."""
+        """Problems by file that cannot be read."""
 
     def __enter__(self) -> Watch:
         self.look()
@@ -196,7 +196,7 @@ class Watch:
         while not self._ended.wait(LOOK_EVERY_S if self._is_read else SHORT_REST_S):
             try:
                 self.look()
-            except OSError as error:  # the folder is gone, or a file system is away for a while
+            except OSError as error:  # the folder was deleted, or a file system is unavailable for a while
                 self._note({"runs"}, f"{self.folder} cannot be looked at: {error.strerror or error}")
             except Exception as error:  # noqa: BLE001 - a damaged run must not end the view of the others
                 logger.opt(exception=error).debug("looking at the runs failed")
@@ -205,16 +205,16 @@ class Watch:
     @property
     def _is_read(self) -> bool:
         runs = [seen.run for seen in [*self._seen.values()]]
-        return all(run.is_read for run in runs if isinstance(run, GoingRun))
+        return all(run.is_read for run in runs if isinstance(run, UnfinishedRun))
 
     def look(self) -> None:
-        """Find new runs, and read what has come since the last look."""
+        """Find new runs, and read what was added since the last look."""
         known = dict(self._problems)
         changed = self._find_runs()
         if known != self._problems:
             changed.add("runs")
         for seen in [*self._seen.values()]:
-            if isinstance(seen.run, GoingRun):
+            if isinstance(seen.run, UnfinishedRun):
                 changed |= seen.run.look()
         self._note(changed, "" if self.folder.is_dir() else f"{self.folder} is gone: what was read before is shown")
 
@@ -231,7 +231,7 @@ class Watch:
             self._changed.update(dict.fromkeys(changed - {"*"}, self.version))
 
     def changes(self, view: str, since: int) -> Changes:
-        """List what has changed since a version that a page has."""
+        """Return the changes since a version that a page has."""
         with self._lock:
             if view != self.view or since < self._oldest or since > self.version:
                 return Changes(self.view, self.version, ["*"])
@@ -239,7 +239,7 @@ class Watch:
             return Changes(self.view, self.version, names)
 
     def piece(self, text: str) -> str:
-        """Make a piece, as JSON. Raises ``PieceError`` if there is none of that name."""
+        """Make a piece as JSON. Raises ``PieceError`` if there is no piece of this name."""
         if text == "runs":
             return chunk_text(text, self._runs())
         name = PieceName.read(text)
@@ -249,7 +249,7 @@ class Watch:
         return chunk_text(text, found.run.piece(name))
 
     def medium(self, name: str) -> Served | None:
-        """Read a picture or sound that a piece has named."""
+        """Return a picture or sound that a piece has named."""
         return self._viewed.media.read(name)
 
     def _runs(self) -> dict[str, Any]:
@@ -257,7 +257,7 @@ class Watch:
         for seen in [*self._seen.values()]:
             name = self._names[seen.number]
             run = seen.run
-            runs.append(run.entry(name, self._machine) if isinstance(run, GoingRun) else run.entry(name))
+            runs.append(run.entry(name, self._machine) if isinstance(run, UnfinishedRun) else run.entry(name))
         return {
             "written": time.time(),
             "runs": runs,
@@ -280,7 +280,7 @@ class Watch:
 
     def _open(self, place: Path, results: Path | None, mark: tuple[Any, ...], known: _Seen | None) -> set[str]:
         number = len(self._seen) if known is None else known.number
-        run: GoingRun | FinishedRun | None = None
+        run: UnfinishedRun | FinishedRun | None = None
         try:
             if results is not None:
                 run = FinishedRun(results, number, self._viewed)
@@ -289,14 +289,14 @@ class Watch:
             self._problems[results or place] = str(error)
         if run is None and place.is_file():
             return set()
-        run = run or GoingRun(place, number, self._viewed)  # without results the journals are shown
+        run = run or UnfinishedRun(place, number, self._viewed)  # without results, the journals are shown
         if known is None:
             self._names.append(self._free_name(run.name, place))
         self._seen[place] = _Seen(number, place, run, results, mark)
         return {"*"}
 
     def _free_name(self, name: str, place: Path) -> str:
-        """Return a name that stays, whatever runs come later."""
+        """Return a unique name, which stays when other runs are found later."""
         inner = place.parent.parent if place.parent.name == RUNS else place.parent
         for free in (name, f"{name}@{inner.name}"):
             if free not in self._names:
@@ -307,7 +307,7 @@ class Watch:
         return f"{name}#{count}"
 
     def _places(self) -> Iterator[tuple[Path, Path | None]]:
-        """Go through the runs: the record of each and its results, where it has ended with some."""
+        """Yield the runs: the record of each one, and its results if it has ended with results."""
         if (self.folder / STATE).is_file():
             yield self.folder, _results_of(self.folder)
             return
@@ -334,7 +334,7 @@ class Watch:
         return [self.folder, *sorted(item for item in self.folder.iterdir() if item.is_dir() and item.name != RUNS)]
 
     def _run_mark(self, path: Path) -> str:
-        """Tell a run from others, by its results file; empty for a file of something else."""
+        """Identify a run by its results file. Returns an empty text for a file of something else."""
         mark = _mark(path)
         if (known := self._documents.get(path)) is not None and known[0] == mark:
             return known[1]
@@ -351,7 +351,7 @@ class Watch:
 
 
 def _mark(path: Path | None) -> tuple[int, int]:
-    """Size and time of a file; of none, or one that is gone, zeros."""
+    """Return size and modification time of a file, or zeros if there is no file."""
     try:
         found = None if path is None else path.stat()
     except OSError:
@@ -360,7 +360,7 @@ def _mark(path: Path | None) -> tuple[int, int]:
 
 
 def _results_of(record: Path) -> Path | None:
-    """Find the results of a run that has ended."""
+    """Return the results file of a run that has ended, or ``None``."""
     state = read_state(record)
     if state.get("state") in (None, "running") or record.parent.name != RUNS:
         return None

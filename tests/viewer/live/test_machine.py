@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from lmms_eval.viewer.live.going import Gpu, Machine, read_gpus
+from lmms_eval.viewer.live.unfinished import Gpu, Machine, read_gpus
 
 
 def test_lines_are_read_as_far_as_they_can_be() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.results.journals import Journals
-from lmms_eval.viewer.live.going import GoingRun, Machine
+from lmms_eval.viewer.live.unfinished import UnfinishedRun, Machine
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Viewed
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.page import ReportOptions
@@ -25,13 +25,13 @@ def viewed(tmp_path: Path) -> Iterator[Viewed]:
     store.close()
 
 
-def piece(run: GoingRun, name: str) -> Any:
+def piece(run: UnfinishedRun, name: str) -> Any:
     found = PieceName.read(name)
     assert found
     return run.piece(found)
 
 
-def columns(run: GoingRun) -> dict[str, list[Any]]:
+def columns(run: UnfinishedRun) -> dict[str, list[Any]]:
     """Columns of the first task's index, as a page puts them together."""
     index = piece(run, "index-0-0")
     found = {}
@@ -56,13 +56,13 @@ def columns(run: GoingRun) -> dict[str, list[Any]]:
     return found
 
 
-def live(run: GoingRun) -> dict[str, Any]:
+def live(run: UnfinishedRun) -> dict[str, Any]:
     return run.entry("modest", Machine(program="none"))["live"]
 
 
 def test_numbers_and_samples_come_as_the_journal_grows(tmp_path: Path, viewed: Viewed) -> None:
     record = Record(tmp_path / "out", 40)
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     assert run.look() == {"runs"}
     assert (live(run)["done"], live(run)["requested"], live(run)["is_going"]) == (0, 40, True)
     for place, doc_id in enumerate(record.order[:10]):
@@ -89,18 +89,18 @@ def test_other_metrics_have_a_mean_so_far_and_no_interval(tmp_path: Path, viewed
     record = Record(tmp_path / "out", 40, sampled=False)
     for doc_id in range(20):
         record.score(doc_id, float(doc_id < 5))
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     run.look()
     (row,) = run.entry("modest", Machine(program="none"))["rows"]
     assert (row["value"], row["low"], row["high"], row["n"]) == (0.25, None, None, 20)
     assert "--order random" in live(run)["tasks"][0]["reason"]
     parts = piece(run, "run-0")["tasks"]["quiz"]["breakdowns"][0]["metrics"]["acc,none"]
-    assert [(part["n"], part["low"], part["method"]) for part in parts] == [(10, None, "the run goes on")] * 2
+    assert [(part["n"], part["low"], part["method"]) for part in parts] == [(10, None, "the run has not ended")] * 2
 
 
 def test_a_document_has_one_row_whatever_becomes_of_it(tmp_path: Path, viewed: Viewed) -> None:
     record = Record(tmp_path / "out", 40)
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     record.fail(3)
     record.score(5, 1.0)
     run.look()
@@ -120,7 +120,7 @@ def test_scores_by_other_settings_do_not_count(tmp_path: Path, viewed: Viewed) -
     for doc_id in range(6):
         record.score(doc_id, 0.0)
         record.score(doc_id + 6, 0.0, rank=1)
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     run.look()
     assert live(run)["done"] == 12
     for doc_id in range(3):
@@ -136,7 +136,7 @@ def test_a_torn_line_is_told_when_nobody_writes_any_more(tmp_path: Path, viewed:
     record.score(0, 1.0)
     with open(record.path / "scores-0.jsonl", "ab") as file:
         file.write(b'{"task":"quiz","doc_id":1,')
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     run.look()
     assert run.entry("modest", Machine(program="none"))["warnings"] == []
     record.folder.release()
@@ -155,7 +155,7 @@ def test_damaged_records_are_told_and_the_rest_is_shown(tmp_path: Path, viewed: 
     record.score(1, 1.0, scores="none")
     record._append({"task": ["quiz"], "doc_id": "0"}, 0)
     record.score(2, 1.0)
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     run.look()
     entry = run.entry("modest", Machine(program="none"))
     assert entry["live"]["done"] == 1
@@ -167,7 +167,7 @@ def test_a_run_that_is_begun_anew_is_read_from_its_beginning(tmp_path: Path, vie
     record = Record(tmp_path / "out", 40)
     for doc_id in range(5):
         record.score(doc_id, 1.0)
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     run.look()
     assert live(run)["done"] == 5
     record.folder.clear()
@@ -181,7 +181,7 @@ def test_a_deleted_run_keeps_what_was_read(tmp_path: Path, viewed: Viewed) -> No
     record = Record(tmp_path / "out", 40)
     for doc_id in range(5):
         record.score(doc_id, 1.0)
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     run.look()
     shutil.rmtree(record.path)
     assert "runs" in run.look()
@@ -197,7 +197,7 @@ def test_a_deleted_run_keeps_what_was_read(tmp_path: Path, viewed: Viewed) -> No
 def test_a_piece_that_is_not_there_is_refused(tmp_path: Path, viewed: Viewed, name: str) -> None:
     record = Record(tmp_path / "out", 40)
     record.score(0, 1.0)
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     run.look()
     with pytest.raises(PieceError):
         piece(run, name)
@@ -205,7 +205,7 @@ def test_a_piece_that_is_not_there_is_refused(tmp_path: Path, viewed: Viewed, na
 
 def test_what_is_followed_is_what_the_reader_of_finished_runs_finds(tmp_path: Path, viewed: Viewed) -> None:
     record = Record(tmp_path / "out", 40)
-    run = GoingRun(record.path, 0, viewed, budget_s=60)
+    run = UnfinishedRun(record.path, 0, viewed, budget_s=60)
     for doc_id in record.order[:30]:
         record.fail(doc_id) if doc_id % 5 == 0 else record.score(doc_id, float(doc_id % 3 == 0))
         if doc_id % 4 == 0:

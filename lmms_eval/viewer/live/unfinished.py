@@ -1,4 +1,4 @@
-"""A run that is followed by its journals, as pieces of a report at any time."""
+"""A run without results in the live view: follows its journals, and makes the pieces of its pages."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from lmms_eval.results.journals import JournalSamples
 from lmms_eval.results.sample import JudgePrompts
 from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
 from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_piece
-from lmms_eval.viewer.report import run_details, run_entry, selection_told
+from lmms_eval.viewer.report import run_details, run_entry, selection_entry
 from lmms_eval.viewer.runs import ReportRun, record_places
 from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
 
 
 @dataclass(slots=True)
 class GrowingTask:
-    """Rows of a task in the order in which they were finished, and the pieces of its index."""
+    """The rows of a task in the order in which they were finished, and the pieces of its index."""
 
     name: str
     facts: SampleFacts
     samples: JournalSamples
     writer: TaskWriter
     version: int = 0
-    """Rises with every change."""
+    """Number that increases with every change."""
     _collector: SampleCollector = field(init=False)
     _statuses: list[Status] = field(default_factory=list)
     _read: tuple[int, ReadTask] | None = None
     _columns: dict[str, IndexColumn] = field(default_factory=dict)
-    """All that there ever were: their numbers and codes stay, whatever a page holds already."""
+    """All columns since the start. Their numbers and codes never change, because pages may hold them already."""
     _index: tuple[int, TaskIndex] | None = None
     _news: set[int] = field(default_factory=set)
     _renewed: set[int] = field(default_factory=set)
@@ -67,7 +67,7 @@ class GrowingTask:
         return len(self._statuses)
 
     def add(self, found: Finished) -> None:
-        """Take in a document that is finished, or finished once more. Raises ``DataError``."""
+        """Add a document that is finished, or finished again. Raises ``DataError``."""
         lines = self.samples.add(found.place, found.rows)
         if found.before is not None:
             self._collector.forget(str(found.doc_id))
@@ -77,23 +77,23 @@ class GrowingTask:
         self._statuses[row : row + 1] = [found.ending.status]
         if found.before is not None:
             self._renewed.add(row)
-            self._is_audit_stale |= found.before.status != "failed"  # what failed is not counted there
+            self._is_audit_stale |= found.before.status != "failed"  # the audit does not count failed documents
         self._news.add(row)
         self.version += 1
         self.writer.task = TaskRows(self.name, self._collector.builder.ids, self._statuses, {})
-        self.writer.note(row, [line.record for line in lines])
+        self.writer.add(row, [line.record for line in lines])
 
     def rows(self) -> TaskRows:
-        """Return the rows as they are now."""
+        """Return the present rows."""
         if self._read is None or self._read[0] != self.version:
             self._read = (self.version, self._collector.task())
         return self._read[1].rows
 
     def index(self, rows: TaskRows) -> TaskIndex:
-        """Return the index as it is now; ``rows`` are those of now."""
+        """Return the present index. ``rows`` are the present rows."""
         if self._index is None or self._index[0] != self.version:
             self.writer.task = rows
-            self._mend_audit()
+            self._update_audit()
             found = {column.key: column for column in self.writer.columns(range(self.size))}
             for key, column in found.items():
                 codes = self._columns[key].codes if key in self._columns else column.codes
@@ -103,12 +103,12 @@ class GrowingTask:
         return self._index[1]
 
     def shown(self, without_interval: str) -> TaskFacts:
-        """Return what breakdowns are made of; ``without_interval``: reason for which there is none."""
-        self._mend_audit()
+        """Return the facts for breakdowns. ``without_interval``: the reason why these have no interval."""
+        self._update_audit()
         return self.writer.facts(range(self.size), without_interval)
 
     def changes(self) -> set[str]:
-        """Return the names of the pieces that have changed since this was asked for last."""
+        """Return the names of the pieces that have changed since the last call."""
         if not self._news:
             return set()
         key = self.writer.key
@@ -122,24 +122,24 @@ class GrowingTask:
         self._news, self._renewed = set(), set()
         return names
 
-    def _mend_audit(self) -> None:
+    def _update_audit(self) -> None:
         if self._is_audit_stale:
-            self.writer.audit_anew()
+            self.writer.audit_again()
             self._is_audit_stale = False
 
 
-MEAN_SO_FAR = "mean so far: no interval while the run goes on"
+MEAN_SO_FAR = "mean so far: no interval before the run has ended"
 NO_MEAN = "aggregated when all documents are done"
 
 Plain = dict[str, Any]
 
 
 def live_rows(tasks: Mapping[str, TaskRows], outline: Outline, scores: Mapping[str, ScoreSoFar]) -> list[Plain]:
-    """List the numbers of each task: its running score with the interval that may be watched, means so far else."""
+    """Return the numbers of each task: the live score with its interval, and means so far of the other metrics."""
     rows = []
     for name, task in tasks.items():
-        told = outline.tasks.get(name)
-        part = None if told is None else told.part
+        outlined = outline.tasks.get(name)
+        part = None if outlined is None else outlined.part
         for column in task.columns.values():
             row = _mean_so_far(name, column)
             if row is None:
@@ -171,18 +171,18 @@ def _mean_so_far(task: str, column: Column) -> Plain | None:
     }
 
 
-def live_task_entry(key: str, form: str, told: TaskSnapshot, progress: TaskProgress) -> Plain:
-    """Tell what a task has so far, and in which pieces.
+def live_task_entry(key: str, form: str, live: TaskSnapshot, progress: TaskProgress) -> Plain:
+    """Return the summary of a task.
 
     Args:
         key: name of the task in the names of pieces.
-        form: changes where rows become others than before.
-        told: its numbers.
-        progress: its documents that are finished.
+        form: a text that changes when rows are replaced by others.
+        live: the present numbers of the task.
+        progress: the finished documents of the task.
     """
-    counts, asked = progress.counts, told.requested
+    counts, asked = progress.counts, live.requested
     return {
-        "name": told.name,
+        "name": live.name,
         "key": key,
         "samples": progress.done,
         "per_text": PER_TEXT,
@@ -198,7 +198,7 @@ def live_task_entry(key: str, form: str, told: TaskSnapshot, progress: TaskProgr
 
 
 def live_usage(live: Snapshot) -> Plain:
-    """Tell the tokens of the documents that are done."""
+    """Return the tokens of the finished documents."""
     total = live.tokens_in + live.tokens_out
     return {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out, "total_tokens": total}
 
@@ -210,17 +210,19 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One accelerator; memory in bytes, ``None`` where the driver does not tell."""
+    """One accelerator. Numbers that the driver does not report are ``None``."""
 
     name: str
     busy: float | None
-    """Share of time in which it computed."""
+    """Share of the time in which it computed."""
     used: int | None
+    """Used memory in bytes."""
     total: int | None
+    """Memory in bytes."""
 
 
 class Machine:
-    """Asks nvidia-smi, where there is one, in a thread of its own."""
+    """Reads the state of the GPUs from nvidia-smi, if it is installed, in a thread."""
 
     def __init__(self, program: str | None = None) -> None:
         self._program = program or shutil.which("nvidia-smi")
@@ -246,7 +248,7 @@ class Machine:
 
 
 def read_gpus(lines: Sequence[str]) -> tuple[Gpu, ...]:
-    """Read the lines of nvidia-smi; those of another form are passed over."""
+    """Parse the lines of nvidia-smi, passing over lines of another form."""
     found = []
     for line in lines:
         name, *numbers = (word.strip() for word in line.rsplit(",", 3))
@@ -271,18 +273,18 @@ def _number(text: str) -> float | None:
 
 
 DETAILS_EVERY_S = 5.0
-"""Breakdowns and distributions are told to have changed so often at most."""
-RUNNING = "the run goes on"
+"""Least seconds between two changes of breakdowns and distributions that are reported to pages."""
+RUNNING = "the run has not ended"
 
 
-class GoingRun:
-    """A run without results: going on, interrupted or killed. Safe from several threads.
+class UnfinishedRun:
+    """A run without results, which is running, interrupted or killed. It is thread-safe.
 
     Args:
         folder: the run's record.
-        number: of the run in the view.
-        viewed: the choices of the view, and the maker of its pictures.
-        budget_s: seconds that a look takes at most.
+        number: number of the run in the view.
+        viewed: the options of the view, and its media.
+        budget_s: most seconds of a look.
     """
 
     def __init__(self, folder: Path, number: int, viewed: Viewed, budget_s: float = BUDGET_S) -> None:
@@ -290,7 +292,7 @@ class GoingRun:
         self._lock = threading.RLock()
         self._machine_name = socket.gethostname()
         self._run = FollowedRun(folder, self._take, budget_s)
-        self._prompts = _Prompts(folder)
+        self._prompts = _GrowingPrompts(folder)
         self._by_key: dict[str, dict[str, GrowingTask]] = {}
         self._begun = self._run.begun
         self._details_told = 0.0
@@ -302,16 +304,18 @@ class GoingRun:
 
     @property
     def is_read(self) -> bool:
-        """All that the journals held has been read once, or is there no more."""
+        """Whether the present journals have been read once, or have been deleted."""
         return self._run.is_read or self._run.is_gone
 
     def look(self) -> set[str]:
-        """Read what is new; returns the names of the pieces that have changed: ``runs`` where anything has, ``*`` where
-        rows have become others."""
+        """Read new records, and return the names of the changed pieces.
+
+        They include ``runs`` after any change, and ``*`` if rows were replaced by others.
+        """
         with self._lock:
             form = self._form
             has_changed = self._run.look()
-            self._forget_others()
+            self._drop_earlier()
             changed = {name for task in self._tasks.values() for name in task.changes()}
             if form != self._form:
                 changed.add("*")
@@ -327,13 +331,13 @@ class GoingRun:
     def _tasks(self) -> Mapping[str, GrowingTask]:
         return self._by_key.get(self._run.key) or {}
 
-    def _forget_others(self) -> None:
-        """Forget the rows of before the run was begun anew."""
+    def _drop_earlier(self) -> None:
+        """Drop all rows if the run was begun anew."""
         if self._begun != self._run.begun:
-            self._by_key, self._begun, self._prompts = {}, self._run.begun, _Prompts(self.folder)
+            self._by_key, self._begun, self._prompts = {}, self._run.begun, _GrowingPrompts(self.folder)
 
     def _take(self, found: Finished) -> None:
-        self._forget_others()
+        self._drop_earlier()
         tasks = self._by_key.setdefault(found.key, {})
         try:
             if found.task not in tasks:
@@ -364,7 +368,7 @@ class GoingRun:
         return {f"run-{self.number}", f"audit-{self.number}"}
 
     def entry(self, name: str, machine: Machine) -> dict[str, Any]:
-        """Tell of the run what the first page and its own show first."""
+        """Return the summary of the run, which the first page and its own page show."""
         with self._lock:
             live = self._run.snapshot()
             scores = {task.name: task.score for task in live.tasks if task.score is not None}
@@ -372,7 +376,7 @@ class GoingRun:
             run = self._report_run(tasks)
             entry = run_entry(run, self.number, name, live_rows(tasks, self._run.outline, scores))
             entry["tasks"] = self._task_entries(live)
-            entry["selection"] = selection_told(run, entry["tasks"], self._viewed.options)
+            entry["selection"] = selection_entry(run, entry["tasks"], self._viewed.options)
             entry["state"] = live.state
             arguments = self._run.state.get("arguments")
             entry["model_args"] = arguments.get("model_args") or "" if isinstance(arguments, Mapping) else ""
@@ -385,9 +389,9 @@ class GoingRun:
     def _task_entries(self, live: Snapshot) -> list[dict[str, Any]]:
         progress = self._run.documents.tasks
         return [
-            live_task_entry(self._tasks[told.name].writer.key, self._form, told, progress[told.name])
-            for told in live.tasks
-            if told.name in self._tasks
+            live_task_entry(self._tasks[task.name].writer.key, self._form, task, progress[task.name])
+            for task in live.tasks
+            if task.name in self._tasks
         ]
 
     def _rows(self, growing: GrowingTask) -> TaskRows:
@@ -427,7 +431,7 @@ class GoingRun:
 
     @property
     def _reason(self) -> str:
-        """Reason for which numbers have no interval that is meant for one look."""
+        """Why numbers have no interval during the run: such an interval is only valid for one look."""
         return RUNNING if self._run.is_going else ""
 
     def _details(self) -> dict[str, Any]:
@@ -438,8 +442,8 @@ class GoingRun:
         return found
 
 
-class _Prompts:
-    """Prompts of a judge that are asked meanwhile: read anew where there are more, now and then."""
+class _GrowingPrompts:
+    """Prompts of a judge during the run. They are read again from time to time if the journal has grown."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
