@@ -1,4 +1,4 @@
-"""A model that thinks gives one score, one status and one count: with ``hf``, with vLLM and with vLLM's server."""
+"""A model that thinks gives one score, one status and one count with ``hf``, the real vLLM and its server."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ THINKING = (
     Case("goes on", until="\n\n", ended=DOCUMENTS),
 )
 PROMPT_KNOWN = (Case("opened", **ALL_CUT), Case("opened", **STOP))
-"""What ended in these thoughts holds no tag: whoever does not know the prompt's end takes it for the answer."""
+"""An answer that ends in these thoughts holds no tag. A back end that does not see the prompt's end, such as a server
+without a reasoning parser, cannot tell such thoughts from an answer."""
 OWN_TAGGED = (Case("own tags", options=OWN), Case("own tags", options=OWN, **STOP))
 SPECIAL_TOKENS = (
     Case("special tokens"),
@@ -190,11 +191,11 @@ def test_one_score_and_one_status(back_end: BackEnd, case: Case, tmp_path: Path)
     assert [count["input_tokens"] for count in counted] == [count["input_tokens"] for count in tokens]
     thinks = any(wanted["thoughts"])
     for count, local in zip(counted, tokens, strict=True):
-        if not (thinks and case.ended):  # no stop is sent to a model that thinks: it writes on to its end
+        if not (thinks and case.ended):  # a model that thinks gets no stops there, and writes on to its own end
             assert count["output_tokens"] == local["output_tokens"]
         if back_end.name == "vllm" or not thinks:
             assert count["reasoning_tokens"] == local["reasoning_tokens"]
-        else:  # a server counts no tags, and only if it saw both of them
+        else:  # a server counts no tags, if it counts thoughts at all
             assert count["reasoning_tokens"] is None or 0 < count["reasoning_tokens"] <= local["reasoning_tokens"]
 
 
