@@ -18,7 +18,7 @@ from typing import Any
 
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import GeneratedImage, Request, Response
 
 DIFFERENT = 10
 
@@ -37,7 +37,7 @@ def png(red: int, side: int = 8) -> bytes:
 def painted(request: Request, padding: int = 0) -> Response:
     """The right answer, then a picture, then white space."""
     right = request.context.partition("ANSWER=")[2]
-    parts = [right, generated_image(png(request.doc_id % DIFFERENT) + bytes(padding)), " "]
+    parts: list[str | GeneratedImage] = [right, generated_image(png(request.doc_id % DIFFERENT) + bytes(padding)), " "]
     return Response.interleaved(request.id, parts, finish_reason="stop")
 
 
