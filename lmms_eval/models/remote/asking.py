@@ -421,13 +421,25 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
         reply.text,
         reply.parts,
         finish_reason=reply.finish_reason,
-        usage=reply.usage,
+        usage=_usage(request, reply),
         latency=latency,
         attempts=attempts,
         model=reply.model,
         thoughts=_apart(reply) if reply.reasoning.strip() else None,
     )
     return _stopped(request, response, reply, stops) if stops.active else response
+
+
+def _usage(request: Request, reply: Reply) -> Usage | None:
+    """Return the token counts that the server tells.
+
+    Servers tell 0 tokens of thoughts if they do not see where the thoughts begin or end: beside thoughts that means
+    nothing.
+    """
+    if reply.usage is None or reply.usage.reasoning_tokens != 0:
+        return reply.usage
+    thoughts = _apart(reply) if reply.reasoning.strip() else Reading.of(request, "").read(reply.text).thoughts
+    return replace(reply.usage, reasoning_tokens=None) if thoughts and thoughts.text.strip() else reply.usage
 
 
 def _apart(reply: Reply) -> Thoughts:
