@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.results.journals import Journals
-from lmms_eval.viewer.live.unfinished import UnfinishedRun, Machine
 from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Viewed
+from lmms_eval.viewer.live.unfinished import Machine, UnfinishedRun
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.page import ReportOptions
 from tests.results.records import Record
