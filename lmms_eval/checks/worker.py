@@ -19,7 +19,7 @@ import orjson
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import MetricDefinition, Selection, Task, TaskOptions
 from lmms_eval.checks.findings import NO_NETWORK, Finding, finding, is_this_machine, of_reason, refuse_connections
-from lmms_eval.checks.workers import GroupMembers
+from lmms_eval.checks.workers import spec_of
 from lmms_eval.config import build_config, resolved_cli_args
 from lmms_eval.engine.aggregate import AggregateOptions, MetricResult, TaskResult
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
@@ -30,7 +30,7 @@ from lmms_eval.models.baseline import Baseline
 from lmms_eval.models.building import BuildOptions
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.selection import build_from_spec, select_tasks
+from lmms_eval.tasks.selection import build_from_spec, choose, select_tasks
 from lmms_eval.tasks.yaml.included import include, include_again
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.utils.line_process import own_pipes
@@ -327,9 +327,9 @@ class _Jobs:
     """Carries out jobs and sends the replies."""
 
     def __init__(self, start: Mapping[str, Any], replies: IO[bytes]) -> None:
-        self._documents, self._replies = start["documents"], replies
-        self._members = GroupMembers(start["include_paths"], start["plugins"], start["options"])
+        self._start, self._replies = start, replies
         self._reader = YamlReader()
+        self._catalogue: Catalogue | None = None
         include_again(start["included"])
 
     def begin(self, step: str) -> None:
@@ -338,13 +338,24 @@ class _Jobs:
     def serve(self, job: Mapping[str, Any]) -> None:
         specs: list[Mapping[str, Any]] = []
         if job["what"] == "task":
-            found = check_task(job["spec"], self._documents, self._reader, self.begin)
+            found = check_task(job["spec"], self._start["documents"], self._reader, self.begin)
         elif job["what"] == "group":
             self.begin("group")
-            found, specs = self._members.of(job["name"])
+            found, specs = self._check_group(job["name"])
         else:
             found = check_model(job["spec"], self.begin)
         self._reply({"findings": found, "members": specs})
+
+    def _check_group(self, name: str) -> tuple[list[Finding], list[Mapping[str, Any]]]:
+        """Look up a group. Returns the finding, and the ``spec`` of each of its tasks."""
+        try:
+            if self._catalogue is None:
+                self._catalogue = Catalogue(self._start["include_paths"], self._start["plugins"])
+            sources = choose([name], self._catalogue).sources
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the modules of its aggregations are imported here
+            return [finding("group", error)], []
+        options = TaskOptions(**self._start["options"])
+        return [Finding("group")], [spec_of(source, options) for source in sources]
 
     def _reply(self, message: Mapping[str, Any]) -> None:
         self._replies.write(orjson.dumps(message, default=str) + b"\n")

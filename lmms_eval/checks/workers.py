@@ -14,10 +14,9 @@ from typing import Any
 import orjson
 
 from lmms_eval.api.task import Task, TaskOptions
-from lmms_eval.checks.findings import OFFLINE, Checked, Checks, Finding, What, finding
+from lmms_eval.checks.findings import OFFLINE, Checked, Checks, Finding, What
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.selection import choose
 from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.loader import encode
 from lmms_eval.tasks.yaml.task import TaskSource
@@ -86,27 +85,6 @@ def spec_of(source: TaskSource, options: TaskOptions) -> dict[str, Any]:
         "options": asdict(options),
         "included": [],
     }
-
-
-@dataclass(slots=True)
-class GroupMembers:
-    """Looks up the members of groups. It reads the catalogue for the first group."""
-
-    include_paths: Sequence[str]
-    plugins: Sequence[str]
-    options: Mapping[str, Any]
-    _catalogue: Catalogue | None = None
-
-    def of(self, name: str) -> tuple[list[Finding], list[Mapping[str, Any]]]:
-        """Look up a group. Returns the finding, and the ``spec`` of each of its tasks."""
-        try:
-            if self._catalogue is None:
-                self._catalogue = Catalogue(self.include_paths, self.plugins)
-            sources = choose([name], self._catalogue).sources
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the modules of its aggregations are imported here
-            return [finding("group", error)], []
-        options = TaskOptions(**self.options)
-        return [Finding("group")], [spec_of(source, options) for source in sources]
 
 
 STARTING_S = 120.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval.compare.runs import Column, TaskRows
@@ -13,7 +12,6 @@ from lmms_eval.results.audit import CHOSEN
 from lmms_eval.results.breakdown import Asked, Cell, Documents, cells, divisions, whole_cell
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.sample import finite
-from lmms_eval.stats import NoInterval
 from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.samples import TaskFacts
 
@@ -120,13 +118,13 @@ def outcome_counts(run: ReportRun, task: str) -> Plain:
 
 def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
     """Return the warnings about a run's numbers. The page sorts them by severity."""
-    found = [_warning("problem", "", problem) for problem in run.problems]
+    found = [warning("problem", "", problem) for problem in run.problems]
     state = str(run.document.get("state") or run.state.get("state") or "")
     if state and state not in ("complete", "stopped early"):
-        found.append(_warning("state", "", f"the run is {state}"))
+        found.append(warning("state", "", f"the run is {state}"))
     stops = part_of(run.document, "early_stop")
     found += [
-        _warning("early", task, f"stopped early: rests on {stop.get('asked')} of {stop.get('of')} documents")
+        warning("early", task, f"stopped early: rests on {stop.get('asked')} of {stop.get('of')} documents")
         for task, stop in stops.items()
         if isinstance(stop, Mapping)
     ]
@@ -138,21 +136,21 @@ def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
 
 def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
     if counts.get("withheld"):
-        yield _warning("withheld", task, "the score is withheld")
+        yield warning("withheld", task, "the score is withheld")
     for name, text in (("failed", "failed"), ("unscored", "could not be scored"), ("not_asked", "were not asked")):
         if counts.get(name):
             reason = next(iter(counts.get("reasons") or ()), "")
             more = f" (most often: {reason})" if reason and name != "not_asked" else ""
-            yield _warning(name, task, f"{counts[name]} of {counts.get('requested')} samples {text}{more}")
+            yield warning(name, task, f"{counts[name]} of {counts.get('requested')} samples {text}{more}")
     if counts.get("judge_unread"):
         text = f"{counts['judge_unread']} of {counts.get('requested')} samples lack a readable reply of the judge"
-        yield _warning("answers", task, text)
+        yield warning("answers", task, text)
     for column in part_of(counts, "truncation"):
         found = part_of(part_of(counts, "truncation"), column)
         low, high = found.get("low"), found.get("high")
         if isinstance(low, int | float) and isinstance(high, int | float):
             text = f"{column} lies between {low:.4g} and {high:.4g}, whatever the truncated answers are worth"
-            yield _warning("answers", task, text)
+            yield warning("answers", task, text)
 
 
 def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]:
@@ -161,10 +159,10 @@ def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]
         found = {task: outcome for task, outcome in counts.items() if outcome.get(name)}
         if len(found) > FEW_TASKS:
             times, of = (sum(outcome.get(key) or 0 for outcome in found.values()) for key in (name, "answers"))
-            yield _warning("answers", "", f"{times} of {of} answers of {len(found)} tasks are {name}")
+            yield warning("answers", "", f"{times} of {of} answers of {len(found)} tasks are {name}")
             continue
         for task, outcome in found.items():
-            yield _warning("answers", task, f"{outcome[name]} of {outcome.get('answers')} answers are {name}")
+            yield warning("answers", task, f"{outcome[name]} of {outcome.get('answers')} answers are {name}")
 
 
 def _fixed_warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Plain]:
@@ -173,12 +171,11 @@ def _fixed_warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Plain]:
     for (task, metric, pipeline), value in values.items():
         fixed = values.get((task, f"{metric}_fixed", pipeline))
         if value is not None and fixed is not None and not math.isclose(value, fixed, abs_tol=1e-9):
-            yield _warning(
-                "fixed", task, f"{metric}: {value:.4g} by the official rule, {fixed:.4g} by the repaired one"
-            )
+            yield warning("fixed", task, f"{metric}: {value:.4g} by the official rule, {fixed:.4g} by the repaired one")
 
 
-def _warning(kind: str, task: str, text: str) -> Plain:
+def warning(kind: str, task: str, text: str) -> Plain:
+    """Make a warning. Without a ``task``, it is about the whole run."""
     return {"kind": kind, "task": task, "text": text}
 
 
@@ -233,7 +230,7 @@ def _with_scores(task: TaskRows) -> list[Column]:
 
 
 def _mean_row(run: ReportRun, task: TaskRows, column: Column) -> Plain:
-    cell = whole_cell(_Task.of(run, task).documents(column))
+    cell = whole_cell(_documents(run, task)(column))
     row: Plain = {"task": task.task, "metric": column.metric, "filter": column.filter, **_plain(cell, column)}
     if column.reported is not None and column.scale == 0:  # it is not a mean, so the documents give no interval
         row |= {"value": column.reported, "low": None, "high": None}
@@ -267,23 +264,12 @@ def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """Facts of a task that the numbers of all its metrics share."""
-
-    clusters: Sequence[str | None] | None
-    asked: Asked | NoInterval | None
-
-    @classmethod
-    def of(cls, run: ReportRun, task: TaskRows) -> _Task:
-        has_clusters = task.clusters is not None or run.facts(task.task).cluster_key is not None
-        return cls(
-            (task.clusters or [None] * len(task.ids)) if has_clusters else None,
-            None if task.early_stop is None else Asked.find(task.early_stop, task.task, task.ids),
-        )
-
-    def documents(self, column: Column) -> Documents:
-        return Documents.of(column.scores, column.score_range, self.clusters, self.asked)
+def _documents(run: ReportRun, task: TaskRows) -> Callable[[Column], Documents]:
+    """Return a function that gets the documents of a metric's numbers."""
+    has_clusters = task.clusters is not None or run.facts(task.task).cluster_key is not None
+    clusters = (task.clusters or [None] * len(task.ids)) if has_clusters else None
+    asked = None if task.early_stop is None else Asked.find(task.early_stop, task.task, task.ids)
+    return lambda column: Documents.of(column.scores, column.score_range, clusters, asked)
 
 
 def breakdowns(run: ReportRun, task: TaskRows, shown: TaskFacts, without_interval: str = "") -> list[Plain]:
@@ -295,8 +281,8 @@ def breakdowns(run: ReportRun, task: TaskRows, shown: TaskFacts, without_interva
         shown: the samples that the report lists. Other samples are in no part.
         without_interval: the reason why parts have no interval.
     """
-    facts = _Task.of(run, task)
-    columns = [(column, facts.documents(column)) for column in _with_scores(task)]
+    documents_of = _documents(run, task)
+    columns = [(column, documents_of(column)) for column in _with_scores(task)]
     # An expression may have chosen the samples by their scores, which makes intervals invalid.
     reason = CHOSEN if shown.is_chosen else without_interval
     without: Plain = {"low": None, "high": None, "method": reason} if reason else {}

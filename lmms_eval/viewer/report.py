@@ -15,7 +15,15 @@ from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, delete_others, write_file
 from lmms_eval.viewer.comparison import ComparisonWriter
 from lmms_eval.viewer.media import MediaStore
-from lmms_eval.viewer.numbers import breakdowns, distributions, headlines, outcome_counts, result_rows, warnings
+from lmms_eval.viewer.numbers import (
+    breakdowns,
+    distributions,
+    headlines,
+    outcome_counts,
+    result_rows,
+    warning,
+    warnings,
+)
 from lmms_eval.viewer.page import (
     PAGE,
     SCRIPT,
@@ -100,7 +108,7 @@ def _unfinished(run: ReportRun, command: str) -> list[dict[str, str]]:
         return []
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     text = f"unfinished: this is what was there at {now}; `{command}` writes these pages again"
-    return [{"kind": "state", "task": "", "text": text}]
+    return [warning("state", "", text)]
 
 
 def _write_runs(
@@ -124,11 +132,11 @@ def _write_runs(
             samples += len(facts.rows)
             written[task.task] = facts
             divides |= {name for name, values in facts.metadata.items() if REDACTED not in values}
-            tasks.append(_task_entry(run, task.task, writer.key, facts))
+            tasks.append(task_entry(writer, len(facts.rows)))
         rows = result_rows(run)
         problems += [*run.problems, *torn]
         entry = run_entry(run, number, name, rows) | {"tasks": tasks}
-        damage = [{"kind": "problem", "task": "", "text": text} for text in torn]
+        damage = [warning("problem", "", text) for text in torn]
         entry["warnings"] = [*_unfinished(run, command), *damage, *entry["warnings"]]
         entries.append(redacted(entry, options.redact))
         document = {key: value for key, value in run.document.items() if key not in ("results", "intervals")}
@@ -146,13 +154,14 @@ def _write_runs(
     return samples, problems
 
 
-def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[str, Any]:
+def task_entry(writer: TaskWriter, samples: int) -> dict[str, Any]:
+    """Return the summary of a task. ``samples``: the number of samples that are shown."""
     return {
-        "name": task,
-        "key": key,
-        "samples": len(facts.rows),
+        "name": writer.task.task,
+        "key": writer.key,
+        "samples": samples,
         "per_text": PER_TEXT,
-        "outcomes": outcome_counts(run, task),
+        "outcomes": outcome_counts(writer.run, writer.task.task),
     }
 
 

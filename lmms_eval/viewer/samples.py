@@ -77,38 +77,6 @@ _LONGEST = 300
 """Most characters of an option that a page repeats."""
 
 
-@dataclass(slots=True)
-class Selection:
-    """Selects the samples of one task of a run."""
-
-    run: ReportRun
-    task: TaskRows
-    options: ReportOptions
-    problems: list[str] = field(default_factory=list)
-
-    def rows(self) -> list[int]:
-        """Return the numbers of the samples that are shown, in the order of the task."""
-        found: list[int] = []
-        for row in range(len(self.task.ids)):
-            if len(found) == self.options.limit:
-                break
-            if self._takes(row):
-                found.append(row)
-        return found
-
-    def _takes(self, row: int) -> bool:
-        if self.options.only_failed and self.task.statuses[row] != "failed":
-            return False
-        choice = self.options.choice
-        if choice.where is None:
-            return choice.ids is None or choice.takes(Sample(self.task.task, {"doc_id": self.task.ids[row]}))
-        try:
-            return any(choice.takes(sample) for sample in samples_of(self.run, self.task, row))
-        except DataError as error:
-            self.problems.append(str(error))
-            return False
-
-
 def lines_of(task: TaskRows, row: int) -> list[Mapping[str, Any]]:
     """Read the lines of a sample. A run of another format has one, which is converted to our format.
 
@@ -214,6 +182,10 @@ class TaskFacts:
     """Whether an expression has chosen the samples, perhaps by their scores."""
 
 
+_SampleMedia = tuple[Sequence[Future[Item]], Mapping[str, Future[Item]], Future[list[Shape]] | None]
+"""The media of a sample that were sent to the model, those that it made, and the masks over them."""
+
+
 @dataclass(slots=True)
 class TaskWriter:
     """Writes the pieces of one task: its index and ``text-KEY-N``. ``add`` takes rows one by one."""
@@ -241,18 +213,29 @@ class TaskWriter:
         Raises:
             LmmsEvalError: a file cannot be written.
         """
-        selection = Selection(self.run, self.task, self.options, self.problems)
-        rows = selection.rows()
+        rows = list(islice(filter(self._is_chosen, range(len(self.task.ids))), self.options.limit))
         remaining = iter(enumerate(rows))
         for number in range(-(-len(rows) // PER_TEXT)):
             block = [(place, row, self._lines(row, self._audited(row))) for place, row in islice(remaining, PER_TEXT)]
             media = [self._media(lines, self.media) for _, _, lines in block]
-            for (place, row, lines), futures in zip(block, media, strict=True):
-                self._add_entry(place, row, lines, [future.result() for future in futures.sent])
-            samples = [self._sample(row, lines, found) for (_, row, lines), found in zip(block, media, strict=True)]
+            for (place, row, lines), (sent, _, _) in zip(block, media, strict=True):
+                self._add_entry(place, row, lines, [future.result() for future in sent])
+            samples = [self._sample(row, lines, *found) for (_, row, lines), found in zip(block, media, strict=True)]
             chunks.write(f"text-{self.key}-{number}", samples)
         write_index(chunks, self.key, self.columns(rows))
         return self.facts(rows)
+
+    def _is_chosen(self, row: int) -> bool:
+        if self.options.only_failed and self.task.statuses[row] != "failed":
+            return False
+        choice = self.options.choice
+        if choice.where is None:
+            return choice.ids is None or choice.takes(Sample(self.task.task, {"doc_id": self.task.ids[row]}))
+        try:
+            return any(choice.takes(sample) for sample in samples_of(self.run, self.task, row))
+        except DataError as error:
+            self.problems.append(str(error))
+            return False
 
     def add(self, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> None:
         """Add the next row to the index, or replace one. ``read``: its lines, if they have been read already.
@@ -261,7 +244,8 @@ class TaskWriter:
         """
         found = self._audited(row, read)
         lines = [redacted(line, self.options.redact) for line in found]
-        self._add_entry(row, row, lines, [future.result() for future in self._media(lines, self.media).sent])
+        sent, _, _ = self._media(lines, self.media)
+        self._add_entry(row, row, lines, [future.result() for future in sent])
 
     def audit_again(self) -> None:
         """Repeat the audit of all added rows."""
@@ -291,7 +275,7 @@ class TaskWriter:
     def media_apart(self, row: int, maker: MediaMaker) -> dict[str, Any]:
         """Return the media of a sample alone."""
         lines = self._lines(row)
-        sample = self._sample(row, lines, self._media(lines, maker))
+        sample = self._sample(row, lines, *self._media(lines, maker))
         return {key: value for key, value in sample.items() if key not in ("id", "lines")}
 
     def _new_audit(self) -> TaskAudit:
@@ -319,24 +303,28 @@ class TaskWriter:
 
     def _media(self, lines: Sequence[Mapping[str, Any]], maker: MediaMaker) -> _SampleMedia:
         line, places = lines[0], self.run.places
-        return _SampleMedia(
-            [maker.add(one, places) for one in media_of(line)],
-            {name: maker.add(one, places) for name, one in made_in(line).items()},
-            maker.draw(partial(masks_of, line, maker, places))
-            if isinstance(maker, MediaStore) and has_masks(line)
-            else None,
-        )
+        sent = [maker.add(one, places) for one in media_of(line)]
+        made = {name: maker.add(one, places) for name, one in made_in(line).items()}
+        draws = isinstance(maker, MediaStore) and has_masks(line)
+        return sent, made, maker.draw(partial(masks_of, line, maker, places)) if draws else None
 
-    def _sample(self, row: int, lines: Sequence[Mapping[str, Any]], media: _SampleMedia) -> dict[str, Any]:
+    def _sample(
+        self,
+        row: int,
+        lines: Sequence[Mapping[str, Any]],
+        sent: Sequence[Future[Item]],
+        made: Mapping[str, Future[Item]],
+        masks: Future[list[Shape]] | None,
+    ) -> dict[str, Any]:
         sample: dict[str, Any] = {"id": self.task.ids[row], "lines": lines}
-        if media.sent:
-            sample["media"] = items = [future.result() for future in media.sent]
+        if sent:
+            sample["media"] = items = [future.result() for future in sent]
             # Solved examples come first, so the question's picture is the last one.
             shapes = shapes_of(lines[0], items[-1].get("width"), items[-1].get("height"))
-            if shapes := shapes + (media.masks.result() if media.masks else []):
+            if shapes := shapes + (masks.result() if masks else []):
                 sample["shapes"] = shapes
-        if media.made:
-            sample["made"] = {path: future.result() for path, future in media.made.items()}
+        if made:
+            sample["made"] = {path: future.result() for path, future in made.items()}
         return sample
 
     def _add_entry(self, place: int, row: int, lines: Sequence[Mapping[str, Any]], media: Sequence[Item]) -> None:
@@ -373,13 +361,6 @@ class TaskWriter:
             if any(score is not None for score in scores):
                 found.append(IndexColumn(f"s.{name}", "numbers", scores))
         return found + [IndexColumn(f"m.{name}", "codes", values) for name, values in metadata.items()]
-
-
-@dataclass(frozen=True, slots=True)
-class _SampleMedia:
-    sent: Sequence[Future[Item]]
-    made: Mapping[str, Future[Item]]
-    masks: Future[list[Shape]] | None
 
 
 def redacted(value: Any, keys: frozenset[str]) -> Any:

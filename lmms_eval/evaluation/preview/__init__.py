@@ -1,1 +1,1 @@
-"""Foretelling a run: what it will ask, of which size, at which price, and what of it is broken."""
+"""Forecast of a run: what it will ask, its size and price, and what is broken."""

@@ -157,9 +157,8 @@ class _View:
         end = time.monotonic() + WAIT_S
         while True:
             found = self._watch.changes(view, since)
-            if found.names or self._is_ending() or time.monotonic() > end:
-                changes = {"view": found.view, "version": found.version, "names": found.names}
-                return JSONResponse({**changes, "ending": self._is_ending()})
+            if found["names"] or self._is_ending() or time.monotonic() > end:
+                return JSONResponse({**found, "ending": self._is_ending()})
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def piece(self, request: Request) -> Response:
@@ -173,7 +172,8 @@ class _View:
         found = await run_in_threadpool(self._watch.medium, request.path_params["name"])
         if found is None:
             return PlainTextResponse("the view has no such picture or sound", 404)
-        return Response(found.data, media_type=found.type)
+        data, media_type = found
+        return Response(data, media_type=media_type)
 
 
 def _number(text: str) -> int:

@@ -24,14 +24,6 @@ _KEPT = ("type", "path", "url", "name", "frames", "times")
 _PICTURE = "media/"
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A file that the view serves."""
-
-    data: bytes
-    type: str
-
-
 @dataclass(slots=True)
 class LazyMedia:
     """Names thumbnails by their sources, and makes them when they are requested. Only named files are served.
@@ -57,8 +49,8 @@ class LazyMedia:
         found.set_result(item)
         return found
 
-    def read(self, name: str) -> Served | None:
-        """Return a named picture, frame or sound, or ``None`` for any other name.
+    def read(self, name: str) -> tuple[bytes, str] | None:
+        """Return the bytes and the type of a named picture, frame or sound, or ``None`` for any other name.
 
         If a thumbnail cannot be made, it is an empty picture. The page of its sample shows the reason.
         """
@@ -71,12 +63,12 @@ class LazyMedia:
             frames = item.get("frames")
             src = str(frames[0]["src"] if frames else item.get("src", ""))
             if not src:
-                return Served(_empty(), "image/webp")
+                return _empty(), "image/webp"
             name = src.removeprefix(_PICTURE)
         if name not in self.store.names or self.store.folder is None:
             return None
         try:
-            return Served((self.store.folder / name).read_bytes(), _TYPES[name.rpartition(".")[2]])
+            return (self.store.folder / name).read_bytes(), _TYPES[name.rpartition(".")[2]]
         except OSError:
             return None
 

@@ -34,6 +34,7 @@ from lmms_eval.results.journals import JournalSamples
 from lmms_eval.results.sample import JudgePrompts
 from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
 from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_piece
+from lmms_eval.viewer.numbers import warning
 from lmms_eval.viewer.report import run_details, run_entry, selection_entry
 from lmms_eval.viewer.runs import ReportRun, record_places
 from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
@@ -197,28 +198,9 @@ def live_task_entry(key: str, form: str, live: TaskSnapshot, progress: TaskProgr
     }
 
 
-def live_usage(live: Snapshot) -> Plain:
-    """Return the tokens of the finished documents."""
-    total = live.tokens_in + live.tokens_out
-    return {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out, "total_tokens": total}
-
-
 EVERY_S = 5.0
 _QUERY = ("--query-gpu=name,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
 _MIB = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """One accelerator. Numbers that the driver does not report are ``None``."""
-
-    name: str
-    busy: float | None
-    """Share of the time in which it computed."""
-    used: int | None
-    """Used memory in bytes."""
-    total: int | None
-    """Memory in bytes."""
 
 
 class Machine:
@@ -227,7 +209,7 @@ class Machine:
     def __init__(self, program: str | None = None) -> None:
         self._program = program or shutil.which("nvidia-smi")
         self._ended = threading.Event()
-        self.gpus: tuple[Gpu, ...] = ()
+        self.gpus: list[Plain] = []
 
     def start(self) -> None:
         if self._program is not None:
@@ -241,28 +223,33 @@ class Machine:
             try:
                 answer = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=20, check=True)
             except (OSError, subprocess.SubprocessError):
-                self.gpus = ()
+                self.gpus = []
                 return
             self.gpus = read_gpus(answer.stdout.splitlines())
             self._ended.wait(EVERY_S)
 
 
-def read_gpus(lines: Sequence[str]) -> tuple[Gpu, ...]:
-    """Parse the lines of nvidia-smi, passing over lines of another form."""
+def read_gpus(lines: Sequence[str]) -> list[Plain]:
+    """Parse the lines of nvidia-smi, passing over lines of another form.
+
+    Returns:
+        For each GPU ``name``, ``busy`` (share of the time in which it computed), and ``used`` and ``total`` memory in
+        bytes. Numbers that the driver does not report are ``None``.
+    """
     found = []
     for line in lines:
         name, *numbers = (word.strip() for word in line.rsplit(",", 3))
         if len(numbers) == 3:
             busy, used, total = map(_number, numbers)
             found.append(
-                Gpu(
-                    name,
-                    None if busy is None else busy / 100,
-                    None if used is None else int(used * _MIB),
-                    None if total is None else int(total * _MIB),
-                )
+                {
+                    "name": name,
+                    "busy": None if busy is None else busy / 100,
+                    "used": None if used is None else int(used * _MIB),
+                    "total": None if total is None else int(total * _MIB),
+                }
             )
-    return tuple(found)
+    return found
 
 
 def _number(text: str) -> float | None:
@@ -382,7 +369,8 @@ class UnfinishedRun:
             entry["model_args"] = arguments.get("model_args") or "" if isinstance(arguments, Mapping) else ""
             entry["warnings"] = self._warnings(entry["warnings"])
             entry["live"] = asdict(live) | {"gpus": self._gpus(machine) if live.is_going else []}
-            entry["usage"] = {"total": live_usage(live)}
+            tokens = {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out}
+            entry["usage"] = {"total": {**tokens, "total_tokens": live.tokens_in + live.tokens_out}}
             found: dict[str, Any] = redacted(entry, self._viewed.options.redact)
             return found
 
@@ -401,20 +389,20 @@ class UnfinishedRun:
         kept = [one for one in found if one["kind"] != "state"]
         if self._run.is_gone:
             text = f"{self.folder} was deleted or moved: what was read before is shown"
-            kept.insert(0, {"kind": "state", "task": "", "text": text})
+            kept.insert(0, warning("state", "", text))
         elif not self._run.is_going:
-            kept.insert(0, {"kind": "state", "task": "", "text": f"the run is {self._run.stated}"})
+            kept.insert(0, warning("state", "", f"the run is {self._run.stated}"))
         if self._run.damaged:
             text = f"{self.folder}: {self._run.damaged} torn or damaged lines of the journal are passed over"
-            kept.append({"kind": "problem", "task": "", "text": text})
+            kept.append(warning("problem", "", text))
         return kept
 
     def _gpus(self, machine: Machine) -> list[dict[str, Any]]:
         is_here = any(signs.host == self._machine_name for signs in self._run.processes)
-        return [asdict(gpu) for gpu in machine.gpus] if is_here else []
+        return machine.gpus if is_here else []
 
     def piece(self, name: PieceName) -> Any:
-        """Make a piece. Raises ``PieceError`` if the run has none of that name."""
+        """Make a piece. Raises ``PieceError`` if the run has no piece of this name."""
         with self._lock:
             if name.kind == "run":
                 return self._details()

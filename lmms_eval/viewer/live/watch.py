@@ -18,14 +18,14 @@ from lmms_eval.errors import DataError
 from lmms_eval.results.facts import read_document
 from lmms_eval.results.files import RUNS, STATE, is_unfinished, read_state, results_date, run_mark
 from lmms_eval.viewer.chunks import TaskIndex, chunk_text
-from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Served, Viewed, index_piece
+from lmms_eval.viewer.live.pieces import LazyMedia, PieceError, PieceName, Viewed, index_piece
 from lmms_eval.viewer.live.unfinished import Machine, UnfinishedRun
 from lmms_eval.viewer.media import MediaStore
-from lmms_eval.viewer.numbers import outcome_counts, result_rows
+from lmms_eval.viewer.numbers import result_rows, warning
 from lmms_eval.viewer.page import ReportOptions
-from lmms_eval.viewer.report import report_choices, run_details, run_entry, selection_entry
+from lmms_eval.viewer.report import report_choices, run_details, run_entry, selection_entry, task_entry
 from lmms_eval.viewer.runs import ReportRun, finished_run
-from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
+from lmms_eval.viewer.samples import TaskFacts, TaskWriter, redacted
 
 
 class FinishedRun:
@@ -57,25 +57,16 @@ class FinishedRun:
     def entry(self, name: str) -> dict[str, Any]:
         """Return the summary of the run, which the first page and its own page show."""
         entry = run_entry(self._run, self.number, name, result_rows(self._run))
-        entry["tasks"] = [
-            {
-                "name": writer.task.task,
-                "key": writer.key,
-                "samples": len(writer.task.ids),
-                "per_text": PER_TEXT,
-                "outcomes": outcome_counts(self._run, writer.task.task),
-            }
-            for writer in self._writers
-        ]
+        entry["tasks"] = [task_entry(writer, len(writer.task.ids)) for writer in self._writers]
         entry["selection"] = selection_entry(self._run, entry["tasks"], self._viewed.options)
         if not self.path.is_file():
             text = f"{self.path} was deleted or moved: what was read before is shown"
-            entry["warnings"] = [{"kind": "problem", "task": "", "text": text}, *entry["warnings"]]
+            entry["warnings"] = [warning("problem", "", text), *entry["warnings"]]
         found: dict[str, Any] = redacted(entry, self._viewed.options.redact)
         return found
 
     def piece(self, name: PieceName) -> Any:
-        """Make a piece. Raises ``PieceError`` if the run has none of that name."""
+        """Make a piece. Raises ``PieceError`` if the run has no piece of this name."""
         with self._lock:
             if name.kind == "run":
                 return self._details()
@@ -121,23 +112,9 @@ MOST_CHANGES = 20_000
 class _Seen:
     """A run of the view. Its number and name never change."""
 
-    number: int
-    place: Path
-    """The run's record or, without a record, its results file."""
     run: UnfinishedRun | FinishedRun
     results: Path | None
     mark: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Pieces that have changed since a version."""
-
-    view: str
-    """Random id of this start of the view."""
-    version: int
-    names: list[str]
-    """Names of the pieces, ``*`` for all of them."""
 
 
 class Watch:
@@ -166,12 +143,14 @@ class Watch:
         self._machine = Machine()
         self._lock = threading.Lock()
         self._seen: dict[Path, _Seen] = {}
+        """Runs by their records or, without a record, by their results files."""
         self._names: list[str] = []
         self._documents: dict[Path, tuple[tuple[int, int], str]] = {}
         self._changed: dict[str, int] = {}
         self._oldest = 0
         self.version = 1
         self.view = uuid.uuid4().hex
+        """Random id of this start of the view."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="watch", daemon=True)
         self._failure = ""
@@ -230,33 +209,36 @@ class Watch:
                 self._changed, self._oldest = {}, self.version
             self._changed.update(dict.fromkeys(changed - {"*"}, self.version))
 
-    def changes(self, view: str, since: int) -> Changes:
-        """Return the changes since a version that a page has."""
+    def changes(self, view: str, since: int) -> dict[str, Any]:
+        """Return the ``names`` of the pieces that have changed since a version that a page has, ``*`` for all pieces.
+
+        ``view`` and ``version`` are those for the next call.
+        """
         with self._lock:
-            if view != self.view or since < self._oldest or since > self.version:
-                return Changes(self.view, self.version, ["*"])
-            names = [name for name, version in self._changed.items() if version > since]
-            return Changes(self.view, self.version, names)
+            is_known = view == self.view and self._oldest <= since <= self.version
+            names = [name for name, version in self._changed.items() if version > since] if is_known else ["*"]
+            return {"view": self.view, "version": self.version, "names": names}
 
     def piece(self, text: str) -> str:
         """Make a piece as JSON. Raises ``PieceError`` if there is no piece of this name."""
         if text == "runs":
             return chunk_text(text, self._runs())
         name = PieceName.read(text)
-        found = None if name is None else next((one for one in self._seen.values() if one.number == name.run), None)
-        if name is None or found is None:
+        runs = [seen.run for seen in [*self._seen.values()]]
+        run = None if name is None else next((run for run in runs if run.number == name.run), None)
+        if name is None or run is None:
             raise PieceError(text)
-        return chunk_text(text, found.run.piece(name))
+        return chunk_text(text, run.piece(name))
 
-    def medium(self, name: str) -> Served | None:
+    def medium(self, name: str) -> tuple[bytes, str] | None:
         """Return a picture or sound that a piece has named."""
         return self._viewed.media.read(name)
 
     def _runs(self) -> dict[str, Any]:
         runs = []
         for seen in [*self._seen.values()]:
-            name = self._names[seen.number]
             run = seen.run
+            name = self._names[run.number]
             runs.append(run.entry(name, self._machine) if isinstance(run, UnfinishedRun) else run.entry(name))
         return {
             "written": time.time(),
@@ -279,7 +261,7 @@ class Watch:
         return changed
 
     def _open(self, place: Path, results: Path | None, mark: tuple[Any, ...], known: _Seen | None) -> set[str]:
-        number = len(self._seen) if known is None else known.number
+        number = len(self._seen) if known is None else known.run.number
         run: UnfinishedRun | FinishedRun | None = None
         try:
             if results is not None:
@@ -292,7 +274,7 @@ class Watch:
         run = run or UnfinishedRun(place, number, self._viewed)  # without results, the journals are shown
         if known is None:
             self._names.append(self._free_name(run.name, place))
-        self._seen[place] = _Seen(number, place, run, results, mark)
+        self._seen[place] = _Seen(run, results, mark)
         return {"*"}
 
     def _free_name(self, name: str, place: Path) -> str:

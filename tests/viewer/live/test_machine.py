@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from lmms_eval.viewer.live.unfinished import Gpu, Machine, read_gpus
+from lmms_eval.viewer.live.unfinished import Machine, read_gpus
 
 
 def test_lines_are_read_as_far_as_they_can_be() -> None:
     lines = ["NVIDIA H100, 80GB HBM3, 45, 2048, 81559", "Old, [N/A], [Not Supported], 1", "no line of it", ""]
-    assert read_gpus(lines) == (
-        Gpu("NVIDIA H100, 80GB HBM3", 0.45, 2048 << 20, 81559 << 20),
-        Gpu("Old", None, None, 1 << 20),
-    )
+    assert read_gpus(lines) == [
+        {"name": "NVIDIA H100, 80GB HBM3", "busy": 0.45, "used": 2048 << 20, "total": 81559 << 20},
+        {"name": "Old", "busy": None, "used": None, "total": 1 << 20},
+    ]
 
 
 def test_the_program_is_asked_in_the_background(tmp_path: Path) -> None:
@@ -26,4 +26,4 @@ def test_the_program_is_asked_in_the_background(tmp_path: Path) -> None:
     while not machine.gpus and time.monotonic() < end:
         time.sleep(0.01)
     machine.close()
-    assert machine.gpus == (Gpu("GPU", 0.07, 1 << 20, 2 << 20),)
+    assert machine.gpus == [{"name": "GPU", "busy": 0.07, "used": 1 << 20, "total": 2 << 20}]

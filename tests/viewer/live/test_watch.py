@@ -63,5 +63,5 @@ def test_a_folder_that_vanishes_is_told_and_what_was_read_stays(tmp_path: Path) 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="is no folder"):
+    with pytest.raises(DataError, match="is not a folder"):
         Watch(tmp_path / "file", ReportOptions())
