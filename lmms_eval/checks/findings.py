@@ -191,7 +191,7 @@ _PREPARED = ("data", "prompt", "gold", "empty")
 def finding(step: str, error: BaseException) -> Finding:
     """Explain an error of a step."""
     chain = list(_chain(error))
-    message = _message(error)
+    message = str(error) if isinstance(error, LmmsEvalError) else told(error)
     for link in chain:
         if isinstance(link, RefusedConnectionError) or REFUSED in str(link):
             return Finding(step, "skipped", NO_NETWORK, REFUSED, message)
@@ -274,10 +274,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(link))
         yield link
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-
-
-def _message(error: BaseException) -> str:
-    return str(error) if isinstance(error, LmmsEvalError) else told(error)
 
 
 def _kind(chain: Sequence[BaseException]) -> str:

@@ -117,7 +117,10 @@ def _shares(of: str, value: Any) -> Iterator[Shape]:
 
 def _in_pixels(of: str, boxes: Sequence[Any], width: float, height: float) -> Iterator[Shape]:
     for entry in boxes:
-        box = [*_four(entry.get("box")), entry.get("label", "")] if isinstance(entry, Mapping) else entry
+        box = entry
+        if isinstance(entry, Mapping):
+            at = entry.get("box")
+            box = [*(at if isinstance(at, list) else ()), entry.get("label", "")]
         if not isinstance(box, list | tuple) or len(box) < 4:
             continue
         left, top, wide, high = (finite(number) for number in box[:4])
@@ -125,10 +128,6 @@ def _in_pixels(of: str, boxes: Sequence[Any], width: float, height: float) -> It
             continue
         at = [left / width, top / height, (left + wide) / width, (top + high) / height]
         yield {"of": of, "at": at, "label": str(box[4])[:80] if len(box) > 4 else ""}
-
-
-def _four(box: Any) -> list[Any]:
-    return box if isinstance(box, list) else []
 
 
 def _literal(value: Any, kind: type[Any] = dict) -> Any:

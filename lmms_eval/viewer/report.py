@@ -139,12 +139,10 @@ def _write_runs(
         damage = [warning("problem", "", text) for text in torn]
         entry["warnings"] = [*_unfinished(run, command), *damage, *entry["warnings"]]
         entries.append(redacted(entry, options.redact))
-        document = {key: value for key, value in run.document.items() if key not in ("results", "intervals")}
         entry["selection"] = selection_entry(run, tasks, options)
         audits = [audit for facts in written.values() for audit in facts.audits]
         chunks.write(f"audit-{number}", redacted(audits, options.redact))
-        whole = {**run_details(run, written), "document": document, "state": dict(run.state)}
-        chunks.write(f"run-{number}", redacted(whole, options.redact))
+        chunks.write(f"run-{number}", run_details(run, written, options.redact))
     compared = []
     if options.compare and len(runs) > 1:
         rows_of = [replace(run.rows, name=name) for run, name in zip(runs, names, strict=True)]
@@ -165,10 +163,27 @@ def task_entry(writer: TaskWriter, samples: int) -> dict[str, Any]:
     }
 
 
-def run_details(run: ReportRun, facts: Mapping[str, TaskFacts], without_interval: str = "") -> dict[str, Any]:
-    """Make the breakdowns and distributions of each task. ``without_interval``: why parts have no interval."""
-    tasks = {task: _task_details(run, task, found, without_interval) for task, found in facts.items()}
-    return {"tasks": tasks, "all": distributions(list(facts.values()))}
+def run_details(
+    run: ReportRun, facts: Mapping[str, TaskFacts], redact: frozenset[str], without_interval: str = ""
+) -> dict[str, Any]:
+    """Make the piece of a run: breakdowns and distributions of each task, the results document and the run's record.
+
+    Args:
+        run: the run.
+        facts: the facts of its tasks.
+        redact: keys with values that are left out.
+        without_interval: the reason why parts have no interval.
+    """
+    found: dict[str, Any] = redacted(
+        {
+            "tasks": {task: _task_details(run, task, of_task, without_interval) for task, of_task in facts.items()},
+            "all": distributions(list(facts.values())),
+            "document": {key: value for key, value in run.document.items() if key not in ("results", "intervals")},
+            "state": dict(run.state),
+        },
+        redact,
+    )
+    return found
 
 
 def _task_details(run: ReportRun, task: str, facts: TaskFacts, without_interval: str) -> dict[str, Any]:

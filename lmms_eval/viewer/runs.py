@@ -69,7 +69,8 @@ def read_report_runs(paths: Sequence[str], allowed: Sequence[Path] = ()) -> tupl
         except DataError as error:
             if len(paths) == 1:
                 raise
-            damaged.append(_damaged(place, str(error)))
+            rows = RunRows(name=place.name or str(place), source=str(place), kind="unreadable", tasks={})
+            damaged.append(ReportRun(rows, {}, {}, Places((place,), ()), (str(error),)))
     found, damaged = list(_once(found)), list(_once(damaged))
     if not found:
         raise DataError("; ".join(problem for run in damaged for problem in run.problems))
@@ -85,11 +86,6 @@ def _once(runs: Sequence[ReportRun]) -> Iterator[ReportRun]:
             continue
         seen.add(place)
         yield run
-
-
-def _damaged(path: Path, problem: str) -> ReportRun:
-    empty = RunRows(name=path.name or str(path), source=str(path), kind="unreadable", tasks={})
-    return ReportRun(empty, {}, {}, Places((path,), ()), (problem,))
 
 
 def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:

@@ -305,8 +305,9 @@ class TaskWriter:
         line, places = lines[0], self.run.places
         sent = [maker.add(one, places) for one in media_of(line)]
         made = {name: maker.add(one, places) for name, one in made_in(line).items()}
-        draws = isinstance(maker, MediaStore) and has_masks(line)
-        return sent, made, maker.draw(partial(masks_of, line, maker, places)) if draws else None
+        if isinstance(maker, MediaStore) and has_masks(line):
+            return sent, made, maker.draw(partial(masks_of, line, maker, places))
+        return sent, made, None
 
     def _sample(
         self,

@@ -93,7 +93,9 @@ class MediaSizes:
         self.seconds += seconds
         if form.wire is None:
             return
-        nbytes = _stored(ref)
+        nbytes = None if ref.data is None else len(ref.data)  # as it is stored; decoded sounds are encoded again
+        if ref.kind == "path" and ref.path is not None:
+            nbytes = ref.path.stat().st_size
         self.estimated += nbytes is None
         self.nbytes += int(seconds * _WAV_BYTES_PER_SECOND) if nbytes is None else nbytes
 
@@ -125,8 +127,10 @@ def _in_memory(ref: MediaRef, form: MediaForm) -> tuple[Size, int | None]:
     image = ref.image
     assert image is not None
     original = original_of(image) if form.wire is not None else None
-    fits = original is not None and _fits(len(original.data), image.size, form)
-    return image.size, len(original.data) if original is not None and fits else None
+    if original is None or form.wire.bounds.size(image.size) != image.size:
+        return image.size, None
+    nbytes, most = len(original.data), form.wire.max_bytes
+    return image.size, nbytes if most is None or nbytes <= most else None
 
 
 def _encoded(ref: MediaRef, form: MediaForm) -> tuple[Size, int | None]:
@@ -147,18 +151,6 @@ def _tail(ref: MediaRef, nbytes: int) -> bytes:
             return start.ljust(nbytes, b"\0")
         file.seek(max(0, nbytes - _TAIL_BYTES), io.SEEK_SET)
         return file.read()
-
-
-def _stored(ref: MediaRef) -> int | None:
-    """Return the number of bytes of a stored sound, or ``None`` if it is decoded in memory."""
-    if ref.kind == "path" and ref.path is not None:
-        return ref.path.stat().st_size
-    return None if ref.data is None else len(ref.data)
-
-
-def _fits(nbytes: int, size: Size, form: MediaForm) -> bool:
-    most: int | None = form.wire.max_bytes
-    return (most is None or nbytes <= most) and form.wire.bounds.size(size) == size
 
 
 def _guess(size: Size, form: MediaForm) -> int:

@@ -78,7 +78,9 @@ def earlier_runs(folder: Path | None, config: RunConfig) -> Earlier:
     if folder is None:
         return Earlier()
     files = sorted(folder.glob("*_results.json"))[-MOST_RUNS:]
-    found = [content for path in files if (content := _read(path)) is not None and _is_same(content, config)]
+    model = (config.model, resolved_cli_args(config)["model_args"])
+    read = [content for path in files if (content := _read(path)) is not None]
+    found = [one for one in read if tuple(map(_part(one, "config").get, ("model", "model_args"))) == model]
     calls = inputs = outputs = asked = seconds = 0.0
     for content in found:
         usage = _part(content, "usage", "by_source", "model")
@@ -120,11 +122,6 @@ def held_requests(folder: Path | None, config: RunConfig, keys: RunKeys) -> set[
                 if "id" in entry.record and "error" not in entry.record
             }
     return held
-
-
-def _is_same(content: Mapping[str, Any], config: RunConfig) -> bool:
-    recorded, arguments = _part(content, "config"), resolved_cli_args(config)["model_args"]
-    return recorded.get("model") == config.model and recorded.get("model_args") == arguments
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -195,13 +192,10 @@ def _time(tasks: Sequence[TaskForecast], earlier: Earlier) -> list[str]:
     if earlier.seconds is None:
         return ["time not known: the output folder holds no earlier run of the model"]
     left = max(0, _sum(tasks, "requests") - _sum(tasks, "held"))
-    return [f"time by {earlier.runs} earlier runs of the model: about {_duration(left * earlier.seconds)}"]
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    seconds = left * earlier.seconds
+    hours, minutes = f"{seconds / 3600:.1f} h", f"{seconds / 60:.0f} min"
+    about = f"{seconds:.0f} s" if seconds < 120 else minutes if seconds < 7200 else hours
+    return [f"time by {earlier.runs} earlier runs of the model: about {about}"]
 
 
 SIDE = 512
@@ -393,8 +387,10 @@ def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
         held = held_requests(base, config, run_keys(config, choice, named)) if base and base.is_dir() else set()
         threads = config.media_workers or min(MOST_THREADS, max(2, os.cpu_count() or 2))
         tasks = tuple(_forecast(plan, lens, threads) for plan in plans)
+        parts = [request_id.rsplit("/", 4) for request_id in held]
         for task in tasks:
-            task.held = _held(task.plan, held)
+            chosen = set(map(str, task.plan.doc_ids))
+            task.held = sum(part[0] == task.name and part[1] in chosen for part in parts)
         lines = forecast_lines(tasks, lens, tariffs, earlier_runs(base, config))
         lines += _cache_lines(config)
         if config.dry_run is not True:
@@ -409,12 +405,6 @@ def _forecast(plan: TaskPlan, lens: Lens, threads: int) -> TaskForecast:
         for document in pool.map(lambda doc_id: measure(plan.task, doc_id, lens), plan.doc_ids, chunksize=1):
             found.add(document, sends)
     return found
-
-
-def _held(plan: TaskPlan, held: set[str]) -> int:
-    chosen, name = set(map(str, plan.doc_ids)), plan.task.name
-    parts = (request_id.rsplit("/", 4) for request_id in held)
-    return sum(part[0] == name and part[1] in chosen for part in parts)
 
 
 def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:

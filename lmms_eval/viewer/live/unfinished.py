@@ -26,7 +26,6 @@ from lmms_eval.results.follow import (
     Finished,
     FollowedRun,
     ScoreSoFar,
-    Snapshot,
     TaskProgress,
     TaskSnapshot,
 )
@@ -362,25 +361,23 @@ class UnfinishedRun:
             tasks = {task: self._rows(growing) for task, growing in self._tasks.items()}
             run = self._report_run(tasks)
             entry = run_entry(run, self.number, name, live_rows(tasks, self._run.outline, scores))
-            entry["tasks"] = self._task_entries(live)
+            progress = self._run.documents.tasks
+            entry["tasks"] = [
+                live_task_entry(self._tasks[task.name].writer.key, self._form, task, progress[task.name])
+                for task in live.tasks
+                if task.name in self._tasks
+            ]
             entry["selection"] = selection_entry(run, entry["tasks"], self._viewed.options)
             entry["state"] = live.state
             arguments = self._run.state.get("arguments")
             entry["model_args"] = arguments.get("model_args") or "" if isinstance(arguments, Mapping) else ""
             entry["warnings"] = self._warnings(entry["warnings"])
-            entry["live"] = asdict(live) | {"gpus": self._gpus(machine) if live.is_going else []}
+            is_here = any(signs.host == self._machine_name for signs in self._run.processes)
+            entry["live"] = asdict(live) | {"gpus": machine.gpus if live.is_going and is_here else []}
             tokens = {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out}
             entry["usage"] = {"total": {**tokens, "total_tokens": live.tokens_in + live.tokens_out}}
             found: dict[str, Any] = redacted(entry, self._viewed.options.redact)
             return found
-
-    def _task_entries(self, live: Snapshot) -> list[dict[str, Any]]:
-        progress = self._run.documents.tasks
-        return [
-            live_task_entry(self._tasks[task.name].writer.key, self._form, task, progress[task.name])
-            for task in live.tasks
-            if task.name in self._tasks
-        ]
 
     def _rows(self, growing: GrowingTask) -> TaskRows:
         return Results.of_record(self._run.state).complete(growing.rows())
@@ -397,15 +394,13 @@ class UnfinishedRun:
             kept.append(warning("problem", "", text))
         return kept
 
-    def _gpus(self, machine: Machine) -> list[dict[str, Any]]:
-        is_here = any(signs.host == self._machine_name for signs in self._run.processes)
-        return machine.gpus if is_here else []
-
     def piece(self, name: PieceName) -> Any:
         """Make a piece. Raises ``PieceError`` if the run has no piece of this name."""
         with self._lock:
             if name.kind == "run":
-                return self._details()
+                run = self._report_run({name: self._rows(growing) for name, growing in self._tasks.items()})
+                facts = {name: growing.shown(self._reason) for name, growing in self._tasks.items()}
+                return run_details(run, facts, self._viewed.options.redact, self._reason)
             if name.kind == "audit":
                 audits = [audit for task in self._tasks.values() for audit in task.shown(self._reason).audits]
                 return redacted(audits, self._viewed.options.redact)
@@ -421,13 +416,6 @@ class UnfinishedRun:
     def _reason(self) -> str:
         """Why numbers have no interval during the run: such an interval is only valid for one look."""
         return RUNNING if self._run.is_going else ""
-
-    def _details(self) -> dict[str, Any]:
-        run = self._report_run({name: self._rows(growing) for name, growing in self._tasks.items()})
-        facts = {name: growing.shown(self._reason) for name, growing in self._tasks.items()}
-        content = {**run_details(run, facts, self._reason), "document": {}, "state": dict(self._run.state)}
-        found: dict[str, Any] = redacted(content, self._viewed.options.redact)
-        return found
 
 
 class _GrowingPrompts:

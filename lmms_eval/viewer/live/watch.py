@@ -69,7 +69,8 @@ class FinishedRun:
         """Make a piece. Raises ``PieceError`` if the run has no piece of this name."""
         with self._lock:
             if name.kind == "run":
-                return self._details()
+                facts = {writer.task.task: self._facts(place) for place, writer in enumerate(self._writers)}
+                return run_details(self._run, facts, self._viewed.options.redact)
             if name.kind == "audit":
                 audits = [audit for place in range(len(self._writers)) for audit in self._facts(place).audits]
                 return redacted(audits, self._viewed.options.redact)
@@ -79,13 +80,6 @@ class FinishedRun:
             if name.kind in ("text", "media"):
                 return self._viewed.sample_piece(writer, len(writer.task.ids), name)
             return index_piece(self._index(name.task), name)
-
-    def _details(self) -> dict[str, Any]:
-        facts = {writer.task.task: self._facts(place) for place, writer in enumerate(self._writers)}
-        document = {key: value for key, value in self._run.document.items() if key not in ("results", "intervals")}
-        content = {**run_details(self._run, facts), "document": document, "state": dict(self._run.state)}
-        found: dict[str, Any] = redacted(content, self._viewed.options.redact)
-        return found
 
     def _facts(self, place: int) -> TaskFacts:
         self._index(place)
