@@ -177,10 +177,10 @@ def choose_documents(config: RunConfig, selection: Selection) -> tuple[Selection
     chosen = {task.name: _of_task(task, ids, where) for task in selection.tasks}
     empty = {name: "" for name, doc_ids in chosen.items() if not doc_ids}
     if len(empty) == len(chosen):
-        raise UsageError("--ids and --where choose no document of any task")
+        raise UsageError("--ids and --where choose no document of any task; choose others")
     if empty:
         shown = ", ".join(list(empty)[:_SHOWN]) + (", ..." if len(empty) > _SHOWN else "")
-        logger.warning("{} tasks are left out, of which no document is chosen: {}", len(empty), shown)
+        logger.warning("{} tasks are left out, because no document of them is chosen: {}", len(empty), shown)
     return without(selection, empty), chosen
 
 
@@ -198,7 +198,7 @@ def _of_task(task: Task, ids: DocumentIds | None, where: Where | None) -> Sequen
 def _fitting(task: Task, doc_ids: Sequence[int], where: Where) -> list[int]:
     """Return the documents whose columns match, without decoding any media."""
     if not isinstance(task, YamlTask):
-        raise UsageError(f"--where: the documents of task {task.name!r} have no columns that could be looked at")
+        raise UsageError(f"--where: the documents of task {task.name!r} have no columns; leave the task or --where out")
     documents = task.documents
     places = {name: name for name in documents.text_columns}
     places |= {f"doc.{name}": name for name in documents.text_columns}

@@ -143,7 +143,7 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
     try:
         record = RunFolder(folder).read()
     except DamagedRecord as error:
-        raise UsageError(f"score: {error}; the run's own command writes it anew") from error
+        raise UsageError(f"score: {error}; the run's own command writes it again") from error
     config = _config(folder, record, given)
     # The run's own command asks for missing answers; this one does not.
     start = Start(str(record.get("command") or command or this_command()), recorded=_model(folder, record, config))

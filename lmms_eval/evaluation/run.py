@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loguru import logger
 
@@ -23,7 +23,6 @@ from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
-from lmms_eval.config.tracking import DESTINATIONS
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.headline import RandomOrder
@@ -41,16 +40,12 @@ from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.inputs import Collected, Start, this_command
 from lmms_eval.evaluation.judge import open_setup
-from lmms_eval.evaluation.record import RunRecord, open_record
-from lmms_eval.evaluation.writing import lines_of_report, open_reporter, write_results
+from lmms_eval.evaluation.record import open_record
+from lmms_eval.evaluation.writing import begin_tracking, lines_of_report, open_reporter, write_results
 from lmms_eval.results.samples_file import json_text, returned_samples
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.launch import STORE_PORT, accelerate_started_one, share_heap
-
-if TYPE_CHECKING:
-    from lmms_eval.evaluation.writing import Tracked
-
 
 _runs = itertools.count()
 
@@ -207,15 +202,6 @@ class Run:
         if self._team is not None and error is not None:
             self._team.fail(f"{type(error).__name__}: {error}")
 
-    def _tracked(self, collected: Collected, record: RunRecord) -> Tracked | None:
-        """Start the trackers that the options name, in the first process. Returns ``None`` if there are no trackers."""
-        config, team = self._config, self._team
-        if not collected.asks or not any(getattr(config, one.option) for one in DESTINATIONS):
-            return None
-        from lmms_eval.evaluation.writing import begin_tracking
-
-        return begin_tracking(config, record, self._opened, team is None or team.is_first)
-
     def _evaluated(self, collected: Collected) -> RunReport:
         """Open the run's folder, evaluate and write. The report is empty in all processes but the first."""
         config, opened, team = self._config, self._opened, self._team
@@ -244,7 +230,7 @@ class Run:
             _write_outline(config, collected, record.folder.path)
         options = replace(options, checks_continued=collected.asks, forgets_blank=forgets_blank)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
-        tracked = self._tracked(collected, record)
+        tracked = begin_tracking(config, record, opened, rank == 0) if collected.asks else None
         if tracked is not None:
             options = replace(options, follow=tracked.follow)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)

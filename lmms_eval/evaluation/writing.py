@@ -220,7 +220,7 @@ def _paired(
         if scores:
             found[task.task.name] = scores
         else:
-            logger.warning("{}: no metric has a number of two documents both here and in --baseline", task.task.name)
+            logger.warning("{}: no metric has numbers of two shared documents here and in --baseline", task.task.name)
     return found
 
 
@@ -372,8 +372,13 @@ def wanted(config: RunConfig) -> Iterator[Destination]:
     return (one for one in DESTINATIONS if getattr(config, one.option))
 
 
-def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_first: bool) -> Tracked:
-    """Start the trackers that the options name. ``is_first``: this is the process that sends to them."""
+def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_first: bool) -> Tracked | None:
+    """Start the trackers that the options name. Returns ``None`` if they name no tracker.
+
+    ``is_first``: this is the process that sends to the trackers.
+    """
+    if not any(wanted(config)):
+        return None
     session = Session()
     opened.callback(session.close)
     if is_first and destination_arguments(HUB, config.hf_hub_log_args).get("hub_repo_name"):

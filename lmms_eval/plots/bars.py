@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lmms_eval.plots.figure import COLOURS, new_figure
+from lmms_eval.plots.figure import COLOURS, hide_spines, stacked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,16 +41,13 @@ def bar_panels(title: str, panels: Sequence[Panel], axis: str, limits: tuple[flo
     """
     shown = [panel for panel in panels if panel.bars]
     heights = [len(panel.bars) * _ROW_INCHES + _PANEL_INCHES for panel in shown]
-    figure = new_figure(9.0, 0.8 + sum(heights))
-    figure.suptitle(title, fontsize=12)
-    if not shown:
-        return figure
-    rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
+    figure, rows = stacked(title, heights, 9.0, sharex=True)
     drawn = [end for panel in shown for bar in panel.bars for end in (bar.value, bar.low, bar.high) if end is not None]
-    for number, (panel, axes) in enumerate(zip(shown, rows[:, 0], strict=True)):
+    for number, (panel, axes) in enumerate(zip(shown, rows, strict=True)):
         _draw(axes, panel, COLOURS[number % len(COLOURS)])
         axes.set_xlim(min(limits[0], *drawn), max(limits[1], *drawn))
-    rows[-1, 0].set_xlabel(axis)
+    if rows:
+        rows[-1].set_xlabel(axis)
     return figure
 
 
@@ -70,5 +67,4 @@ def _draw(axes: Axes, panel: Panel, colour: str) -> None:
     axes.set_title(panel.title, loc="left", fontsize=9)
     axes.grid(axis="x", linewidth=0.4, alpha=0.5)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    hide_spines(axes, "top", "right")

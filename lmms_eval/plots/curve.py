@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lmms_eval.plots.figure import COLOURS, new_figure
+from lmms_eval.plots.figure import COLOURS, hide_spines, stacked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,16 +66,13 @@ class Axis:
 def curve_panels(title: str, panels: Sequence[CurvePanel], x: Axis, y: Axis, regions: Sequence[Region] = ()) -> Figure:
     """Draw one panel below the other, all on one horizontal scale. Raises ``PlotUnavailable``."""
     shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
-    figure = new_figure(9.0, 0.8 + _PANEL_INCHES * max(1, len(shown)))
-    figure.suptitle(title, fontsize=12)
-    if not shown:
-        return figure
-    rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False)
-    for panel, axes in zip(shown, rows[:, 0], strict=True):
+    figure, rows = stacked(title, [_PANEL_INCHES] * len(shown), 9.0, 0.8 if shown else 0.8 + _PANEL_INCHES, sharex=True)
+    for panel, axes in zip(shown, rows, strict=True):
         _draw(axes, panel)
         _scale(axes, x, y)
         _mark(axes, regions)
-    rows[-1, 0].set_xlabel(x.label)
+    if rows:
+        rows[-1].set_xlabel(x.label)
     return figure
 
 
@@ -133,8 +130,7 @@ def _scale(axes: Axes, x: Axis, y: Axis) -> None:
     axes.tick_params(labelsize=8)
     axes.grid(linewidth=0.4, alpha=0.5)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    hide_spines(axes, "top", "right")
 
 
 def _mark(axes: Axes, regions: Sequence[Region]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from lmms_eval.errors import UsageError
 from lmms_eval.storage.atomic import replacing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INSTALL = "install matplotlib (pip install 'lmms_eval[plots]')"
@@ -37,6 +39,35 @@ def new_figure(width: float, height: float) -> Figure:
     except ImportError as error:
         raise PlotUnavailable(f"the plot cannot be drawn: {INSTALL}") from error
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def stacked(
+    title: str, heights: Sequence[float], width: float, margin: float = 0.8, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """Make a figure with one panel below the other, and return it with the axes of the panels.
+
+    Args:
+        title: the title of the figure.
+        heights: the height of each panel, in inches.
+        width: the width of the figure, in inches.
+        margin: the height of everything else, in inches.
+        options: further arguments of ``Figure.subplots``.
+
+    Raises:
+        PlotUnavailable: matplotlib is not installed.
+    """
+    figure = new_figure(width, margin + sum(heights))
+    figure.suptitle(title, fontsize=12)
+    if not heights:
+        return figure, []
+    rows = figure.subplots(len(heights), 1, squeeze=False, gridspec_kw={"height_ratios": heights}, **options)
+    return figure, list(rows[:, 0])
+
+
+def hide_spines(axes: Axes, *sides: str) -> None:
+    """Hide sides of the frame around a plot."""
+    for side in sides:
+        axes.spines[side].set_visible(False)
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from lmms_eval.plots.figure import new_figure
+from lmms_eval.plots.figure import hide_spines, stacked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,12 +71,8 @@ def forest_panels(title: str, panels: Sequence[ForestPanel]) -> Figure:
     """Draw one panel below the other. Panels with the same axis share its limits. Raises ``PlotUnavailable``."""
     shown = [panel for panel in panels if panel.rows]
     heights = [min(len(panel.rows), MOST_ROWS + 1) * _ROW_INCHES + _PANEL_INCHES for panel in shown]
-    figure = new_figure(10.5, 0.7 + sum(heights))
-    figure.suptitle(plain(title, 110), fontsize=12)
-    if not shown:
-        return figure
-    rows = figure.subplots(len(shown), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
-    for panel, axes in zip(shown, rows[:, 0], strict=True):
+    figure, rows = stacked(plain(title, 110), heights, 10.5, 0.7)
+    for panel, axes in zip(shown, rows, strict=True):
         _draw(axes, panel, _limits([one for one in shown if one.axis == panel.axis]))
     return figure
 
@@ -109,8 +105,7 @@ def _draw(axes: Axes, panel: ForestPanel, limits: tuple[float, float]) -> None:
     axes.set_xlim(*limits)
     axes.grid(axis="x", linewidth=0.4, alpha=0.5)
     axes.set_axisbelow(True)
-    for spine in ("top", "right", "left"):
-        axes.spines[spine].set_visible(False)
+    hide_spines(axes, "top", "right", "left")
 
 
 def _label(axes: Axes, panel: ForestPanel, count: int) -> None:
@@ -132,5 +127,4 @@ def _label(axes: Axes, panel: ForestPanel, count: int) -> None:
     right.tick_params(axis="y", length=0)
     for text, row in zip(right.get_yticklabels(), rows, strict=True):
         text.set_color(_MARKERS[row.look][1])
-    for spine in ("top", "right", "left", "bottom"):
-        right.spines[spine].set_visible(False)
+    hide_spines(right, "top", "right", "left", "bottom")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lmms_eval.plots.figure import new_figure
+from lmms_eval.plots.figure import stacked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,13 +45,10 @@ def grid_panels(title: str, grids: Sequence[Grid], scale: GridScale) -> Figure:
     shown = [grid for grid in grids if grid.rows and grid.columns]
     heights = [len(grid.rows) * _CELL_INCHES + _PANEL_INCHES for grid in shown]
     most = max((len(grid.columns) for grid in shown), default=0)
-    figure = new_figure(max(6.0, 2.5 + most * _CELL_INCHES * _WIDE), 0.8 + sum(heights))
-    figure.suptitle(title, fontsize=12)
-    if not shown:
-        return figure
-    panels = figure.subplots(len(shown), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
-    images = [_draw(axes, grid, scale) for grid, axes in zip(shown, panels[:, 0], strict=True)]
-    figure.colorbar(images[0], ax=list(panels[:, 0]), label=scale.value, shrink=0.8)
+    figure, panels = stacked(title, heights, max(6.0, 2.5 + most * _CELL_INCHES * _WIDE))
+    images = [_draw(axes, grid, scale) for grid, axes in zip(shown, panels, strict=True)]
+    if images:
+        figure.colorbar(images[0], ax=panels, label=scale.value, shrink=0.8)
     return figure
 
 

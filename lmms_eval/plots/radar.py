@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.plots.figure import COLOURS
+from lmms_eval.plots.figure import COLOURS, hide_spines
 from lmms_eval.utils.numbers import two_decimals
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ def draw_ladder(axes: Axes, rungs: Sequence[Rung], axis: str) -> None:
     axes.set_xticks([limit * ring / _RINGS for ring in range(_RINGS + 1)])
     axes.tick_params(axis="x", labelsize=8)
     axes.set_xlabel(axis, fontsize=8)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    hide_spines(axes, "top", "right", "left")
     axes.spines["bottom"].set_bounds(0, limit)
     axes.tick_params(axis="y", length=0)

@@ -303,8 +303,8 @@ def report_lines(reports: Sequence[TrackerReport]) -> list[str]:
         place = one.place
         where = place.url or (f"{place.folder} ({place.hint})" if place.folder else place.hint)
         if one.state == "failed":
-            received = f"; what it got is at {where}" if where else ""
-            lines.append(f"{one.name} failed: {one.error.rstrip('.')}{received}; the results here are whole")
+            received = f"; what it received is at {where}" if where else ""
+            lines.append(f"{one.name} failed: {one.error.rstrip('.')}{received}; the results here are complete")
         elif where:
             lines.append(f"{one.name}: {where}")
     return lines

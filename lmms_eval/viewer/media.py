@@ -362,12 +362,12 @@ def file_of(medium: Mapping[str, Any], places: Places) -> Path:
     permitted = [path for path in tried if places.permit(path)]
     if not permitted:
         raise MediaError(
-            f"{named} lies outside the run's folder: of a run without its record only what lies below is shown; "
+            f"{named} is outside of the run's folder: without the run's record, only files in its folder are shown; "
             "--allow_path FOLDER allows more"
         )
     found = next((path for path in permitted if path.is_file()), None)
     if found is None:
-        raise MediaError(f"no file {named}")
+        raise MediaError(f"there is no file {named}")
     return found
 
 

@@ -136,7 +136,7 @@ def check_place(out: Path, single_file: bool) -> None:
     except OSError as error:
         raise LmmsEvalError(f"cannot read {out}: {error.strerror or error}") from error
     if not is_free:
-        raise UsageError(f"{out} holds something else than a report: give --out another name")
+        raise UsageError(f"{out} holds something other than a report: give --out another name")
 
 
 @contextlib.contextmanager

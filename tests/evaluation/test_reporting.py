@@ -126,7 +126,7 @@ def test_a_report_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None
     assert report.exit_code == 0
     assert report.results["results"] == plain.results["results"]
     assert "could not be written" in report.lines[-1]
-    assert "holds something else than a report" in report.lines[-1]
+    assert "holds something other than a report" in report.lines[-1]
     assert [path.name for path in folder(tmp_path).iterdir()] == ["letter.txt"]
 
 

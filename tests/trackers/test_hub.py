@@ -141,7 +141,7 @@ def test_a_push_that_fails_is_told_and_the_results_are_kept(tmp_path: Path, hub:
     assert (report.exit_code, state) == (0, "failed")
     assert "403 Forbidden" in line
     assert f"hf upload {PRIVATE} " in line
-    assert line.endswith("the results here are whole")
+    assert line.endswith("the results here are complete")
     (results,) = tmp_path.rglob("*_results.json")
     assert json.loads(results.read_text())["trackers"]["hub"]["state"] == "failed"
 

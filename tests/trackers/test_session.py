@@ -55,7 +55,7 @@ def test_a_package_that_is_missing_is_told_and_the_others_go_on(monkeypatch: pyt
     assert {one.name: one.state for one in reports} == {"hub": "finished", "wandb": "failed"}
     (line,) = report_lines(reports)
     assert line == (
-        "wandb failed: the package wandb is missing: pip install 'lmms_eval[wandb]'; the results here are whole"
+        "wandb failed: the package wandb is missing: pip install 'lmms_eval[wandb]'; the results here are complete"
     )
 
 
@@ -111,7 +111,7 @@ def test_results_say_what_has_become_of_each() -> None:
     assert report_lines(reports) == [
         "a: https://x.example/1",
         "b: /f (look into it)",
-        "c failed: no room; what it got is at https://x.example/2; the results here are whole",
+        "c failed: no room; what it received is at https://x.example/2; the results here are complete",
         "d: nothing was pushed",
     ]
     assert report_part(reports)["c"] == {

@@ -133,7 +133,7 @@ def test_samples_are_limited_and_values_left_out(quiz_runs, tmp_path) -> None:
 
 def test_no_other_folder_is_written_to(quiz_runs, tmp_path) -> None:
     (tmp_path / "letters.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds something else than a report"):
+    with pytest.raises(UsageError, match="holds something other than a report"):
         report_of(tmp_path, quiz_runs[0])
     with pytest.raises(DataError, match="no such file or folder"):
         report_of(tmp_path / "r", tmp_path / "absent")
@@ -185,7 +185,7 @@ def test_pictures_that_are_gone_are_told(quiz_runs, tmp_path) -> None:
     samples.write_text(samples.read_text().replace("picture1.png", "gone.png"))
     assert report_of(tmp_path / "r", run).missing_media == 1
     media = content(tmp_path / "r", "text-0-0-0")[1]["media"]
-    assert re.fullmatch(r"no file .*gone\.png", media[0]["missing"])
+    assert re.fullmatch(r"there is no file .*gone\.png", media[0]["missing"])
     assert content(tmp_path / "r", "text-0-0-0")[0]["media"][0]["src"].startswith("media/")
 
 
@@ -212,7 +212,7 @@ def test_a_foreign_run_shows_no_file_from_elsewhere(tmp_path: Path, name: str, i
     file.write_text(json.dumps(line) + "\n")
     assert report_of(tmp_path / "r", file, media=mode).missing_media == 1
     lost, *shown = content(tmp_path / "r", "text-0-0-0")[0]["media"]
-    assert "lies outside the run's folder" in lost["missing"]
+    assert "is outside of the run's folder" in lost["missing"]
     assert "src" not in lost
     assert all("src" in item for item in shown)
     assert report_of(tmp_path / "r", file, media=mode, allowed=(secret.parent,)).missing_media == 0

@@ -55,6 +55,136 @@ from lmms_eval.utils.names import sanitize_task_name
 from lmms_eval.utils.prices import LITELLM, Spending, Tariffs, read_prices
 from lmms_eval.utils.terminal import printable
 
+BROKEN = 2
+"""Exit code if a document is broken."""
+MOST_THREADS = 8
+FOLDER = "dry_run"
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The text that the command line prints, and its exit code."""
+
+    lines: list[str]
+    exit_code: int
+    tasks: tuple[TaskForecast, ...]
+
+
+def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
+    """Forecast a run: what each task asks, its size and price, and what is broken.
+
+    This builds no model and no judge, and makes no folder of a run. It reads the folder of an earlier start.
+
+    Raises:
+        UsageError: a mistake that would end the run itself before its first question.
+        JournalError: a page could not be written.
+    """
+    with exported(config):
+        random.seed(config.seed[0])
+        registry = ModelRegistry(config.plugin_packages)
+        choice = choose_model(config, registry, None)
+        form, tariffs = _media_form(config, registry, choice), _tariffs(config)
+        _, named = plan_run(config, registry, choice, Place(), start or Start())
+        plans = with_controls(config, named, choice.legacy)
+        names = model_names(config)
+        lens = Lens(
+            ruler=find_ruler(names),
+            form=form,
+            max_tokens=_max_tokens(config),
+            opens_media=choice.opens_media,
+            judges=judge_options(config).is_given and not config.predict_only,
+        )
+        base = model_folder(Path(config.output_path), argument_text(config.model_args)) if config.output_path else None
+        held = held_requests(base, config, run_keys(config, choice, named)) if base and base.is_dir() else set()
+        threads = config.media_workers or min(MOST_THREADS, max(2, os.cpu_count() or 2))
+        tasks = tuple(_forecast(plan, lens, threads) for plan in plans)
+        parts = [request_id.rsplit("/", 4) for request_id in held]
+        for task in tasks:
+            chosen = set(map(str, task.plan.doc_ids))
+            task.held = sum(part[0] == task.name and part[1] in chosen for part in parts)
+        lines = forecast_lines(tasks, lens, tariffs, earlier_runs(base, config))
+        lines += _cache_lines(config)
+        if config.dry_run is not True:
+            lines += _pages(config, plans, names)
+    return DryRun(lines, BROKEN if any(task.faults for task in tasks) else 0, tasks)
+
+
+def _forecast(plan: TaskPlan, lens: Lens, threads: int) -> TaskForecast:
+    """Measure all documents of a task in threads."""
+    found, sends = TaskForecast(plan), lens.form.wire is not None
+    with ThreadPoolExecutor(threads, "dry-run") as pool:
+        for document in pool.map(lambda doc_id: measure(plan.task, doc_id, lens), plan.doc_ids, chunksize=1):
+            found.add(document, sends)
+    return found
+
+
+def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:
+    """Determine the form in which the model takes media, from its arguments alone.
+
+    Raises:
+        ModelError: an argument is wrong.
+    """
+    cls = registry.resolve(config.model, config.force_simple).load()
+    if not issubclass(cls, Model):
+        return MediaForm()
+    given: Mapping[str, Any] = {
+        name: value for name, value in config.model_arguments.items() if name not in choice.ignored_arguments
+    }
+    service = NAMED_SERVICES.get(config.model)
+    if service is not None:  # its API key is not needed here
+        is_named = any(given.get(name) for name in ("model", "model_version", "pretrained"))
+        given = {**service.fixed, **({"model": service.model} if service.model and not is_named else {}), **given}
+    return cls.media_form(given)
+
+
+def _max_tokens(config: RunConfig) -> int | None:
+    given = config.max_model_len or config.model_arguments.get("max_model_len")
+    return int(given) if isinstance(given, int) else None
+
+
+def _tariffs(config: RunConfig) -> Tariffs | None:
+    """Find the prices in the given table, else in litellm's if it is installed and has the model."""
+    if config.prices is not None:
+        return find_tariffs(config, read_prices(config.prices))
+    if find_spec(LITELLM) is None:
+        return None
+    table = read_prices(LITELLM)
+    return find_tariffs(config, table) if table.find(model_names(config)) is not None else None
+
+
+def _cache_lines(config: RunConfig) -> list[str]:
+    """Return a note that cached answers are not counted. Finding them would require reading all media."""
+    if not config.use_cache or not (path := cache_path(config.use_cache)).is_file():
+        return []
+    return [f"answers in the response cache {path} are not counted: to find them all media would have to be read"]
+
+
+def _pages(config: RunConfig, plans: Sequence[TaskPlan], names: Sequence[str]) -> list[str]:
+    """Write a page with the first requests of each task, and return lines that name the pages."""
+    if config.output_path:
+        folder = Path(config.output_path) / FOLDER
+    else:
+        folder = Path(tempfile.mkdtemp(prefix="lmms_eval_dry_run_"))
+    tokenizer = next((path for name in names if (path := tokenizer_file(name)) is not None), None)
+    template = chat_template(tokenizer.parent) if tokenizer is not None else None
+    written, used = [], set[str]()
+    for number, plan in enumerate(plans):
+        stem = sanitize_task_name(plan.task.name)[:MAX_NAME]
+        name = f"{stem}_{number}" if stem in used else stem  # task names may differ in punctuation only
+        used.add(stem)
+        requests = list(islice(_first_requests(plan), int(config.dry_run)))
+        written.append(f"written: {Page(folder, plan.task.name, name, template).write(requests)}")
+    return written
+
+
+def _first_requests(plan: TaskPlan) -> Iterator[Request]:
+    for doc_id in plan.doc_ids:
+        try:
+            yield from requests_of(plan.task, doc_id)
+        except Exception:  # noqa: BLE001 - already counted as broken
+            continue
+
+
 MOST_RUNS = 20
 """Newest results files that are read."""
 MAX_BYTES = 256 * 2**20
@@ -342,133 +472,3 @@ def chat_template(folder: Path) -> Any:
     return lambda messages: tokenizer.apply_chat_template(
         messages.to_hf_messages(), tokenize=False, add_generation_prompt=True
     )
-
-
-BROKEN = 2
-"""Exit code if a document is broken."""
-MOST_THREADS = 8
-FOLDER = "dry_run"
-
-
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """The text that the command line prints, and its exit code."""
-
-    lines: list[str]
-    exit_code: int
-    tasks: tuple[TaskForecast, ...]
-
-
-def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
-    """Forecast a run: what each task asks, its size and price, and what is broken.
-
-    This builds no model and no judge, and makes no folder of a run. It reads the folder of an earlier start.
-
-    Raises:
-        UsageError: a mistake that would end the run itself before its first question.
-        JournalError: a page could not be written.
-    """
-    with exported(config):
-        random.seed(config.seed[0])
-        registry = ModelRegistry(config.plugin_packages)
-        choice = choose_model(config, registry, None)
-        form, tariffs = _media_form(config, registry, choice), _tariffs(config)
-        _, named = plan_run(config, registry, choice, Place(), start or Start())
-        plans = with_controls(config, named, choice.legacy)
-        names = model_names(config)
-        lens = Lens(
-            ruler=find_ruler(names),
-            form=form,
-            max_tokens=_max_tokens(config),
-            opens_media=choice.opens_media,
-            judges=judge_options(config).is_given and not config.predict_only,
-        )
-        base = model_folder(Path(config.output_path), argument_text(config.model_args)) if config.output_path else None
-        held = held_requests(base, config, run_keys(config, choice, named)) if base and base.is_dir() else set()
-        threads = config.media_workers or min(MOST_THREADS, max(2, os.cpu_count() or 2))
-        tasks = tuple(_forecast(plan, lens, threads) for plan in plans)
-        parts = [request_id.rsplit("/", 4) for request_id in held]
-        for task in tasks:
-            chosen = set(map(str, task.plan.doc_ids))
-            task.held = sum(part[0] == task.name and part[1] in chosen for part in parts)
-        lines = forecast_lines(tasks, lens, tariffs, earlier_runs(base, config))
-        lines += _cache_lines(config)
-        if config.dry_run is not True:
-            lines += _pages(config, plans, names)
-    return DryRun(lines, BROKEN if any(task.faults for task in tasks) else 0, tasks)
-
-
-def _forecast(plan: TaskPlan, lens: Lens, threads: int) -> TaskForecast:
-    """Measure all documents of a task in threads."""
-    found, sends = TaskForecast(plan), lens.form.wire is not None
-    with ThreadPoolExecutor(threads, "dry-run") as pool:
-        for document in pool.map(lambda doc_id: measure(plan.task, doc_id, lens), plan.doc_ids, chunksize=1):
-            found.add(document, sends)
-    return found
-
-
-def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:
-    """Determine the form in which the model takes media, from its arguments alone.
-
-    Raises:
-        ModelError: an argument is wrong.
-    """
-    cls = registry.resolve(config.model, config.force_simple).load()
-    if not issubclass(cls, Model):
-        return MediaForm()
-    given: Mapping[str, Any] = {
-        name: value for name, value in config.model_arguments.items() if name not in choice.ignored_arguments
-    }
-    service = NAMED_SERVICES.get(config.model)
-    if service is not None:  # its API key is not needed here
-        is_named = any(given.get(name) for name in ("model", "model_version", "pretrained"))
-        given = {**service.fixed, **({"model": service.model} if service.model and not is_named else {}), **given}
-    return cls.media_form(given)
-
-
-def _max_tokens(config: RunConfig) -> int | None:
-    given = config.max_model_len or config.model_arguments.get("max_model_len")
-    return int(given) if isinstance(given, int) else None
-
-
-def _tariffs(config: RunConfig) -> Tariffs | None:
-    """Find the prices in the given table, else in litellm's if it is installed and has the model."""
-    if config.prices is not None:
-        return find_tariffs(config, read_prices(config.prices))
-    if find_spec(LITELLM) is None:
-        return None
-    table = read_prices(LITELLM)
-    return find_tariffs(config, table) if table.find(model_names(config)) is not None else None
-
-
-def _cache_lines(config: RunConfig) -> list[str]:
-    """Return a note that cached answers are not counted. Finding them would require reading all media."""
-    if not config.use_cache or not (path := cache_path(config.use_cache)).is_file():
-        return []
-    return [f"answers in the response cache {path} are not counted: to find them all media would have to be read"]
-
-
-def _pages(config: RunConfig, plans: Sequence[TaskPlan], names: Sequence[str]) -> list[str]:
-    """Write a page with the first requests of each task, and return lines that name the pages."""
-    if config.output_path:
-        folder = Path(config.output_path) / FOLDER
-    else:
-        folder = Path(tempfile.mkdtemp(prefix="lmms_eval_dry_run_"))
-    tokenizer = next((path for name in names if (path := tokenizer_file(name)) is not None), None)
-    template = chat_template(tokenizer.parent) if tokenizer is not None else None
-    written, used = [], set[str]()
-    for number, plan in enumerate(plans):
-        stem = sanitize_task_name(plan.task.name)[:MAX_NAME]
-        name = f"{stem}_{number}" if stem in used else stem  # task names may differ in punctuation only
-        used.add(stem)
-        requests = list(islice(_first_requests(plan), int(config.dry_run)))
-        written.append(f"written: {Page(folder, plan.task.name, name, template).write(requests)}")
-    return written
-
-
-def _first_requests(plan: TaskPlan) -> Iterator[Request]:
-    for doc_id in plan.doc_ids:
-        try:
-            yield from requests_of(plan.task, doc_id)
-        except Exception:  # noqa: BLE001 - already counted as broken
-            continue
