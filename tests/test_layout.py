@@ -13,12 +13,20 @@ import lmms_eval
 
 ROOT = Path(lmms_eval.__file__).parent
 LONGEST_FILE = 700
+SHORTEST_MODULE = 120
+"""Lines of a module that a single sibling imports."""
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def files() -> list[Path]:
     """Every Python file of the package, without those of the front end's tools."""
     return [path for path in sorted(ROOT.rglob("*.py")) if "node_modules" not in path.parts]
+
+
+def source(name: str) -> str:
+    """The text of a module."""
+    path = ROOT.parent / name.replace(".", "/")
+    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
 
 
 @cache
@@ -50,6 +58,20 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 
 def test_files_are_short() -> None:
     assert [str(path) for path in files() if path.read_text().count("\n") > LONGEST_FILE] == []
+
+
+def test_a_module_that_one_sibling_imports_is_worth_a_file() -> None:
+    importers: dict[str, set[str]] = {}
+    for name, tree in modules().items():
+        for each in set(imports(tree)) & modules().keys():
+            importers.setdefault(each, set()).add(name)
+    small = [
+        f"{name}: merge it into {importer}"
+        for name, (importer, *others) in importers.items()
+        if not others and name.rpartition(".")[0] == importer.rpartition(".")[0]
+        if len(source(name).splitlines()) < SHORTEST_MODULE
+    ]
+    assert small == []
 
 
 def test_docstrings_open_with_a_verb_or_a_noun() -> None:

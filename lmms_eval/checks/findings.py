@@ -29,7 +29,7 @@ from lmms_eval.errors import (
 )
 from lmms_eval.tasks.yaml import included
 from lmms_eval.utils.installed import absent_name, not_part_of_this_version, told
-from lmms_eval.utils.terminal import Column, markdown_table
+from lmms_eval.utils.markdown import Column, markdown_table
 
 REFUSED = "a check opens no connection to other machines"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}

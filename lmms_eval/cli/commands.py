@@ -56,7 +56,7 @@ COMMANDS = {
             "what makes bash, zsh or fish complete commands, options, tasks, models",
             "completion.command",
         ),
-        Command("help", "short texts by topic: tasks, models, resume, judges, exit codes, ...", "topics"),
+        Command("help", "short texts by topic: tasks, models, resume, judges, exit codes, ...", "help"),
         Command("version", "versions of lmms-eval and what it runs on", "version"),
         Command("ui", "web page: choose, start and watch evaluations, compare their results", "ui"),
         Command("tui", "runs on the terminal's screen while they go on; --tui starts one", "tui"),

@@ -126,7 +126,7 @@ def list_tasks(words: Sequence[str]) -> int:
     given = parser.parse_args(list(words))
 
     from lmms_eval.tasks.general_bench.data.scanning import match, scan
-    from lmms_eval.utils.terminal import Column, markdown_table
+    from lmms_eval.utils.markdown import Column, markdown_table
 
     found = scan(given.dataset)
     matched = match(found, given.subset)

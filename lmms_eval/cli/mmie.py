@@ -136,7 +136,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
 
 def _show_scores(given: argparse.Namespace, finished: Finished, prompts: JudgePrompts) -> None:
     """The benchmark's own lines, then all numbers."""
-    from lmms_eval.utils.terminal import Column, markdown_table
+    from lmms_eval.utils.markdown import Column, markdown_table
 
     rows: Mapping[str, Mapping[str, Any]] = finished.summary["categories"]
     overall = rows.get("AVG", {})

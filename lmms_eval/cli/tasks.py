@@ -90,7 +90,7 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 def _table(rows: Sequence[dict[str, Any]], catalogue: Catalogue, given: Namespace) -> list[str]:
     """A Markdown table of the tasks, and the groups and tags whose names hold the word."""
-    from lmms_eval.utils.terminal import Column, markdown_table
+    from lmms_eval.utils.markdown import Column, markdown_table
 
     heads = ("name", "documents", "modalities", "needs", "tags")
     cells = [

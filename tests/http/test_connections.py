@@ -32,7 +32,7 @@ def _served(command: str, folder: Path) -> Iterator[str]:
         with page_of(folder / "server", "--no_browser") as page:
             yield page.root
     elif command == "mcp":
-        from tests.server.mcp.sessions import http_server
+        from tests.server.tools.sessions import http_server
 
         with http_server("--folder", str(folder / "server")) as url:
             yield url

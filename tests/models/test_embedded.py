@@ -25,12 +25,13 @@ MOST_BYTES = 2_000_000
 TOLERANCE = 1e-9
 
 
-def evaluate(out: Path, batch_size: int) -> dict[str, Any]:
-    """Run the command; macro mean, and answer and score by row id."""
+def evaluate(out: Path, batch_size: int, *more: str) -> dict[str, Any]:
+    """Run the command with ``more`` options; return the macro mean, and answer and score by row id."""
     command = [
         sys.executable, "-m", "lmms_eval", "--model", "hf",
         "--model_args", f"pretrained=embedded,dtype=float32,device=cpu,batch_size={batch_size}",
         "--tasks", "megabench_demo", "--gen_kwargs", "max_new_tokens=96", "--output_path", str(out), "--log_samples",
+        *more,
     ]  # fmt: skip
     done = subprocess.run(
         command, cwd=out, env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}, capture_output=True,
@@ -59,6 +60,13 @@ def test_every_answer_and_the_macro_mean_are_the_stored_ones(tmp_path: Path, bat
     for row, expected in stored["samples"].items():
         assert found["samples"][row] == expected, f"row {row} of {expected['task']}"
     assert found["macro_mean"] == pytest.approx(stored["macro_mean"], abs=TOLERANCE)
+
+
+def test_the_first_answers_are_the_stored_ones(tmp_path: Path) -> None:
+    stored = json.loads(STORED.read_text())["samples"]
+    found = evaluate(tmp_path, 4, "--limit", "8")["samples"]
+    assert len(found) == 8
+    assert found == {row: stored[row] for row in found}
 
 
 def test_the_stored_scores_are_far_from_chance_and_differ() -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.models.chat_template import NO_TEMPLATE
-from lmms_eval.models.hf.model import HuggingFace
 from lmms_eval.models.hf.options import COMMON, FRAMES, VISUAL_OPTIONS, Converter, Profile, flag, positive_int
+
+if TYPE_CHECKING:
+    from lmms_eval.models.hf.model import HuggingFace
 
 _QWEN_PIXELS = {"min_pixels": 256 * 28 * 28, "max_pixels": 2048 * 28 * 28}
 _TEXT_AND_NEWLINE = (
@@ -211,13 +213,15 @@ def wrapper(name: str) -> type[HuggingFace]:
     Raises:
         KeyError: no row of the table has this name.
     """
+    from lmms_eval.models.hf.model import HuggingFace  # its imports are slow, and listings do not need it
+
     profile = FAMILIES[name]
     described = f"``hf`` for {', '.join(profile.model_types) or profile.architecture}."
     return type(name, (HuggingFace,), {"__module__": __name__, "__doc__": described, "profile": profile})
 
 
 def __getattr__(name: str) -> type[HuggingFace]:
-    """Create the class of a family on access, as the registry does by its path."""
+    """Return the class of a family, which the registry finds by its path (``table:gemma3``)."""
     if name not in FAMILIES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return wrapper(name)

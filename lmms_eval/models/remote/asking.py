@@ -418,13 +418,25 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
         reply.text,
         reply.parts,
         finish_reason=reply.finish_reason,
-        usage=reply.usage,
+        usage=_usage(request, reply),
         latency=latency,
         attempts=attempts,
         model=reply.model,
         thoughts=thoughts if reply.reasoning.strip() else None,
     )
     return _stopped(request, response, reply, stops) if stops.active else response
+
+
+def _usage(request: Request, reply: Reply) -> Usage | None:
+    """Return the token counts of a reply.
+
+    Servers that do not recognise thoughts report 0 tokens of thoughts. If there are thoughts, that means unknown.
+    """
+    if reply.usage is None or reply.usage.reasoning_tokens != 0:
+        return reply.usage
+    thoughts = Reading.of(request, "").read(reply.text).thoughts
+    has_thoughts = bool(reply.reasoning.strip() or (thoughts is not None and thoughts.text.strip()))
+    return replace(reply.usage, reasoning_tokens=None) if has_thoughts else reply.usage
 
 
 def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -> Response:

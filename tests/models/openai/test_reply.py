@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from lmms_eval.api.request import Usage
 from lmms_eval.models.openai.body import parse_completion
+from lmms_eval.models.remote.asking import to_response
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply, parse_reply
+from lmms_eval.models.remote.stops import Stops
+from tests.models.openai.support import make_request
 
 
 def reply_bytes(message: Any, usage: Any = None, finish: Any = "stop") -> bytes:
@@ -24,6 +27,24 @@ def test_usage() -> None:
     assert parse_reply(reply_bytes({"content": "x"}, usage), "u") == Reply("x", "stop", Usage(3, 5, 2))
     assert parse_reply(reply_bytes({"content": "x"}, {"prompt_tokens": "3"}), "u").usage == Usage()
     assert parse_reply(reply_bytes({"content": "x"}, [1], None), "u") == Reply("x", None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning", "told", "wanted"),
+    [
+        ("B", "it may be A", 0, None),
+        ("<think>it may be A</think>B", "", 0, None),
+        ("<think>it may be A", "", 0, None),
+        ("B", "it may be A", 4, 4),
+        ("B", "", 0, 0),
+        ("<think>\n\n</think>\n\nB", "", 0, 0),
+    ],
+)
+def test_no_tokens_of_thoughts_beside_thoughts_are_an_unknown_count(
+    text: str, reasoning: str, told: int, wanted: int | None
+) -> None:
+    reply = Reply(text, "stop", Usage(3, 9, told), reasoning)
+    assert to_response(make_request("one"), reply, Stops((), ()), 1, None).usage == Usage(3, 9, wanted)
 
 
 @pytest.mark.parametrize(

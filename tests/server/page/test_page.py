@@ -12,7 +12,7 @@ import pytest
 
 from tests.server.page.conftest import Page, Tabs
 
-AXE = Path(__file__).parents[2] / "lmms_eval/viewer/web/node_modules/axe-core/axe.min.js"
+AXE = Path(__file__).parents[3] / "lmms_eval/viewer/web/node_modules/axe-core/axe.min.js"
 
 
 def choose(tab: Any, model: str, task: str) -> None:

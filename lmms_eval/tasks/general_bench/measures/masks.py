@@ -565,6 +565,7 @@ def _segment_state(prediction: Any, item: Item, context: Context) -> State:  # n
 _POOLED = "counts by hand and by scikit-learn's confusion matrix, pooled over all items"
 _BY_SKLEARN = "scikit-learn's average_precision_score"
 MEASURES: tuple[Measure, ...] = (
+    *BOX_MEASURES,
     Measure("dice", "mask", _mask_share(lambda one: one.dice), mean, is_mean=True, checked="set arithmetic"),
     Measure(
         "miou/mask", "mask", _mask_share(lambda one: one.iou), mean, is_mean=True, checked="pycocotools' mask.iou"

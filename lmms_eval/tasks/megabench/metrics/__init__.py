@@ -113,8 +113,11 @@ _BY_MODULE = {
         "dict_set_equality_agg_jaccard",
         "dict_jaccard_agg_jaccard",
         "dict_nbbox_iou_tuple_agg_jaccard",
+        "nbbox_iou_tuple",
+        "nbbox_iou_single",
+        "nbbox_iou_sequence",
+        "xml_nbbox_iou_single",
     ),
-    "boxes": ("nbbox_iou_tuple", "nbbox_iou_single", "nbbox_iou_sequence", "xml_nbbox_iou_single"),
     "coordinates": ("xml_norm_point_distance", "sequence_coords_similarity"),
     "values": ("nli_entailment", "unsupported"),
 }

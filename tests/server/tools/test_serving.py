@@ -13,7 +13,7 @@ import pytest
 if importlib.util.find_spec("mcp") is None:
     pytest.skip("the package mcp is not installed", allow_module_level=True)
 
-from tests.server.mcp.sessions import command, environment, http_server
+from tests.server.tools.sessions import command, environment, http_server
 
 PROTOCOL = "2025-06-18"
 INITIALIZE = {

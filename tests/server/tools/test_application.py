@@ -19,8 +19,8 @@ if importlib.util.find_spec("mcp") is None:
 
 from benchmarks.workload import text_task
 from lmms_eval.entrypoints import EvalClient
-from tests.server.mcp.sessions import PATIENCE_S, Session, http_server, over_http, over_stdio
 from tests.server.process import exits, running_server
+from tests.server.tools.sessions import PATIENCE_S, Session, http_server, over_http, over_stdio
 from tests.servers.stub import StubServer
 
 SECRET = "canary-7Hq22xP9"
