@@ -1,4 +1,4 @@
-"""The names that plugins of the family import from here."""
+"""Names that plugins of the family import from this module."""
 
 from __future__ import annotations
 

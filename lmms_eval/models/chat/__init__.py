@@ -1,1 +1,1 @@
-"""Base classes at the family's paths, in the chat form."""
+"""Base classes of chat plugins at the family's import paths."""

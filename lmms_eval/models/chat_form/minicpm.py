@@ -1,4 +1,4 @@
-"""``chat`` as MiniCPM-V's and MiniCPM-o's checkpoints have it: messages whose contents are pictures, sounds and texts.
+"""The form of ``chat`` in MiniCPM-V's and MiniCPM-o's checkpoints: messages of pictures, sounds and texts.
 
 Source: the usage sections of the model cards (MiniCPM-V 2 to 4.5, MiniCPM-o 2.6).
 """
@@ -30,12 +30,12 @@ from lmms_eval.models.hf.batching import RefusedError
 
 _MARKS = ("(<image>./</image>)", "(<audio>./</audio>)")
 _FRAME_SLICES = 2
-"""``max_slice_nums`` of the cards where a video is shown."""
+"""``max_slice_nums`` for videos on the model cards."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MiniCPMPrompt(Prompt):
-    """One conversation as ``chat`` takes it."""
+    """A conversation for ``chat``."""
 
     conversation: Conversation
 
@@ -45,10 +45,10 @@ class MiniCPMPrompt(Prompt):
 
 
 class MiniCPMForm(ChatForm):
-    """Asks one conversation at a time.
+    """Answers one conversation at a time.
 
-    Checkpoints whose ``chat`` names a ``context`` (MiniCPM-V 1 and 2) take one picture, apart from the messages, and
-    answer with a tuple.
+    Checkpoints whose ``chat`` has a parameter ``context`` (MiniCPM-V 1 and 2) take one picture, separately from the
+    messages, and return a tuple.
     """
 
     name = "minicpm_v"
@@ -70,7 +70,7 @@ class MiniCPMForm(ChatForm):
         return Senses(frozenset(media), _MARKS)
 
     def takes_option(self, name: str) -> bool:
-        """``do_sample`` has another name there; the others must be among its parameters."""
+        """Return whether ``chat`` has the option. ``do_sample`` has another name there."""
         return name == "do_sample" or self._takes(name)
 
     def render(self, conversation: Conversation) -> MiniCPMPrompt:
@@ -111,13 +111,13 @@ class MiniCPMForm(ChatForm):
         content: list[Any] = []
         for piece in turn.pieces:
             if isinstance(piece, str) and content and isinstance(content[-1], str):
-                content[-1] += piece  # ``chat`` puts a line break between two items
+                content[-1] += piece  # ``chat`` inserts a line break between two items
             else:
                 content += _items(piece)
         return content
 
     def _generation(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Options as ``chat`` names them: greedy is one beam, which its own default is not."""
+        """Return the options by the names of ``chat``. Greedy decoding needs one beam, unlike its default."""
         options = {name: value for name, value in arguments.items() if value is not None}
         given = {"sampling": options.pop("do_sample"), **options}
         refused = [name for name in given if not self._takes(name)]

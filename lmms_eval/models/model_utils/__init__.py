@@ -1,1 +1,1 @@
-"""Import path of the family."""
+"""Helpers for plugins at the family's import paths."""

@@ -1,1 +1,1 @@
-"""Base classes at the family's paths, in the simple form."""
+"""Base classes of simple plugins at the family's import paths."""
