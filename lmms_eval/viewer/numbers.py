@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval.compare.runs import Column, TaskRows
 from lmms_eval.results.audit import CHOSEN
-from lmms_eval.results.breakdown import Asked, Cell, Documents, cells, divisions, whole_cell
+from lmms_eval.results.breakdown import AskedDocuments, Cell, Documents, cells, divisions, whole_cell
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.sample import finite
 from lmms_eval.stats import NoInterval
@@ -269,14 +269,14 @@ class _Task:
     """Facts of a task that the numbers of all its metrics share."""
 
     clusters: Sequence[str | None] | None
-    asked: Asked | NoInterval | None
+    asked: AskedDocuments | NoInterval | None
 
     @classmethod
     def of(cls, run: ReportRun, task: TaskRows) -> _Task:
         has_clusters = task.clusters is not None or run.facts(task.task).cluster_key is not None
         return cls(
             (task.clusters or [None] * len(task.ids)) if has_clusters else None,
-            None if task.early_stop is None else Asked.find(task.early_stop, task.task, task.ids),
+            None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.task, task.ids),
         )
 
     def documents(self, column: Column) -> Documents:

@@ -11,7 +11,7 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.compare.readers import harness_runs, read_runs
-from lmms_eval.compare.readers.contract import Looked
+from lmms_eval.compare.readers.contract import FileHead
 from lmms_eval.compare.readers.samples import Results, SampleFacts
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
@@ -96,9 +96,9 @@ def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
     if path.is_dir() and (found := find_runs(path)):
         for run in found:
             yield _record(run.path, allowed) if run.path.is_dir() else finished_run(run.path, allowed)
-    elif path.is_file() and harness_runs.is_results(Looked(path)):
+    elif path.is_file() and harness_runs.is_results(FileHead(path)):
         yield finished_run(path, allowed)
-    elif path.is_file() and harness_runs.is_samples(Looked(path)):
+    elif path.is_file() and harness_runs.is_samples(FileHead(path)):
         yield _of_rows(harness_runs.read_samples_file(path, keeps_rest=True), path.parent, allowed)
     else:
         yield _other(path, allowed)
