@@ -69,7 +69,7 @@ def _by_difference(shared: Sequence[str], first: Mapping[str, Any], second: Mapp
     found: dict[str, list[str]] = {}
     for task in shared:
         requests = [part_of(document, "effective_requests", task) for document in (first, second)]
-        if what := "; ".join(_differences(*requests, same_backend)):
+        if what := "; ".join(_differences(requests[0], requests[1], same_backend)):
             found.setdefault(what, []).append(task)
     return found
 
