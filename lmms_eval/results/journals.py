@@ -17,7 +17,8 @@ from typing import IO, Any, Protocol
 import orjson
 
 from lmms_eval.api.request import task_of
-from lmms_eval.engine.headline import place_in
+from lmms_eval.engine.headline import STRATA, place_in
+from lmms_eval.engine.live import read_outline
 from lmms_eval.engine.records import RESPONSE, SCORE, written_response
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.facts import part_of
@@ -202,6 +203,28 @@ class SampleLines(Protocol):
     def at(self, place: int) -> dict[str, Any]: ...
 
 
+class JoinedLines:
+    """The lines of several sources, one source after the other."""
+
+    def __init__(self, sources: Sequence[SampleLines]) -> None:
+        self._sources = sources
+        self.where = ", ".join(dict.fromkeys(source.where for source in sources))
+
+    @property
+    def damaged(self) -> int:
+        return sum(source.damaged for source in self._sources)
+
+    def lines(self) -> Iterator[JsonLine]:
+        """Iterate over the lines. Raises ``DataError``."""
+        for number, source in enumerate(self._sources):
+            for line in source.lines():
+                yield JsonLine(line.number, line.offset * len(self._sources) + number, line.record)
+
+    def at(self, place: int) -> dict[str, Any]:
+        """Read the line at a place. Raises ``DataError``."""
+        return self._sources[place % len(self._sources)].at(place // len(self._sources))
+
+
 class LinesAt:
     """Objects of a file by the offset of their line. The file is opened on first use and stays open."""
 
@@ -308,12 +331,20 @@ class Journals:
         documents = self._documents.get(task, {})
         counted = sorted(documents)
         if asked is not None:  # all documents that count are finished, so they are the first ones here
-            try:
-                counted = sorted(sorted(documents, key=lambda one: place_in(order, task, str(one)))[:asked])
-            except ValueError as error:
-                raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
+            counted = sorted(self._in_order(task, order)[:asked])
         places = [(documents[number].file, documents[number].offset) for number in counted]
         return JournalSamples(self.files, places)
+
+    def _in_order(self, task: str, order: str) -> list[int]:
+        """Return the documents of a task in a random order. An order over strata is only known from the outline."""
+        documents = self._documents.get(task, {})
+        outline = read_outline(self.folder).tasks.get(task) if order.startswith(STRATA) else None
+        if outline is not None and outline.order:
+            return [doc_id for doc_id in outline.order if doc_id in documents]
+        try:
+            return sorted(documents, key=lambda one: place_in(order, task, str(one)))
+        except ValueError as error:
+            raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
 
     def counted(self, task: str, facts: Mapping[str, Any]) -> JournalSamples:
         """Return the documents that count; if the task stopped early, only the first ones of its order.

@@ -283,7 +283,7 @@ def load(run: str | Path) -> Run:
 
 def _read(path: Path) -> Run:
     if path.is_dir():
-        return _of_record(path)
+        return load_record(path)
     return _of_samples(path) if path.suffix == ".jsonl" else _of_results(path)
 
 
@@ -342,14 +342,27 @@ def _record_keys(facts: Mapping[str, Any], name: str) -> SampleKeys:
     return replace(sample_keys(facts, name), metrics=())
 
 
-def _of_record(folder: Path) -> Run:
-    """Read the record of a run; one that has ended by its results file, where that is still there."""
+def results_of_record(folder: Path) -> Path | None:
+    """Return the results file of a record whose run has ended; ``None`` if the run has not, or the file is gone."""
+    state = read_state(folder)
+    if state.get("state") in (None, "running") or folder.parent.name != RUNS:
+        return None
+    results = folder.parent.parent / f"{state.get('stamp')}_results.json"
+    document = read_document(results) if results.is_file() else None
+    return results if isinstance(document, dict) and str(document.get("run_key", folder.name)) == folder.name else None
+
+
+def load_record(folder: Path) -> Run:
+    """Read the record of a run: by its results file (``results_of_record``), else by its journals.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    results = results_of_record(folder)
+    if results is not None:
+        return _of_results(results)
     state = read_state(folder)
     facts = record_facts(state)
-    if state.get("state") not in (None, "running") and folder.parent.name == RUNS:
-        results = folder.parent.parent / f"{state.get('stamp')}_results.json"
-        if results.is_file():
-            return _of_results(results)
     journals = Journals(folder)
     waiting = journals.unscored()
     tasks = {}

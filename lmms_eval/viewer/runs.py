@@ -17,6 +17,7 @@ from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import record_facts, sample_keys
 from lmms_eval.results.files import RUNS, find_runs, read_state, run_path
+from lmms_eval.results.run import results_of_record
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.viewer.media import Places
 
@@ -95,7 +96,8 @@ def _damaged(path: Path, problem: str) -> ReportRun:
 def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
     if path.is_dir() and (found := find_runs(path)):
         for run in found:
-            yield _record(run.path, allowed) if run.path.is_dir() else finished_run(run.path, allowed)
+            results = results_of_record(run.path) if run.path.is_dir() else run.path
+            yield _record(run.path, allowed) if results is None else finished_run(results, allowed)
     elif path.is_file() and harness_runs.is_results(FileHead(path)):
         yield finished_run(path, allowed)
     elif path.is_file() and harness_runs.is_samples(FileHead(path)):

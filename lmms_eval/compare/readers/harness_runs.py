@@ -13,7 +13,8 @@ from lmms_eval.compare.runs import RunRows
 from lmms_eval.config import argument_text
 from lmms_eval.errors import DataError
 from lmms_eval.results.files import NAMINGS, RUNS, read_state, samples_beside
-from lmms_eval.results.journals import JOURNALS, FileSamples, Journals
+from lmms_eval.results.journals import JOURNALS, FileSamples, JoinedLines, Journals, SampleLines
+from lmms_eval.results.run import load_record, results_of_record
 from lmms_eval.utils import model_name_from_args
 
 OWN, LMMS_EVAL, LM_EVAL = "lmms_eval", "lmms-eval family", "lm_eval"
@@ -56,7 +57,7 @@ def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
             if lines.damaged:
                 damaged.append(f"{samples}: {lines.damaged} damaged lines are skipped")
         elif journals is not None and task in journals.tasks:
-            found.append(_from_journal(journals, task, results))
+            found.append(_from_journal(journals.counted(task, results.content), task, results))
         else:
             missing.append(task)
     if not found and not keeps_rest:
@@ -93,18 +94,17 @@ def read_record(folder: Path) -> RunRows:
     Raises:
         DataError: the record has no scored document.
     """
-    state = read_state(folder)
-    beside = folder.parent.parent / f"{state.get('stamp')}_results.json"
-    if state.get("state") == "complete" and beside.is_file() and Results.read(beside).run_key == folder.name:
-        return replace(read_results(beside), source=str(folder))
-    journals, results = Journals(folder), Results.of_record(state)
-    tasks = [_from_journal(journals, task, results) for task in journals.tasks]
+    finished = results_of_record(folder)
+    if finished is not None:
+        return replace(read_results(finished), source=str(folder))
+    run, results = load_record(folder), Results.of_record(read_state(folder))
+    tasks = [_from_journal(JoinedLines(task.sources), name, results) for name, task in run.tasks.items()]
     if not tasks:
         raise DataError(f"{folder}: no document of this run has been scored yet ({JOURNALS} have none)")
     note = "read from the journal, as far as the run has come"
     if not results.is_own:
         note += "; ranges and directions of metrics are not known there"
-    return _run(record_name(folder, state), folder, tasks, results, (*journals.notes, note))
+    return _run(run.name, folder, tasks, results, (*run.notes, note))
 
 
 def record_name(folder: Path, state: Mapping[str, Any]) -> str:
@@ -115,10 +115,9 @@ def record_name(folder: Path, state: Mapping[str, Any]) -> str:
     return str(name or folder.name)
 
 
-def _from_journal(journals: Journals, task: str, results: Results) -> ReadTask:
-    """Read the documents of a task that count from the journals."""
-    lines = journals.counted(task, results.content)
-    return read_lines(lines, task, replace(results.facts(task), metrics=None))  # a journal holds nothing else
+def _from_journal(lines: SampleLines, task: str, results: Results) -> ReadTask:
+    """Read a task from the journals, which have no other keys than metrics."""
+    return read_lines(lines, task, replace(results.facts(task), metrics=None))
 
 
 def is_of_run(file: Path, run: Path) -> bool:
