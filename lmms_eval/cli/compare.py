@@ -30,14 +30,14 @@ def run(arguments: Sequence[str]) -> int:
 
     configure_logging(given.verbosity)
     options = _options(given)
-    from lmms_eval.compare.comparing import compare_pairs_of, refuse_untold
+    from lmms_eval.compare.comparing import compare_pairs_of, refuse_without_intervals
     from lmms_eval.compare.matching import match_runs
     from lmms_eval.compare.readers import read_runs
 
     runs = read_runs(given.runs)
     pairs = match_runs(runs, options)
     comparison = compare_pairs_of(pairs, [run.name for run in runs], options)
-    refuse_untold(comparison, pairs)
+    refuse_without_intervals(comparison, pairs)
     if files:
         write_files(_contents(files, comparison, pairs))
         complain(f"written: {', '.join(files.values())}")
