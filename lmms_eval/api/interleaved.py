@@ -88,7 +88,7 @@ class InterleavedText(str):
         return type(self)(kept) if len(kept) > 1 else pieces[0]
 
 
-def said(response: Response) -> str:
+def response_text(response: Response) -> str:
     """The text of a response; an ``InterleavedText`` if it carries pictures."""
     return InterleavedText(response.parts) if response.parts else response.text or ""
 

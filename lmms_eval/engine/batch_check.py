@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-from lmms_eval.api.interleaved import said
+from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Task, is_retry
@@ -259,6 +259,6 @@ def _written(response: Response) -> tuple[Any, ...]:
 def _shown(response: Response) -> str:
     if response.loglikelihood is not None:
         return f"{response.loglikelihood:.6g}"
-    text = said(response)
+    text = response_text(response)
     pictures = [part.file_name for part in response.parts if not isinstance(part, str)]
     return f"{text}{''.join(f' [{name}]' for name in pictures)}"[:SHOWN_CHARACTERS]

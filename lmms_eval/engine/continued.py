@@ -143,7 +143,7 @@ def _prepared(request: Request, model: Model) -> _Rendered:
     media = tuple(sent)
     prompt = message_fingerprint(seen[0]) if seen else text_fingerprint(request.context)
     outlined = outline(seen[0], request.context) if seen else None
-    told = () if outlined is None else outlined.told(media)
+    told = () if outlined is None else outlined.messages_with(media)
     prepared.free()
     return _Rendered(request, prompt, media, tuple(message.to_dict() for message in told))
 

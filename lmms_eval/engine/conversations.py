@@ -126,7 +126,7 @@ class Transcript:
         for message in response.tool_messages:
             self._messages.append(replace(message, round=number))
             keys.append(_key(message, "", ()))
-        answer = _said(response, number)
+        answer = _answer_message(response, number)
         self._is_answered = answer is not None
         if answer is not None:
             self._messages.append(answer)
@@ -147,7 +147,7 @@ def _only(context: str) -> SentMessage:
     return SentMessage("user", (SentPart(span=(0, len(context))),))
 
 
-def _said(response: Response, number: int) -> SentMessage | None:
+def _answer_message(response: Response, number: int) -> SentMessage | None:
     if response.error is not None or (response.text is None and not response.parts):
         return None
     parts = (SentPart(text=one) if isinstance(one, str) else SentPart(picture=one) for one in response.parts)
@@ -236,7 +236,7 @@ class Conversation(Protocol):
 
 
 @dataclass(slots=True)
-class _Talk:
+class _OpenConversation:
     """An open conversation and its current round."""
 
     conversation: Conversation
@@ -261,7 +261,7 @@ class Conversations:
     ) -> None:
         self._source, self._known, self.is_fed = source, known, is_fed
         self._lock = threading.RLock()
-        self._open: dict[str, _Talk] = {}
+        self._open: dict[str, _OpenConversation] = {}
         self._over: ResponseError | None = None
         self._moving = 0
         """Answers being taken in: their requests are no longer open, those of their next rounds not yet."""
@@ -299,7 +299,7 @@ class Conversations:
     def begin(self, conversation: Conversation) -> Sequence[Request]:
         """Open a conversation; returns what is to be asked."""
         requests = conversation.open()
-        return () if requests is None else self._ask(_Talk(conversation), requests)
+        return () if requests is None else self._ask(_OpenConversation(conversation), requests)
 
     def close(self, error: ResponseError) -> list[Request]:
         """Let every conversation that begins from now on fail at once; returns the requests that are open."""
@@ -325,7 +325,7 @@ class Conversations:
             with self._lock:
                 self._moving -= 1
 
-    def _ask(self, talk: _Talk, requests: Sequence[Request]) -> Sequence[Request]:
+    def _ask(self, talk: _OpenConversation, requests: Sequence[Request]) -> Sequence[Request]:
         """Open a round; answers found in the journal are taken in at once."""
         talk.requests = tuple(requests)
         found = {request.id: self._known(request.id) for request in requests}
@@ -343,7 +343,7 @@ class Conversations:
         talk.conversation.fail(self._over, tuple(talk.responses.values()))
         return ()
 
-    def _continue(self, talk: _Talk) -> Sequence[Request]:
+    def _continue(self, talk: _OpenConversation) -> Sequence[Request]:
         """The round is complete: on to the next one, or to the end."""
         responses = [talk.responses[request.id] for request in talk.requests]
         error = next((response.error for response in responses if response.error is not None), None)
@@ -382,7 +382,7 @@ class Documents:
             if self._is_given_up(unit.task.name):
                 continue
             for repeat in range(unit.repeats):
-                yield _Asked(self, unit, repeat)
+                yield _DocumentConversation(self, unit, repeat)
 
     def finish(self, unit: Unit, repeat: int, answer: Answer) -> None:
         """Take the answer of one repeat."""
@@ -396,7 +396,7 @@ class Documents:
         self._deliver(Job(unit.task, unit.doc_id, tuple(answers[number] for number in range(unit.repeats))))
 
 
-class _Asked:
+class _DocumentConversation:
     """The exchange of one (document, repeat). What the task's functions raise is one failed sample."""
 
     __slots__ = ("_cut", "_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit")

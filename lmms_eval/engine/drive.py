@@ -340,7 +340,7 @@ class _Rendering:
         """Return the messages that the request adds to its conversation, as far as they were rendered."""
         if not self._is_outlined:
             return ()
-        told = () if self._outline is None else self._outline.told(sent)
+        told = () if self._outline is None else self._outline.messages_with(sent)
         return self._conversation.added(self._request, told, sent)
 
     def prompt_of(self, hit: Hit) -> str:

@@ -159,7 +159,7 @@ class HalfWidth:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldFrom:
+class Excludes:
     """Statement that an interval leaves a number out."""
 
     number: float
@@ -168,7 +168,7 @@ class ToldFrom:
         return not interval.low - _SLACK <= self.number <= interval.high + _SLACK
 
 
-Statement = HalfWidth | ToldFrom
+Statement = HalfWidth | Excludes
 
 
 class _Sampled(Protocol):

@@ -202,7 +202,7 @@ class JudgementStore:
         self._lock = threading.Lock()
         self._journals = JournalSet()
         self._known: dict[tuple[str, str], Place] = {}
-        self._told: set[str] = set()
+        self._prompts_kept: set[str] = set()
         """Fingerprints of the prompts whose messages are in the journals."""
         self._open: dict[str, str] = {}
         """Keys of the requests that are being asked, by id."""
@@ -215,7 +215,7 @@ class JudgementStore:
             for place, record in self._journals.load(path, shape=RESPONSE):
                 self.spent += spent_in(record)
                 if "messages" in record:
-                    self._told.add(record.get("prompt", ""))
+                    self._prompts_kept.add(record.get("prompt", ""))
                 if "id" in record and "key" in record and "error" not in record:
                     self._known[record["id"], record["key"]] = place
 
@@ -245,9 +245,9 @@ class JudgementStore:
         record = {**response_record(response, prompt), "key": key}
         if "messages" in record:
             with self._lock:
-                if prompt in self._told:
+                if prompt in self._prompts_kept:
                     del record["messages"]
-                self._told.add(prompt)
+                self._prompts_kept.add(prompt)
         self._writer.append(record)
         return response
 

@@ -135,7 +135,7 @@ class Lockstep:
         self._is_over = True
         with contextlib.suppress(RuntimeError, OSError):  # the host of the store is gone: nobody waits any more
             for step in (self._steps, self._steps + 1):  # what was told of this step may have been heard already
-                self._team.tell(f"step/{step}/{self._team.place.rank}", {"is_stopped": True, "offers": []})
+                self._team.publish(f"step/{step}/{self._team.place.rank}", {"is_stopped": True, "offers": []})
 
     def _agree(self, max_n: int, is_stopped: bool) -> Step | None:
         """Agree on the next step of all; ``None`` when nobody has anything, or somebody has stopped."""
@@ -162,14 +162,14 @@ class Lockstep:
              "repeat": held[0].repeat, "is_alone": bool(self._alone)}
             for group, held in offers.items()
         ]  # fmt: skip
-        self._team.tell(f"step/{self._steps}/{rank}", {"is_stopped": is_stopped, "offers": told})
+        self._team.publish(f"step/{self._steps}/{rank}", {"is_stopped": is_stopped, "offers": told})
         if self._steps > 1:  # everybody has read it: nobody comes to this step before the last one
             self._team.forget(f"step/{self._steps - 2}/{rank}")
 
     def _hear(self, rank: int, patience_s: float | None) -> Any:
         try:
             limit = partial(self._limit, time.monotonic(), patience_s)
-            return self._team.hear(f"step/{self._steps}/{rank}", rank, limit)
+            return self._team.receive(f"step/{self._steps}/{rank}", rank, limit)
         except TeamError as error:
             if self._stream.is_stopped and not self._team.failure:
                 return {"is_stopped": True}

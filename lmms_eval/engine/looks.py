@@ -349,7 +349,7 @@ class LookExchange:
         self._heard: Counter[int] = Counter()
         """Messages from each process."""
         self._sent = 0
-        self._told: set[str] = set()
+        self._published: set[str] = set()
 
     def begin(self) -> None:
         """Exchange what earlier starts have finished, so that no process asks what need not be asked any more.
@@ -360,13 +360,13 @@ class LookExchange:
         team = self._team
         if team.is_first:
             for rank in range(1, team.place.size):
-                self._looks.take(team.hear(f"numbers/{rank}/0", rank))
+                self._looks.take(team.receive(f"numbers/{rank}/0", rank))
                 self._heard[rank] += 1
             self._looks.look()
             self._tell_ends()
         else:
             self._tell_numbers()
-            self._take_ends(team.hear("ends/0", 0))
+            self._take_ends(team.receive("ends/0", 0))
         team.each_beat(self.exchange, EXCHANGE_S)
 
     def exchange(self) -> None:
@@ -374,11 +374,11 @@ class LookExchange:
         team = self._team
         if not team.is_first:
             self._tell_numbers()
-            while (ends := team.heard(f"ends/{self._heard[0]}", 0)) is not None:
+            while (ends := team.poll(f"ends/{self._heard[0]}", 0)) is not None:
                 self._take_ends(ends)
             return
         for rank in range(1, team.place.size):
-            while (news := team.heard(f"numbers/{rank}/{self._heard[rank]}", rank)) is not None:
+            while (news := team.poll(f"numbers/{rank}/{self._heard[rank]}", rank)) is not None:
                 self._looks.take(news)
                 self._heard[rank] += 1
         self._looks.look()
@@ -387,15 +387,15 @@ class LookExchange:
     def _tell_numbers(self) -> None:
         news = self._looks.news()
         if news or not self._sent:
-            self._team.tell(f"numbers/{self._team.place.rank}/{self._sent}", news)
+            self._team.publish(f"numbers/{self._team.place.rank}/{self._sent}", news)
             self._sent += 1
 
     def _tell_ends(self) -> None:
-        news = {task: reason for task, reason in self._ends.common().items() if task not in self._told}
+        news = {task: reason for task, reason in self._ends.common().items() if task not in self._published}
         if news or not self._sent:
-            self._team.tell(f"ends/{self._sent}", news)
+            self._team.publish(f"ends/{self._sent}", news)
             self._sent += 1
-            self._told.update(news)
+            self._published.update(news)
 
     def _take_ends(self, ends: dict[str, str]) -> None:
         self._heard[0] += 1

@@ -33,7 +33,7 @@ class Outline:
 
     messages: tuple[tuple[str, tuple[SentPart | _Medium, ...]], ...]
 
-    def told(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
+    def messages_with(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
         """Return the messages with the media that their preparation has noted, in order.
 
         Where it noted more or fewer of a kind than the messages show, nothing tells which is which.

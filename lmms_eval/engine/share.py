@@ -34,10 +34,10 @@ class Share:
         team = self.team
         # What lies in the shared folder is known there: only a process with files of its own has news.
         news = mine if team.is_first or not self.shared_files else {}
-        team.tell(f"done/{team.place.rank}", {task: sorted(ids) for task, ids in news.items()})
+        team.publish(f"done/{team.place.rank}", {task: sorted(ids) for task, ids in news.items()})
         merged: dict[str, set[int]] = {}  # only what has been told, so that it is the same in all processes
         for rank in range(team.place.size):
-            for task, ids in team.hear(f"done/{rank}", rank).items():
+            for task, ids in team.receive(f"done/{rank}", rank).items():
                 merged.setdefault(task, set()).update(ids)
         return merged
 
@@ -57,12 +57,12 @@ class Share:
             except Exception as error:  # noqa: BLE001 - a task's own code runs here; whoever waits is told
                 found = {"error": f"estimating the work of task {window.task.name!r}: {type(error).__name__}: {error}"}
             try:
-                self.team.tell(f"order/{window.number}", found)
+                self.team.publish(f"order/{window.number}", found)
             except TeamError:  # the launch has ended, and its store with it
                 return
 
     def _hear_order(self, window: Window) -> Sequence[int]:
-        found = self.team.hear(f"order/{window.number}", 0)
+        found = self.team.receive(f"order/{window.number}", 0)
         if "error" in found:
             raise UsageError(found["error"])
         doc_ids: list[int] = found["doc_ids"]
@@ -97,7 +97,7 @@ class Share:
             for pieces, records in enumerate(_batches(store), start=1):
                 images |= self._send_images(store, records, images)
                 lines = b"".join(sealed(codec.dumps(record)) for record in records)
-                self.team.tell_bytes(f"records/{rank}/{pieces - 1}", lines)
+                self.team.publish_bytes(f"records/{rank}/{pieces - 1}", lines)
         finished = {
             "report": asdict(report),
             "shared_files": self.shared_files,
@@ -106,7 +106,7 @@ class Share:
             "prompts": store.prompt_fingerprint(),
         }
         self.team.exchange_counts()  # the first process shows all of them once this one is heard
-        self.team.tell(f"finished/{rank}", finished)
+        self.team.publish(f"finished/{rank}", finished)
 
     def _send_images(
         self, store: RunStore, records: list[dict[str, Any]], sent: Mapping[str, GeneratedImage]
@@ -115,17 +115,17 @@ class Share:
         found = {image.file_name: image for record in records for image in images_in(record)}
         news = {name: image for name, image in found.items() if name not in sent}
         for name, image in news.items():
-            self.team.tell_bytes(f"images/{self.team.place.rank}/{name}", store.images.read(image))
+            self.team.publish_bytes(f"images/{self.team.place.rank}/{name}", store.images.read(image))
         return news
 
     def _receive_images(self, store: RunStore, finished: Mapping[str, Any], rank: int) -> None:
         for image in images_in({"parts": finished["images"]}):
             name = f"images/{rank}/{image.file_name}"
-            store.images.keep(image, self.team.hear_bytes(name, rank))
-            self.team.forget(name)
+            store.images.keep(image, self.team.receive_bytes(name, rank))
+            self.team.delete(name)
 
     def _receive(self, store: RunStore, report: AskReport, rank: int, deadline: _Deadline) -> None:
-        finished = self.team.hear(f"finished/{rank}", rank, deadline.left())
+        finished = self.team.receive(f"finished/{rank}", rank, deadline.left())
         _add_report(report, finished["report"])
         if finished["shared_files"]:
             store.adopt()
@@ -133,7 +133,7 @@ class Share:
         store.add_prompts(finished["prompts"])
         self._receive_images(store, finished, rank)
         for piece in range(finished["pieces"]):
-            lines = self.team.hear_bytes(f"records/{rank}/{piece}", rank)
+            lines = self.team.receive_bytes(f"records/{rank}/{piece}", rank)
             for record in records_in(lines, f"records of process {rank}"):
                 store.add_score(record)
 

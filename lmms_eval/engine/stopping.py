@@ -119,7 +119,7 @@ class Budget:
         self._model = self._judge = NOTHING
         self._others = RunSpending()
         self._others_earlier = RunSpending()
-        self._told = 0.0
+        self._published = 0.0
         self._stops: list[Callable[[str], None]] = []
         self._exchange: Callable[[], None] = lambda: None
         self.reason = ""
@@ -200,9 +200,9 @@ class Budget:
         with self._lock:
             own = self._used(RunSpending(self._model, self._judge))
             left = max(0.0, 1.0 - self._used(self._total()))
-            is_due = own - self._told > left / SHARE
+            is_due = own - self._published > left / SHARE
             if is_due:
-                self._told = own
+                self._published = own
         if is_due:
             self._exchange()
 

@@ -319,22 +319,22 @@ class Team:
     def _name(self, name: str) -> str:
         return f"{self._prefix}/{name}"
 
-    def tell(self, name: str, value: Any) -> None:
+    def publish(self, name: str, value: Any) -> None:
         """Publish a JSON value."""
-        self.tell_bytes(name, orjson.dumps(value))
+        self.publish_bytes(name, orjson.dumps(value))
 
-    def tell_bytes(self, name: str, data: bytes) -> None:
+    def publish_bytes(self, name: str, data: bytes) -> None:
         """Publish bytes, in pieces that the store takes."""
         pieces = [data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES)]
         for number, piece in enumerate(pieces):
             self.store.set(self._name(f"{name}/{number}"), piece)
         self.store.set(self._name(name), str(len(pieces)).encode())
 
-    def hear(self, name: str, of_rank: int, patience_s: Patience = None) -> Any:
-        """``hear_bytes`` of a JSON value."""
-        return orjson.loads(self.hear_bytes(name, of_rank, patience_s))
+    def receive(self, name: str, of_rank: int, patience_s: Patience = None) -> Any:
+        """``receive_bytes`` of a JSON value."""
+        return orjson.loads(self.receive_bytes(name, of_rank, patience_s))
 
-    def hear_bytes(self, name: str, of_rank: int, patience_s: Patience = None) -> bytes:
+    def receive_bytes(self, name: str, of_rank: int, patience_s: Patience = None) -> bytes:
         """Wait for what another process publishes, for ``patience_s`` seconds or as long as it lives.
 
         Raises:
@@ -359,11 +359,11 @@ class Team:
         count = int(self.store.get(key))
         return b"".join(self.store.get(self._name(f"{name}/{number}")) for number in range(count))
 
-    def heard(self, name: str, of_rank: int) -> Any | None:
+    def poll(self, name: str, of_rank: int) -> Any | None:
         """The JSON value that another process has published; ``None`` if it has not yet. Raises ``TeamError``."""
-        return self.hear(name, of_rank) if self.store.check([self._name(name)]) else None
+        return self.receive(name, of_rank) if self.store.check([self._name(name)]) else None
 
-    def forget(self, name: str) -> None:
+    def delete(self, name: str) -> None:
         """Delete a value that this process has published and everybody has heard."""
         count = int(self.store.get(self._name(name)))
         for key in (name, *(f"{name}/{number}" for number in range(count))):

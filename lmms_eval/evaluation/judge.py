@@ -115,9 +115,9 @@ def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStac
         server = opened.enter_context(JudgeServer(read_serving(config.launcher_arguments), folder))
         place = {"url": server.url, "key": server.key}
         if team is not None:
-            team.tell(PLACE, place)
+            team.publish(PLACE, place)
     else:
-        place = team.hear(PLACE, 0)
+        place = team.receive(PLACE, 0)
         note_secrets([place["key"]])
     arguments = {**config.judge_arguments, "api_key": place["key"]}
     served = open_judge(replace(judge_options(config), base_url=place["url"], arguments=arguments))

@@ -307,13 +307,13 @@ def test_pictures_without_text_are_good_answers() -> None:
 def noted(team: Team) -> list[str]:
     """Names of what this process tells from now on."""
     told: list[str] = []
-    tell_bytes = team.tell_bytes
+    publish_bytes = team.publish_bytes
 
     def tell(name: str, data: bytes) -> None:
         told.append(name)
-        tell_bytes(name, data)
+        publish_bytes(name, data)
 
-    team.tell_bytes = tell  # type: ignore[method-assign]
+    team.publish_bytes = tell  # type: ignore[method-assign]
     return told
 
 

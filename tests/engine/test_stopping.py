@@ -18,7 +18,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import PipelineScore, Selection
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
-from lmms_eval.engine.headline import LEAST, HalfWidth, Part, Prefix, RandomOrder, Statement, ToldFrom
+from lmms_eval.engine.headline import LEAST, Excludes, HalfWidth, Part, Prefix, RandomOrder, Statement
 from lmms_eval.engine.looks import LookExchange, Looks, Sampling, Stop, number_of
 from lmms_eval.engine.plan import TaskPlan, plan_task
 from lmms_eval.engine.stopping import TaskEnds
@@ -81,14 +81,14 @@ def test_few_documents_decide_nothing() -> None:
 @pytest.mark.parametrize(("number", "is_told"), [(0.1, True), (0.99, True), (2 / 3, False)])
 def test_told_from_a_number(number: float, is_told: bool) -> None:
     prefix = Prefix([part()], {"fake": ORDER.of(plan_task(FakeTask(300), None, 0))})
-    assert prefix.advance(lambda _, doc_id: value_of(doc_id), ToldFrom(number)) == is_told
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(number)) == is_told
     assert prefix.is_whole != is_told
 
 
 def test_differences_are_those_of_the_documents_that_the_baseline_has() -> None:
     baseline = {doc_id: 0.0 for doc_id in range(0, 200, 2)}
     prefix = Prefix([part(baseline=baseline)], {"fake": ORDER.of(plan_task(FakeTask(200), None, 0))})
-    assert prefix.advance(lambda _, doc_id: value_of(doc_id), ToldFrom(0.0))
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(0.0))
     assert LEAST <= prefix.counted < prefix.length < 200
     assert prefix.interval().low > 0
 
@@ -206,7 +206,7 @@ def test_a_task_of_two_rules_goes_on_until_both_hold(store: RunStore) -> None:
     both = Sampling(ORDER, (group, stop(HalfWidth(0.1), part("a"), name="a"))).early_stops(plans, store)
     assert both["b"] == alone["b"] and both["a"].asked > alone["a"].asked
     assert both["a"].rule == "group: the rule; the rule"
-    never = Sampling(ORDER, (group, stop(ToldFrom(2 / 3), part("a"), name="a"))).early_stops(plans, store)
+    never = Sampling(ORDER, (group, stop(Excludes(2 / 3), part("a"), name="a"))).early_stops(plans, store)
     assert set(never) == {"b"}
 
 
