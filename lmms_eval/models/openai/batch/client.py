@@ -123,8 +123,8 @@ class Ledger:
         self.batch_ids: list[str] = []
         """Batches that were live at the start, or created since."""
         self._journal = JournalWriter(folder / JOURNAL)
-        for entry in read_lines(self._journal.path):
-            self._apply(entry.record)
+        for _, record in read_lines(self._journal.path):
+            self._apply(record)
         self.batch_ids += [part.batch_id for part in self._parts.values() if part.batch_id]
         for path in folder.glob("lmms_eval-*"):  # drafts, and what a batch that is over has left
             if path.stem not in self._parts:
