@@ -29,7 +29,7 @@ OBJECTS = st.dictionaries(st.text(max_size=8), st.text() | st.integers(-(2**53),
 
 
 @pytest.fixture
-def said() -> list[str]:
+def logged() -> list[str]:
     messages: list[str] = []
     logger.add(messages.append, format="{message}", level="WARNING")
     return messages
@@ -75,7 +75,7 @@ def test_the_form_is_the_one_that_the_documents_tell() -> None:
     assert sealed(b'{"id":"t/0","text":"x"}') == b'{"id":"t/0","text":"x","crc":"52922af8"}\n'
 
 
-def test_damaged_lines_are_skipped_and_their_number_is_logged(tmp_path: Path, said: list[str]) -> None:
+def test_damaged_lines_are_skipped_and_their_number_is_logged(tmp_path: Path, logged: list[str]) -> None:
     path = tmp_path / "j.jsonl"
     offsets = journal(path, 5)
     data = bytearray(path.read_bytes())
@@ -83,11 +83,11 @@ def test_damaged_lines_are_skipped_and_their_number_is_logged(tmp_path: Path, sa
         data[offsets[number] + 5] ^= 4
     path.write_bytes(data)
     assert numbers(path) == [0, 2, 4]
-    (message,) = said
+    (message,) = logged
     assert str(path) in message
     assert "2 lines are damaged (checksum or content) and skipped; what they held is asked or scored again" in message
     assert [offset for offset, _ in read_lines(path, quietly=True)] == [offsets[0], offsets[2], offsets[4]]
-    assert len(said) == 1
+    assert len(logged) == 1
     reader = LineReader(path)
     assert reader.at(offsets[2]) == {"n": 2, "text": "é2"}
     with pytest.raises(JournalError, match=rf"the line at byte {offsets[3]} is no longer what was written"):
@@ -124,17 +124,17 @@ def test_lines_beside_each_other_are_read_together(tmp_path: Path, monkeypatch: 
     reader.close()
 
 
-def test_a_torn_first_line_is_no_other_form(tmp_path: Path, said: list[str]) -> None:
+def test_a_torn_first_line_is_no_other_form(tmp_path: Path, logged: list[str]) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(sealed(b'{"n":0}')[:-9])
     writer = JournalWriter(path)
     writer.append({"n": 1})
     writer.close()
     assert numbers(path) == [1]
-    assert "1 line is damaged" in said[0]
+    assert "1 line is damaged" in logged[0]
 
 
-def test_a_journal_of_another_form_is_set_aside_and_begun_anew(tmp_path: Path, said: list[str]) -> None:
+def test_a_journal_of_another_form_is_set_aside_and_begun_anew(tmp_path: Path, logged: list[str]) -> None:
     path = tmp_path / "j.jsonl"
     for number in (1, 2):
         path.write_bytes(b'{"n":7}\n{"n":8}\n{"n"')
@@ -144,14 +144,14 @@ def test_a_journal_of_another_form_is_set_aside_and_begun_anew(tmp_path: Path, s
         writer.close()
         assert numbers(path) == [1]
         assert (tmp_path / f"j.jsonl.other-form-{number}").read_bytes().startswith(b'{"n":7}\n')
-    assert "is a journal of another form (no checksums): nothing is taken from it" in said[0]
-    assert "moved to j.jsonl.other-form-1, begun anew" in said[1]
+    assert "is a journal of another form (no checksums): nothing is taken from it" in logged[0]
+    assert "moved to j.jsonl.other-form-1, begun anew" in logged[1]
 
 
-def test_lines_of_another_process_are_checked(said: list[str]) -> None:
+def test_lines_of_another_process_are_checked(logged: list[str]) -> None:
     good = sealed(b'{"n":1}')
     assert records_in(good + good.replace(b"1", b"2", 1) + good, "records of process 1") == [{"n": 1}] * 2
-    assert said[0].startswith("records of process 1: 1 line is damaged")
+    assert logged[0].startswith("records of process 1: 1 line is damaged")
 
 
 def sealed_bytes(content: bytes) -> bytes:
