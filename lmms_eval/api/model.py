@@ -199,8 +199,7 @@ class lmms(abc.ABC):
 
     @classmethod
     def create_from_arg_string(cls: type[T], arg_string: str, additional_config: Mapping[str, Any] | None = None) -> T:
-        """Build from ``k=v,k=v`` and further keyword arguments, without ``None`` values; ``arg_string`` takes precedence.
-        """
+        """Build from ``k=v,k=v`` and keyword arguments, without ``None`` values; ``arg_string`` takes precedence."""
         return cls(**_keywords(arg_string, additional_config))
 
     @property

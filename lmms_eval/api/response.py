@@ -137,8 +137,7 @@ class SentMedia:
     fps: float | None = None
     """Rate of the sent frames per second."""
     processed: tuple[int, ...] = field(default=(), compare=False)
-    """Width and height after resizing by the processor of a local model; those of a tile if it cuts pictures into tiles.
-    """
+    """Width and height after resizing by the processor of a local model; those of a tile if it cuts tiles."""
     tokens: int | None = field(default=None, compare=False)
     """Tokens that represent it in the prompt."""
 
@@ -304,7 +303,7 @@ _FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def is_invisible(text: str) -> bool:
-    """Return whether a text has no visible character: it is empty, or all blanks, controls and zero-width characters."""
+    """Return whether a text is empty or consists of blanks, controls and zero-width characters."""
     return all(character in _FILLERS or category(character) in _INVISIBLE for character in text)
 
 
