@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import AggregateOptions, GroupResult, TaskResult, aggregate_groups, aggregate_task
-from lmms_eval.engine.asking import Asking, Others
+from lmms_eval.engine.asking import Asking
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
@@ -29,6 +29,7 @@ from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stopping import DOCUMENTS, Budget, HopelessTasks, Limits, TaskEnds
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.engine.team import Team
 from lmms_eval.storage.run_folder import RunState
 
 SAMPLED_BLOCK = 8
@@ -190,11 +191,9 @@ class _Work:
     looks: Looks | None = None
 
     @property
-    def with_others(self) -> Others | None:
-        """The processes with which blocks are taken in lockstep."""
-        if self.share is None or not self.model.collective_forward:
-            return None
-        return Others(self.share.team, [plan.task for plan in self.plans])
+    def lockstep_team(self) -> Team | None:
+        """The processes that take blocks in lockstep, if the model needs that."""
+        return self.share.team if self.share is not None and self.model.collective_forward else None
 
     def todo(self, done: dict[str, set[int]]) -> Iterator[Unit]:
         """Documents for this process."""
@@ -284,7 +283,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
     # Processes in lockstep ask the same number of documents, whatever comes of them in one of these.
-    is_given_up = work.ends.reason if work.with_others is None else work.ends.common_reason
+    is_given_up = work.ends.reason if work.lockstep_team is None else work.ends.common_reason
     conversations = Conversations(
         Documents(work.todo(done), deliver, is_given_up, options.retry_truncated), store.response
     )
@@ -297,7 +296,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
                     share.team.watch(asking.others_failed)
                     share.team.count(*counted_together(progress, budget))
                 _stop_at(budget, asking, judging, share)
-                report = asking.run(options.grace_s, work.with_others)
+                report = asking.run(options.grace_s, work.lockstep_team, tasks)
             if judging is not None:
                 with _stage(seconds, "judge"):
                     _finish_judging(judging, report, options.grace_s, share)
