@@ -164,7 +164,7 @@ class Lockstep:
         ]  # fmt: skip
         self._team.publish(f"step/{self._steps}/{rank}", {"is_stopped": is_stopped, "offers": told})
         if self._steps > 1:  # everybody has read it: nobody comes to this step before the last one
-            self._team.forget(f"step/{self._steps - 2}/{rank}")
+            self._team.delete(f"step/{self._steps - 2}/{rank}")
 
     def _hear(self, rank: int, patience_s: float | None) -> Any:
         try:

@@ -247,7 +247,7 @@ def test_processes_tell_the_first_what_they_finish_and_hear_what_ends() -> None:
     plan = plan_task(task, None, 0)
     length, teams = decided(plan, WIDE), team_of(3)
     order, ends = ORDER.of(plan), [TaskEnds() for _ in teams]
-    looks = [looks_of(plan, ends[rank], decides=rank == 0, tells=rank > 0) for rank in range(3)]
+    looks = [looks_of(plan, ends[rank], decides=rank == 0, sends=rank > 0) for rank in range(3)]
     exchanges = [LookExchange(*each) for each in zip(teams, looks, ends, strict=True)]
     for number, doc_id in enumerate(order[: length - 2]):  # what earlier starts have left to each
         looks[number % 3].note(record_of(task, doc_id))
