@@ -20,7 +20,7 @@ from lmms_eval.engine.conversations import Conversation, Conversations
 from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.prompts import Outline, outline, text_fingerprint
 from lmms_eval.engine.records import media_spent, not_sent
-from lmms_eval.engine.response_cache import Hit, ResponseCache
+from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.media.sent import recording, unrecorded
@@ -292,11 +292,13 @@ class Drive:
             self._pass_on(self._conversations.read(known))
             return None
         if self._cache is not None and (key := self._cache.key(request, rendering.ahead)) is not None:
-            hit = self._cache.get(key, request.id)
-            if hit is not None:
+            if (hit := self._cache.get(key, request.id)) is not None:
                 # Recorded like any other response, but not counted as asked.
-                found = replace(self._conversations.read(hit.response), messages=rendering.added_by(hit))
-                self._pass_on(self._journal.keep(found, rendering.prompt_of(hit)))
+                cached, prompt = hit
+                messages, fingerprint = rendering.of_cached(cached, prompt)
+                self._pass_on(
+                    self._journal.keep(replace(self._conversations.read(cached), messages=messages), fingerprint)
+                )
                 return None
             self._keys[request.id] = key
         sent: Sequence[SentMedia] = ()
@@ -352,22 +354,21 @@ class _Rendering:
         messages = () if self._outline is None else self._outline.messages_with(sent)
         return self._conversation.added(self._request, messages, sent)
 
-    def prompt_of(self, hit: Hit) -> str:
-        """Return the fingerprint of this request for a cached response."""
-        return hit.prompt if self._is_own(hit) else self._conversation.fingerprint(self.ahead())
+    def of_cached(self, cached: Response, prompt: str) -> tuple[tuple[SentMessage, ...], str]:
+        """Return the added messages and the fingerprint of this request for a cached response.
 
-    def added_by(self, hit: Hit) -> tuple[SentMessage, ...]:
-        """Return the messages that the request adds to its conversation for a cached response."""
-        if not self._is_own(hit):
+        Args:
+            cached: the response.
+            prompt: fingerprint of the prompt that it answered; if that is the fingerprint of the context, the model
+                renders its prompts itself.
+        """
+        if prompt != text_fingerprint(self._request.context):
             self._note(self.ahead())
-        return self.added(hit.response.media)
+            prompt = self._conversation.fingerprint(self.ahead())
+        return self.added(cached.media), prompt
 
     def _note(self, messages: ChatMessages) -> None:
         self._outline, self._is_outlined = outline(messages, self._request.context), True
-
-    def _is_own(self, hit: Hit) -> bool:
-        """Return whether the model renders its prompts itself, from the context."""
-        return hit.prompt == text_fingerprint(self._request.context)
 
 
 class _TimedStream:

@@ -176,7 +176,7 @@ class Looked:
     """Numbers by document; documents without a number are absent."""
 
     def gives(self, value: object) -> bool:
-        """Return whether a value of the aggregation equals the part's mean; ``True`` if some documents have no number."""
+        """Return whether the aggregation's value equals the part's mean; ``True`` if a document has no number."""
         if len(self.numbers) < self.asked or not isinstance(value, int | float):
             return True
         found = _prefix([self]).value()

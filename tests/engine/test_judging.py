@@ -267,7 +267,7 @@ def test_asynchronous_judges_and_back_pressure(tmp_path: Path, monkeypatch: pyte
                     yield Response(request.id, text="1")
 
     def open_places(stream: object) -> set[str]:
-        return {request.id.split("/")[1] for request in list(stream._stream._ready)}  # type: ignore[attr-defined]
+        return {request.id.split("/")[1] for request in list(stream.stream._ready)}  # type: ignore[attr-defined]
 
     result = run(tmp_path, JudgedTask(40), FakeModel(), Judge(Asynchronous(), "quick", "scripted"))
     assert value(result) == 1.0
