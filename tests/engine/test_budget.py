@@ -90,7 +90,7 @@ def test_a_model_that_tells_no_tokens_is_not_asked_on(tmp_path) -> None:
     model = Told()
     report = told(tmp_path, model, max_tokens=1000)
     assert report.exit_code == 3 and len(model.asked) == 1
-    assert any("the model tells no count of tokens" in line for line in report.lines)
+    assert any("the model does not report token counts" in line for line in report.lines)
 
 
 @pytest.mark.parametrize("counts", [(10, None), (None, 2), (-10, 2), (10, -2), (10, 2.5), (2**60, 2), (True, 2)])
@@ -128,7 +128,7 @@ def test_bad_input(tmp_path) -> None:
 
 def test_processes_count_each_others_spending_and_a_shared_journal_once() -> None:
     earlier = RunSpending(Spending(100, 0))
-    first, other = Budget(Limits(150), earlier), Budget(Limits(150), earlier, tells_earlier=False)
+    first, other = Budget(Limits(150), earlier), Budget(Limits(150), earlier, counts_earlier=False)
     reasons: list[str] = []
     other.watch(reasons.append)
     first.note_model(Response("a", text="", usage=Usage(20, 5)))
