@@ -156,7 +156,7 @@ def _media(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
 
 
 def _differing_media(record: Mapping[str, Any], now: Sequence[SentMedia]) -> SentMedia | None:
-    """Return the first medium whose content differs from the record; ``None`` if there is none or it is unknown."""
+    """Return the first medium whose content differs from the record; ``None`` if all are equal or unknown."""
     recorded = _media(record)
     if len(recorded) != len(now):
         return None

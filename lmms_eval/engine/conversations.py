@@ -92,7 +92,10 @@ class Transcript:
         self._settle()
         messages = self._messages[:-1] if self._rounds == 1 and self._is_answered else self._messages
         if answer.input != self._context:
-            messages = [_without_spans(message, self._context) for message in messages]
+            messages = [
+                replace(message, content=tuple(_without_span(part, self._context) for part in message.content))
+                for message in messages
+            ]
         elif messages == [_only(self._context)]:
             messages = []
         if not messages and attempts == 1:
@@ -170,10 +173,6 @@ def _key(message: SentMessage, context: str, media: Sequence[SentMedia]) -> _Key
         else:
             parts.append((_without_span(part, context).text or "").strip())
     return message.role, tuple(parts)
-
-
-def _without_spans(message: SentMessage, context: str) -> SentMessage:
-    return replace(message, content=tuple(_without_span(part, context) for part in message.content))
 
 
 def _without_span(part: SentPart, context: str) -> SentPart:

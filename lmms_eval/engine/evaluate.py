@@ -309,7 +309,8 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     )
     driven = Driven(work.model, store, options.cache, budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
-    with _vitals(work, asking, progress):
+    rank, limit = 0 if share is None else share.team.place.rank, work.model.concurrency
+    with Vitals(store.folder, rank, lambda: {**progress.counts(), "in_flight": asking.in_flight, "concurrency": limit}):
         try:
             with _stage(seconds, "ask"):
                 if share is not None:
@@ -332,14 +333,6 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
             scorer.close()
             store.sync()
     return asking
-
-
-def _vitals(work: _Work, asking: Asking, progress: Progress) -> Vitals:
-    rank = 0 if work.share is None else work.share.team.place.rank
-    limit = work.model.concurrency
-    return Vitals(
-        work.store.folder, rank, lambda: {**progress.counts(), "in_flight": asking.in_flight, "concurrency": limit}
-    )
 
 
 def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: Share | None) -> None:
@@ -412,7 +405,7 @@ def _given_up(work: _Work, plan: TaskPlan) -> str:
     if own or work.share is None or len(failures) < DOCUMENTS:
         return own
     ((reason, _),) = Counter(failures.values()).most_common(1)
-    return f"a process could score none of its first {DOCUMENTS} documents: {reason}"
+    return f"a process could not score any of its first {DOCUMENTS} documents: {reason}"
 
 
 @contextmanager

@@ -273,7 +273,7 @@ class Looks:
             self._lock.release()
 
     def shown(self) -> str:
-        """Return the running number of the first documents with its interval; empty if there is none."""
+        """Return the running number of the first documents with its interval; empty without an interval."""
         prefix = self._shown
         if prefix is None:
             return ""

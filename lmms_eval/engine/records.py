@@ -154,12 +154,8 @@ def mapped_pictures(message: SentMessage, change: Callable[[GeneratedImage], Gen
 
 def parts_record(parts: Iterable[Part], with_paths: bool = False) -> list[Any]:
     """Convert parts to JSON: texts unchanged, pictures as hash and media type (with the path for other processes)."""
-    return [part if isinstance(part, str) else _image_record(part, with_paths) for part in parts]
-
-
-def _image_record(image: GeneratedImage, with_path: bool) -> dict[str, Any]:
-    record = {"sha256": image.sha256, "media_type": image.media_type}
-    return {**record, "path": image.path} if with_path else record
+    names = ("sha256", "media_type", "path") if with_paths else ("sha256", "media_type")
+    return [part if isinstance(part, str) else {name: getattr(part, name) for name in names} for part in parts]
 
 
 def _image(record: Mapping[str, Any]) -> GeneratedImage:

@@ -262,6 +262,10 @@ class CacheKeys:
             MediaError: a picture, video or sound cannot be read.
             VolatileValue: a generation option or a part of a message cannot be hashed.
         """
+        document = None
+        if self._reads_documents:
+            task = self._task(request.task)
+            document = [task, request.doc_id, request.round, request.index, request.seed, request.context]
         # Only added if it is set, so that older keys of requests without it stay valid.
         stop = {"implied_stop": request.implied_stop} if request.implied_stop else {}
         return _hash(
@@ -273,14 +277,10 @@ class CacheKeys:
                 "generation": dict(request.generation),
                 "continuation": [request.continuation, request.implied_delimiter],
                 "repeat": request.repeat,
-                "document": self._document(request) if self._reads_documents else None,
+                "document": document,
                 **stop,
             }
         )
-
-    def _document(self, request: Request) -> list[Any]:
-        task = self._task(request.task)
-        return [task, request.doc_id, request.round, request.index, request.seed, request.context]
 
     def _task(self, task: Task) -> str:
         with self._lock:

@@ -263,32 +263,22 @@ class Scorer:
             "verdicts": [verdict.as_record() for verdict in job.verdicts],
             "document": job.task.carried_document(job.doc_id),
         }
-        worker = worker or self._begin()
+        if worker is None:
+            worker = WorkerProcess(self._options.module, self._specs, self._options.verbosity)
+            with self._lock:
+                self._running.add(worker)
         try:
-            return worker, _checked(worker.call(codec.dumps(message), self._job_timeout_s))
+            record = codec.load_record(worker.call(codec.dumps(message), self._job_timeout_s))
+            if record is None:
+                raise WorkerDied("the scoring process sent something that is not a record")
+            return worker, record
         except WorkerDied as died:
             worker.kill()
             self._end(worker)
             reason = f"scoring did not come back: {died}"
             return None, failure_record(job.task.name, job.doc_id, job.answers, reason)
 
-    def _begin(self) -> WorkerProcess:
-        worker = WorkerProcess(self._options.module, self._specs, self._options.verbosity)
-        with self._lock:
-            self._running.add(worker)
-        return worker
-
     def _end(self, worker: WorkerProcess) -> None:
         with self._lock:
             self._running.discard(worker)
         worker.close()
-
-
-def _checked(line: bytes) -> dict[str, Any]:
-    try:
-        record = codec.loads(line)
-    except ValueError:
-        record = None
-    if not isinstance(record, Mapping):
-        raise WorkerDied("the scoring process sent something that is not a record")
-    return dict(record)

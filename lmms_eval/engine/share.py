@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any, Protocol
 
 from lmms_eval.api.request import GeneratedImage
@@ -104,10 +105,12 @@ class Share:
         rank, pieces = self.team.place.rank, 0
         images: dict[str, GeneratedImage] = {}
         if not self.shared_files:
-            for pieces, records in enumerate(_batches(store), start=1):
+            unsent = store.records()
+            while records := list(islice(unsent, RECORDS_AT_ONCE)):
                 images |= self._send_images(store, records, images)
                 lines = b"".join(sealed(codec.dumps(record)) for record in records)
-                self.team.publish_bytes(f"records/{rank}/{pieces - 1}", lines)
+                self.team.publish_bytes(f"records/{rank}/{pieces}", lines)
+                pieces += 1
         finished = {
             "report": asdict(report),
             "shared_files": self.shared_files,
@@ -128,12 +131,6 @@ class Share:
             self.team.publish_bytes(f"images/{self.team.place.rank}/{name}", store.images.read(image))
         return news
 
-    def _receive_images(self, store: RunStore, finished: Mapping[str, Any], rank: int) -> None:
-        for image in images_in({"parts": finished["images"]}):
-            name = f"images/{rank}/{image.file_name}"
-            store.images.keep(image, self.team.receive_bytes(name, rank))
-            self.team.delete(name)
-
     def _receive(self, store: RunStore, report: AskReport, rank: int, deadline: float | None) -> None:
         patience = None if deadline is None else max(0.0, deadline - time.monotonic())
         finished = self.team.receive(f"finished/{rank}", rank, patience)
@@ -142,22 +139,14 @@ class Share:
             store.adopt()
             return
         store.add_prompts(finished["prompts"])
-        self._receive_images(store, finished, rank)
+        for image in images_in({"parts": finished["images"]}):
+            name = f"images/{rank}/{image.file_name}"
+            store.images.keep(image, self.team.receive_bytes(name, rank))
+            self.team.delete(name)
         for piece in range(finished["pieces"]):
             lines = self.team.receive_bytes(f"records/{rank}/{piece}", rank)
             for record in records_in(lines, f"records of process {rank}"):
                 store.add_score(record)
-
-
-def _batches(store: RunStore) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for record in store.records():
-        batch.append(record)
-        if len(batch) == RECORDS_AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _add_report(report: AskReport, other: dict[str, Any]) -> None:

@@ -48,7 +48,7 @@ class TaskEnds:
         return self._reasons.get(task, "")
 
     def common_reason(self, task: str) -> str:
-        """Return the reason that holds in every process; empty if there is none."""
+        """Return the reason that holds in every process; empty if no reason does."""
         return self._common.get(task, "")
 
     def common(self) -> dict[str, str]:
@@ -92,7 +92,7 @@ class HopelessTasks:
             else:
                 self._failures[task] = form, count + 1
                 if count + 1 == DOCUMENTS:
-                    reason = f"none of its first {DOCUMENTS} documents could be scored: {failed}"
+                    reason = f"not one of its first {DOCUMENTS} documents could be scored: {failed}"
                     if self._ends.end(task, reason):
                         logger.warning("task {}: not asked any further: {}", task, reason)
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.messages import ChatMessages
@@ -36,6 +36,8 @@ from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
 from lmms_eval.storage import codec
 from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
+
+T = TypeVar("T")
 
 
 class RunStore:
@@ -188,22 +190,6 @@ class RunStore:
             else:
                 self._plain.add(task)
 
-    def _note_truncated(self, record: dict[str, Any]) -> None:
-        key = (record["task"], record["doc_id"])
-        if any(is_cut(answer) for answer in record["answers"]):
-            self._truncated.add(key)
-        else:
-            self._truncated.discard(key)
-
-    def _note_verdicts(self, record: dict[str, Any]) -> None:
-        if "judge" not in record:
-            return
-        unread = self._unread.setdefault(record["task"], set())
-        if has_unread([Verdict.from_record(verdict) for verdict in record["judge"]]):
-            unread.add(record["doc_id"])
-        else:
-            unread.discard(record["doc_id"])
-
     def response(self, request_id: str) -> Response | None:
         """Return a response that the journal held at the start; failed ones do not count, so they are asked again."""
         place = self._responses.get(request_id)
@@ -326,11 +312,14 @@ class RunStore:
             self._load_responses(path, is_earlier=True)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
             for place, record in self._journals.load(path, shape=SCORE):
-                if record.get("key") == self.scoring_key:
-                    self._note_verdicts(record)
+                if record.get("key") == self.scoring_key and "judge" in record:
+                    unread = self._unread.setdefault(record["task"], set())
+                    verdicts = [Verdict.from_record(verdict) for verdict in record["judge"]]
+                    _mark(unread, record["doc_id"], has_unread(verdicts))
                 if _is_valid(record, self.scoring_key) and self._has_images(record):
                     self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
-                    self._note_truncated(record)
+                    is_truncated = any(is_cut(answer) for answer in record["answers"])
+                    _mark(self._truncated, (record["task"], record["doc_id"]), is_truncated)
                     self._note_thoughts(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
@@ -344,17 +333,9 @@ class RunStore:
                 self._note_prompt(request_id, record.get("prompt", ""))
             self._responses[request_id] = place
             if is_earlier and self._began is not None and "media" in record:
-                self._note_newer_media(request_id, record["media"], self._began)
-            if is_blank(record) or is_filtered(record):
-                self._blank.add(request_id)
-            else:
-                self._blank.discard(request_id)
-
-    def _note_newer_media(self, request_id: str, media: Sequence[dict[str, Any]], began: float) -> None:
-        if any(_is_changed(medium, began) for medium in media):
-            self._newer_media.add(request_id)
-        else:
-            self._newer_media.discard(request_id)
+                is_newer = any(_is_changed(medium, self._began) for medium in record["media"])
+                _mark(self._newer_media, request_id, is_newer)
+            _mark(self._blank, request_id, is_blank(record) or is_filtered(record))
 
     def _has_images(self, record: dict[str, Any]) -> bool:
         return all(self.images.holds(image) for image in images_in(record))
@@ -363,6 +344,14 @@ class RunStore:
         if is_retry(request_id):  # the same prompt once more
             return
         self._prompts = (self._prompts + _prompt_number(request_id, prompt)) % (1 << 256)
+
+
+def _mark(group: set[T], item: T, is_member: bool) -> None:
+    """Add an item to a set or remove it: the last record of an item counts."""
+    if is_member:
+        group.add(item)
+    else:
+        group.discard(item)
 
 
 def _prompt_number(request_id: str, prompt: str) -> int:

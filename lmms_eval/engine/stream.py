@@ -226,11 +226,17 @@ class Stream:
 
     def take(self, max_n: int) -> list[Request]:
         """Return 1 to ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""
-        with self._lock, self._waiting():
-            while not self._ready and not self._ended():
-                # ``has_open`` can change without a notification if a model dies: check again.
-                self._changed.wait(timeout=0.5)
-            return self._pop(max_n)
+        with self._lock:
+            self._blocked += 1
+            if not self._ready:
+                self._changed.notify_all()
+            try:
+                while not self._ready and not self._ended():
+                    # ``has_open`` can change without a notification if a model dies: check again.
+                    self._changed.wait(timeout=0.5)
+                return self._pop(max_n)
+            finally:
+                self._blocked -= 1
 
     def take_full(self, max_n: int) -> list[Request] | None:
         """Return the next ``max_n`` requests of the source; ``None`` if the stream was stopped.
@@ -274,16 +280,6 @@ class Stream:
             finally:
                 with self._lock:
                     self._waiters.discard(waiter)
-
-    @contextlib.contextmanager
-    def _waiting(self) -> Iterator[None]:
-        self._blocked += 1
-        if not self._ready:
-            self._changed.notify_all()
-        try:
-            yield
-        finally:
-            self._blocked -= 1
 
     def _pop(self, max_n: int) -> list[Request]:
         if self._error is not None:

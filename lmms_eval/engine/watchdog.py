@@ -226,8 +226,8 @@ class ScoringWatch:
     def _message(self) -> str:
         return (
             f"scoring took more than {self._limit_s:g} s and could not be ended, so the process was. Start the same "
-            "command again: this document has failed then, the others go on. With `scoring: process` in the task's "
-            "YAML a document that hangs ends alone."
+            "command again: this document will count as failed, and the others continue. With `scoring: process` in "
+            "the task's YAML a document that hangs does not end the run."
         )
 
     def _watch(self) -> None:

@@ -50,7 +50,7 @@ def this_process() -> Owner:
 
 
 def start_time(pid: int) -> str | None:
-    """Return the start time of a live process: ``""`` if the system does not report it, ``None`` if there is none."""
+    """Return the start time of a process: ``""`` if the system does not report it, ``None`` if it is not alive."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         fields = stat.rpartition(")")[2].split()
