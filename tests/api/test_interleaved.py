@@ -68,7 +68,7 @@ def test_strip_of_characters_is_a_plain_text() -> None:
 def test_pictures_within_the_thoughts_go_with_them() -> None:
     text = InterleavedText(["<think>hm ", A, "</think> the answer ", B, " is\ue000 ", A, " "])
     left = text.edited(strip_reasoning_tags)
-    assert left == "the answer  is\ue000 "  # the last blank stands before a picture
+    assert left == "the answer  is\ue000 "  # the last blank precedes a picture
     assert isinstance(left, InterleavedText) and left.parts == ("the answer ", B, " is\ue000 ", A)
     assert left.strip() == strip_reasoning_tags(str(text))
     plain = InterleavedText(["<think>", A, "</think>x"]).edited(strip_reasoning_tags)

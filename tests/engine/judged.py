@@ -26,7 +26,7 @@ NAMES = ("form", "content")
 
 
 class JudgedTask(FakeTask):
-    """Two questions a document; the score is the mean of the numbers that the judge says."""
+    """Two questions per document; the score is the mean of the judge's numbers."""
 
     is_judged = True
 
@@ -84,7 +84,7 @@ def run(
     limits: StreamLimits | None = None,
     budget: float | None = None,
 ) -> RunResult:
-    """One start; the scores hold for any judge, as if only the journal of judgements told them apart."""
+    """One start; the scores hold for any judge, as if judges differed only by their journal of judgements."""
     store = RunStore(folder, "scoring")
     setup = None
     if judge is not None:

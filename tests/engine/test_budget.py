@@ -1,4 +1,4 @@
-"""Budgets: a run that ends at one, goes on with a larger one, and counts what it has paid for."""
+"""Budgets: a run ends when its budget is spent, resumes with a larger one, and counts its spending."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_hits_of_the_cache_do_not_count(tmp_path) -> None:
 
 @pytest.mark.parametrize(("media", "cost"), [({"type": "audio"}, None), ({"type": "audio", "seconds": 2.0}, 38.0)])
 def test_a_sound_of_unknown_length_has_no_cost(tmp_path, media, cost) -> None:
-    """30 documents of 12 tokens at 0.1, and 0.5 for each of 2 seconds where these are known."""
+    """30 documents of 12 tokens at 0.1, and of 2 seconds at 0.5 if their length is known."""
 
     def heard(request: Request) -> Response:
         return replace(counted(request), media=(SentMedia(**media),))

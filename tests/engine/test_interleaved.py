@@ -1,4 +1,4 @@
-"""Whole runs of a model that answers with pictures: stored, scored, found again, cached, brought together."""
+"""Runs of a model that answers with pictures: storing, scoring, resuming, caching and gathering."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_pictures_without_text_are_good_answers() -> None:
 
 
 def noted(team: Team) -> list[str]:
-    """Names of what this process tells from now on."""
+    """Names of the values that this process publishes from now on."""
     told: list[str] = []
     publish_bytes = team.publish_bytes
 

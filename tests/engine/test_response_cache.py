@@ -39,7 +39,7 @@ def said() -> Iterator[list[str]]:
 
 
 def ask(folder: Path, cache: ResponseCache, model: FakeModel, task: FakeTask | None = None) -> RunResult:
-    """One run with a journal of its own."""
+    """One run with its own journal."""
     folder.mkdir()
     task = task or FakeTask(20)
     store = RunStore(folder, "scoring")

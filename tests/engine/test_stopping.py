@@ -1,4 +1,4 @@
-"""The decision that a task need not be asked any further: by the first documents of a random order alone."""
+"""Stopping tasks early, by the first documents of a random order."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def record_of(task: FakeTask, doc_id: int, value: float | None = None) -> dict[s
 
 
 def decided(plan: TaskPlan, statement: Statement) -> int:
-    """Number of documents by the plainest way: one after another."""
+    """Number of documents when they are added one by one."""
     prefix = Prefix([part()], {"fake": ORDER.of(plan)})
     assert prefix.advance(lambda _, doc_id: value_of(doc_id), statement)
     return prefix.length
@@ -174,7 +174,7 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_finished_out_of_turn_does_not_count(store: RunStore, seed: int) -> None:
-    """Whatever the order in which documents finish, and however many beyond the decision."""
+    """The decision does not depend on the order in which documents finish, or on further documents."""
     task = FakeTask(150)
     plan = plan_task(task, None, 0)
     length = decided(plan, WIDE)

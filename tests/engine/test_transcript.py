@@ -14,7 +14,7 @@ Turn = tuple[str, str]
 
 
 class Talk:
-    """An exchange that is played, as the engine would drive it."""
+    """An exchange, driven as by the engine."""
 
     def __init__(self) -> None:
         self.transcript, self.round = Transcript(), 0

@@ -94,7 +94,7 @@ def test_missing_journal_is_empty(tmp_path: Path) -> None:
 
 
 def test_after_a_short_write_the_next_record_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
-    """Another thread may still write when the disk has room again: its record must be found on the next start."""
+    """Another thread may still write when the disk has room again; the next start must find its record."""
     path = tmp_path / "j.jsonl"
     script = (
         "import resource, signal, sys\n"

@@ -155,7 +155,7 @@ def test_lines_of_another_process_are_checked(logged: list[str]) -> None:
 
 
 def sealed_bytes(content: bytes) -> bytes:
-    """A line whose checksum fits, whatever it holds: its last byte gives way to the checksum's field."""
+    """A line with a right checksum and any content, whose last byte is replaced by the checksum field."""
     return sealed(content.replace(b"\n", b" ") + b"}")
 
 
