@@ -1,4 +1,4 @@
-"""Metrics that tasks of the family import from here; ``metrics.pyi`` names the module of each."""
+"""Metrics under the path from which task files import them; ``metrics.pyi`` names the module of each."""
 
 from __future__ import annotations
 

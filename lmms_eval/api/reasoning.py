@@ -1,4 +1,4 @@
-"""Reasoning tags, as programs of the family import them; ``reasoning.pyi`` names the module of each."""
+"""Reasoning tags under the path from which task files import them; ``reasoning.pyi`` names the module of each."""
 
 from __future__ import annotations
 

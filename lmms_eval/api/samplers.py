@@ -1,4 +1,4 @@
-"""Samplers of few-shot examples, as programs of the family import them; ``samplers.pyi`` names the module of each."""
+"""Samplers of few-shot examples under their established path; ``samplers.pyi`` names the module of each."""
 
 from __future__ import annotations
 

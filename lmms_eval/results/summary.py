@@ -277,7 +277,7 @@ def _answer_notes(result: TaskResult) -> list[str]:
     lines = []
     if counts := outcome.answers.described():
         lines.append(
-            f"{name}: of {outcome.answers.total} answers {counts}{_HINT_BLANK if outcome.answers.are_none else ''}"
+            f"{name}: of {outcome.answers.total} answers {counts}{_HINT_BLANK if outcome.answers.are_empty else ''}"
         )
     lines += [line for metric in result.metrics if (line := _truncation(name, metric))]
     if outcome.over_truncation_budget:

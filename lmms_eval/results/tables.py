@@ -407,7 +407,7 @@ def _value(metric: MetricResult, outcome: TaskOutcome, mark: str) -> str:
         "judge_unread": outcome.judge_unread,
         "truncated": outcome.answers.truncated if outcome.over_truncation_budget else 0,
     }
-    return withheld(counts, outcome.answers.are_none)
+    return withheld(counts, outcome.answers.are_empty)
 
 
 def _truncation_mark(outcome: TaskOutcome) -> str:

@@ -30,9 +30,9 @@ class OutcomeJournal:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._known: dict[str, ItemOutcome] = {}
-        for entry in () if path is None else read_lines(path):
+        for _, record in () if path is None else read_lines(path):
             with contextlib.suppress(KeyError, TypeError):  # those of other code, whose keys nobody asks for
-                self._known[entry.record["key"]] = ItemOutcome.from_record(entry.record["outcome"])
+                self._known[record["key"]] = ItemOutcome.from_record(record["outcome"])
         self._writer: JournalWriter | None = None
 
     def __enter__(self) -> OutcomeJournal:

@@ -123,8 +123,8 @@ class Ledger:
         self.batch_ids: list[str] = []
         """The batches that were live at the start, or created since."""
         self._journal = JournalWriter(folder / JOURNAL)
-        for entry in read_lines(self._journal.path):
-            self._apply(entry.record)
+        for _, record in read_lines(self._journal.path):
+            self._apply(record)
         self.batch_ids += [part.batch_id for part in self._parts.values() if part.batch_id]
         for path in folder.glob("lmms_eval-*"):  # drafts, and files of closed batches
             if path.stem not in self._parts:

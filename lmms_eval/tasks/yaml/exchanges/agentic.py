@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.interleaved import said
+from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
@@ -29,7 +29,7 @@ class AgenticExchange(TaskExchange):
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         self._responses += responses
-        output = said(responses[0])
+        output = response_text(responses[0])
         self._outputs.append(output)
         step, asked = len(self._responses), self._context
         with self.requests.seeding.prompt(self.doc_id):

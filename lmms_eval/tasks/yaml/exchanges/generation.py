@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lmms_eval.api.interleaved import said
+from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.filters.reasoning import THOUGHT_TAGS, split_thoughts
@@ -26,7 +26,7 @@ class SingleExchange(TaskExchange):
         return ()
 
     def answer(self) -> Answer:
-        return self._answer(said(self._responses[0]))
+        return self._answer(response_text(self._responses[0]))
 
 
 class PluginRoundsExchange(SingleExchange):
@@ -37,7 +37,7 @@ class PluginRoundsExchange(SingleExchange):
     def answer(self) -> Answer:
         response = self._responses[0]
         if response.rounds is None:
-            return self._answer([said(response)])
+            return self._answer([response_text(response)])
         tags = self.requests.task.thought_tags
         rounds = [split_thoughts(text, THOUGHT_TAGS if tags is None else tags) for text in response.rounds]
         made = self._answer([answer for _, answer in rounds])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.interleaved import InterleavedText, said
+from lmms_eval.api.interleaved import InterleavedText, response_text
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
@@ -80,7 +80,7 @@ class VisualCotExchange(TaskExchange):
         return [self._asked(replace(self._shown(self._stages.question, pictures[0]), round=1))]
 
     def answer(self) -> Answer:
-        final = said(self._responses[-1])
+        final = response_text(self._responses[-1])
         if len(self._responses) == 1:
             return self._answer(final)
         parts = final.parts if isinstance(final, InterleavedText) else (final,)
