@@ -12,7 +12,7 @@ from lmms_eval.cli.main import main
     [
         (["--host", "0.0.0.0"], "tunnel"),
         (["--port", "65536"], "1 to 65535"),
-        (["--gpus", "0,0"], "each stands once"),
+        (["--gpus", "0,0"], "name each GPU once"),
         (["--parallel", "0"], "from 1 on"),
         (["--max_completed_jobs", "0"], "from 1 on"),
         (["--grace", "-1"], "seconds"),

@@ -199,7 +199,7 @@ def test_a_job_that_nothing_tells_stays_in_the_list_as_failed(tmp_path: Path) ->
     with running_server(folder) as server:
         told = {number: server.job(f"job-000{number}") for number in (1, 2, 4)}
         assert [told[number]["status"] for number in (1, 2, 4)] == ["failed", "failed", "completed"]
-        assert "does not tell the request" in told[1]["error"] and told[2]["error"].startswith("why")
+        assert "does not hold the request" in told[1]["error"] and told[2]["error"].startswith("why")
         assert told[2]["request"]["limit"] == 2
         for path in ("/queue", "/health", "/metrics", "/jobs/job-0001/log"):
             assert server.client.get(path).status_code == 200, path

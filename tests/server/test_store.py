@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import JobStoreError, RepeatedKeyError
-from lmms_eval.server.store import Ending, JobStore, NewJob, Restored
+from lmms_eval.server.store import Ending, JobStore, NewJob
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_restored_jobs_are_as_they_were(store, tmp_path):
     store.claim("a", ("2",))
     job = store.get("a")
     other = JobStore(tmp_path / "other.sqlite")
-    other.restore([Restored(job, "k")])
-    other.restore([Restored(job, "k")])
+    other.restore([(job, "k")])
+    other.restore([(job, "k")])
     assert dataclasses.replace(other.get("a"), number=job.number) == job
     assert other.by_key("k", job.request).job.job_id == "a"
     other.close()
