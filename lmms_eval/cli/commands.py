@@ -51,10 +51,8 @@ COMMANDS = {
         Command("general-bench", "General-Bench result workbooks and General-Level scores", "general_bench"),
         Command("fetch", "get and check the data of tasks; data that scoring needs (fetch nltk)", "fetch"),
         Command("doctor", "what a run would find on this machine and in this installation", "doctor"),
-        Command(
-            "completion", "completion of commands, options, tasks, models in bash, zsh, fish", "completion.command"
-        ),
-        Command("help", "short texts by topic: tasks, models, resume, judges, exit codes, ...", "topics"),
+        Command("completion", "completion of commands, options, tasks, models in a shell", "completion.command"),
+        Command("help", "short texts by topic: tasks, models, resume, judges, exit codes, ...", "help"),
         Command("version", "versions of lmms-eval and what it runs on", "version"),
         Command("ui", "web page: choose, start and watch evaluations, compare their results", "ui"),
         Command("tui", "watch running evaluations in the terminal; --tui starts one", "tui"),

@@ -158,7 +158,7 @@ def _check_subset(submission: Sequence[Mapping[str, Any]], reference: Mapping[st
         return
     others = sorted({tasks()[name].subset for name in names if name in tasks()} - {subset})
     hint = f"; they belong to {' and '.join(others)}" if others else ""
-    raise UsageError(f"none of the {len(names)} tasks of the submission is in subset {subset!r}{hint}")
+    raise UsageError(f"subset {subset!r} has no task of the {len(names)} in the submission{hint}")
 
 
 def _previous(path: Path, is_forced: bool) -> dict[str, Mapping[str, Any]]:

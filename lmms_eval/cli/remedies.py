@@ -104,4 +104,4 @@ def _of_system(names: Mapping[str, str]) -> str:
         if shutil.which(manager):
             as_root = "" if manager == "brew" or os.geteuid() == 0 else "sudo "
             return f"{as_root}{_INSTALL[manager]} {package}"
-    return "# no known package manager on this system: install it by hand"
+    return "# no package manager that is known here: install it by hand"

@@ -53,7 +53,7 @@ class _Jobs(Collector):
         for state, count in scheduler.ended.items():
             ended.add_metric([state], count)
         yield ended
-        yield GaugeMetricFamily("lmms_eval_gpus", "GPUs that are given out to jobs", len(scheduler.plan.room.gpus))
+        yield GaugeMetricFamily("lmms_eval_gpus", "GPUs that are given out to jobs", len(scheduler.room.gpus))
         yield GaugeMetricFamily("lmms_eval_gpus_held", "GPUs that running jobs hold", len(scheduler.held_gpus))
 
 

@@ -89,7 +89,7 @@ class EvalClient:
     def list_models(self) -> list[str]:
         return list(self._ask(Call("GET", "/models"))["models"])
 
-    def evaluate(  # noqa: PLR0913 - the parameters of the family's interface
+    def evaluate(  # noqa: PLR0913 - a public interface
         self,
         model: str,
         tasks: Sequence[str],

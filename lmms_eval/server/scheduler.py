@@ -21,7 +21,8 @@ from lmms_eval.errors import BusyError, JobStoreError, LmmsEvalError, RequestErr
 from lmms_eval.server.command import Additions, command_line, environment, run_options, write_config
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.outcome import ending_of, lost
-from lmms_eval.server.store import Ending, Job, JobStore, NewJob, Submission, now
+from lmms_eval.server.settings import ServerSettings
+from lmms_eval.server.store import Ending, Job, JobStore, Submission, now
 from lmms_eval.storage.atomic import write_atomically
 
 _WORKERS = ("media_workers", "score_workers")
@@ -165,36 +166,20 @@ MOST_DEATHS = 3
 """Times that the processes of one job may be killed from outside before the job fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Rules by which a server runs jobs.
+class Scheduler:
+    """Runs the jobs of a store. Jobs that were running when an earlier server ended continue.
 
     Args:
+        store: the list of jobs.
+        settings: settings of the server.
         jobs: folder that holds the folders of the jobs.
         room: resources that runs get.
-        additions: tasks and models that every run gets.
-        most_ended: number of ended jobs that stay in the list.
-        deletes_files: whether the files of a job are deleted when it leaves the list.
-        prefix: prefix of the names of the jobs' folders.
-        grace_s: seconds in which a stopped run may end by itself.
-        most_queued: number of jobs that may be queued.
     """
 
-    jobs: Path
-    room: Room = field(default_factory=Room)
-    additions: Additions = field(default_factory=Additions)
-    most_ended: int = 100
-    deletes_files: bool = False
-    prefix: str = ""
-    grace_s: float = 30.0
-    most_queued: int = 10_000
-
-
-class Scheduler:
-    """Runs the jobs of a store. Jobs that were running when an earlier server ended continue."""
-
-    def __init__(self, store: JobStore, plan: Plan) -> None:
-        self.store, self.plan = store, plan
+    def __init__(self, store: JobStore, settings: ServerSettings, jobs: Path, room: Room) -> None:
+        self.store, self.settings, self.room = store, settings, room
+        self._jobs = jobs
+        self._additions = Additions(settings.include_paths, settings.plugins, settings.data_root)
         self.ended = {"completed": 0, "failed": 0, "cancelled": 0}
         """Number of jobs that have ended since the server started, by state."""
         self._workers = {job.job_id: self._worker(job) for job in store.of_state("running")}
@@ -204,7 +189,7 @@ class Scheduler:
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def _worker(self, job: Job) -> Worker:
-        return Worker(job, self.plan.additions, self.plan.room, self.plan.grace_s)
+        return Worker(job, self._additions, self.room, self.settings.grace)
 
     def start(self) -> None:
         """Continue the running jobs and begin with the queued ones."""
@@ -223,7 +208,7 @@ class Scheduler:
                 worker.suspend()
             except LmmsEvalError as error:
                 log.error("job %s keeps running: %s", worker.job.job_id, error)
-        deadline = time.monotonic() + self.plan.grace_s + _KILLING_S
+        deadline = time.monotonic() + self.settings.grace + _KILLING_S
         while any(worker.is_alive for worker in self._workers.values()) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self._settle_all()  # record the jobs that had finished
@@ -236,18 +221,18 @@ class Scheduler:
             RequestError: the job can never run here, or a different request was submitted with the same key.
             LmmsEvalError: the disk cannot be written.
         """
-        self.plan.room.check(request)
+        self.room.check(request)
         if key is not None and (earlier := self.store.by_key(key, request)) is not None:
             return earlier
-        if self.store.counts().get("queued", 0) >= self.plan.most_queued:
-            raise BusyError(f"{self.plan.most_queued} jobs wait (--max_queued_jobs)", _FULL_S)
+        if self.store.counts().get("queued", 0) >= self.settings.max_queued_jobs:
+            raise BusyError(f"{self.settings.max_queued_jobs} jobs wait (--max_queued_jobs)", _FULL_S)
         job_id = str(uuid.uuid4())
-        folder = JobFolder(self.plan.jobs / f"{self.plan.prefix}{job_id}")
+        folder = JobFolder(self._jobs / f"{self.settings.prefix}{job_id}")
         created = now()
         note = {"job_id": job_id, "state": "queued", "request": dict(request), "created_at": created, "key": key}
         try:
             folder.write(folder.job_file, note)
-            submission = self.store.add(NewJob(job_id, request, str(folder.path), created, key))
+            submission = self.store.add(job_id, request, str(folder.path), created, key)
         except LmmsEvalError:
             shutil.rmtree(folder.path, ignore_errors=True)
             raise
@@ -300,7 +285,7 @@ class Scheduler:
         """Turn queued jobs into running ones while there is room for the first in the queue."""
         with self._lock:
             while not self._stop.is_set() and (job := self.store.first_queued()) is not None:
-                gpus = self.plan.room.find(job.request, [worker.job.gpus for worker in self._workers.values()])
+                gpus = self.room.find(job.request, [worker.job.gpus for worker in self._workers.values()])
                 if gpus is None:
                     break
                 if self.store.claim(job.job_id, gpus):
@@ -368,10 +353,10 @@ class Scheduler:
         except LmmsEvalError as error:
             log.warning("%s", error)
         try:
-            dropped = self.store.drop_ended(self.plan.most_ended)
+            dropped = self.store.drop_ended(self.settings.max_completed_jobs)
         except JobStoreError as error:
             log.warning("%s", error)
             return
-        if self.plan.deletes_files:
+        if self.settings.delete_files:
             for old in dropped:
                 shutil.rmtree(old.folder, ignore_errors=True)

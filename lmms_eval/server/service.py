@@ -12,10 +12,9 @@ from typing import Any
 
 from lmms_eval.errors import BusyError, UsageError
 from lmms_eval.http.guard import Rates, retry_after
-from lmms_eval.server.command import Additions
 from lmms_eval.server.policy import Policy
 from lmms_eval.server.requests import check_options, read_body
-from lmms_eval.server.scheduler import Plan, Room, Scheduler
+from lmms_eval.server.scheduler import Room, Scheduler
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Job, Submission, open_store
 from lmms_eval.utils.launch import count_gpus
@@ -56,20 +55,7 @@ class Service:
         self.store = open_store(settings.folder.absolute(), jobs)
         parallel = settings.parallel or max(1, len(settings.gpus))
         room = Room(settings.gpus, parallel, count_gpus(os.environ), os.cpu_count() or 1)
-        additions = Additions(settings.include_paths, settings.plugins, settings.data_root)
-        self.scheduler = Scheduler(
-            self.store,
-            Plan(
-                jobs=jobs,
-                room=room,
-                additions=additions,
-                most_ended=settings.max_completed_jobs,
-                deletes_files=settings.delete_files,
-                prefix=settings.prefix,
-                grace_s=settings.grace,
-                most_queued=settings.max_queued_jobs,
-            ),
-        )
+        self.scheduler = Scheduler(self.store, settings, jobs, room)
         self._rates = Rates(settings.submissions_per_minute, settings.submissions_per_minute / 60)
         self._names_lock = threading.Lock()
 

@@ -118,18 +118,6 @@ class Submission:
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """A job to be stored."""
-
-    job_id: str
-    request: Mapping[str, Any]
-    folder: str
-    created_at: str
-    key: str | None = None
-    """The client's key of the submission, by which a repetition is recognized."""
-
-
 Restored = tuple[Job, str | None]
 """A job that was recovered from a damaged list or from its folder, and its submission key."""
 
@@ -276,26 +264,35 @@ class JobStore:
                 log.error("%s", _damaged(row))
         return [_job(row[:-1]) for row in rows if row[-1] == _seal(row[:-1])]
 
-    def add(self, new: NewJob) -> Submission:
+    def add(
+        self, job_id: str, request: Mapping[str, Any], folder: str, created_at: str, key: str | None = None
+    ) -> Submission:
         """Append a job to the queue.
+
+        Args:
+            job_id: id of the job.
+            request: body of the submission.
+            folder: folder of the job's files.
+            created_at: time of the submission.
+            key: the client's key of the submission, by which a repetition is recognized.
 
         Raises:
             RepeatedKeyError: a different request was submitted with the same key.
             JobStoreError: the job cannot be written.
         """
         with self._lock:
-            if new.key is not None and (earlier := self.of_key(new.key)) is not None:
-                return self._repeated(earlier, new.request)
+            if key is not None and (earlier := self.of_key(key)) is not None:
+                return self._repeated(earlier, request)
             position = self._count("state = 'queued'")
             with self._writing() as connection:
                 connection.execute(
                     "INSERT INTO jobs (job_id, state, request, folder, created_at, submission_key)"
                     " VALUES (?, 'queued', ?, ?, ?, ?)",
-                    (new.job_id, json.dumps(new.request), new.folder, new.created_at, new.key),
+                    (job_id, json.dumps(request), folder, created_at, key),
                 )
-                self._seal_row(new.job_id)
+                self._seal_row(job_id)
                 self._recount()
-            job = self.get(new.job_id)
+            job = self.get(job_id)
             assert job is not None
             return Submission(job, position, is_new=True)
 

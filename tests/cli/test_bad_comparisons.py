@@ -130,7 +130,7 @@ def test_runs_that_no_gate_can_judge(
         (["--csv", "-"], "--csv -: only --json can be printed"),
         (["--csv", "empty"], "--csv empty: that is a folder"),
         (["--csv", "pipe"], "--csv pipe: that is not a regular file"),
-        (["--csv", "one.csv/c.csv"], "one.csv is no folder"),
+        (["--csv", "one.csv/c.csv"], "one.csv is not a folder"),
         (["--csv", "other.csv"], "--csv other.csv: that is a file of the run other.csv"),
         (["--csv", "x", "--flips", "./x"], "--csv writes the same file"),
         (["run", "--flips", "run/notes.txt"], "--flips run/notes.txt: that is a file of the run run"),

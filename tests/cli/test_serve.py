@@ -19,8 +19,8 @@ from lmms_eval.cli.main import main
         (["--folder", "/dev/null/x"], "cannot be used"),
         (["--no_such"], "--help"),
         (["--gpus", "a,b"], "nvidia-smi -L"),
-        (["--include_path", "/dev/null/tasks"], "no such folder"),
-        (["--data_root", "/dev/null/data"], "no such folder"),
+        (["--include_path", "/dev/null/tasks"], "the folder does not exist"),
+        (["--data_root", "/dev/null/data"], "the folder does not exist"),
         (["--plugins", "no_such_plugin"], "cannot be imported"),
     ],
 )

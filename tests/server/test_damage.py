@@ -14,7 +14,7 @@ import pytest
 
 from lmms_eval.errors import JobStoreError
 from lmms_eval.server.folder import JobFolder
-from lmms_eval.server.store import _VERSION, DATABASE, Ending, Job, JobStore, NewJob, open_store
+from lmms_eval.server.store import _VERSION, DATABASE, Ending, Job, JobStore, open_store
 from tests.server.process import running_server
 
 COLUMNS = (
@@ -31,7 +31,7 @@ def _write(store: JobStore, jobs: Path, number: int) -> None:
     request = {"model": "m", "tasks": ["t"], "limit": number, "system_instruction": f"ünïcode {number} " * 8}
     created = f"2026-01-01T00:{number // 60:02d}:{number % 60:02d}+00:00"
     note: dict[str, Any] = {"job_id": name, "state": "queued", "request": request, "created_at": created}
-    store.add(NewJob(name, request, str(folder.path), created, f"key-{number}"))
+    store.add(name, request, str(folder.path), created, f"key-{number}")
     if number % 3:
         store.claim(name, ())
         result = {"m": {"results": f"{folder.path}/output/m/20260101_000000_results.json", "samples": []}}

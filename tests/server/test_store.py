@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import JobStoreError, RepeatedKeyError
-from lmms_eval.server.store import Ending, JobStore, NewJob
+from lmms_eval.server.store import Ending, JobStore
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def store(tmp_path: Path):
 
 
 def _add(store: JobStore, name: str, key: str | None = None, **request):
-    return store.add(NewJob(name, {"model": "m", **request}, f"/{name}", "2026-01-01T00:00:00+00:00", key))
+    return store.add(name, {"model": "m", **request}, f"/{name}", "2026-01-01T00:00:00+00:00", key)
 
 
 def test_jobs_wait_in_the_order_of_their_submission(store):
