@@ -1,4 +1,4 @@
-"""Parser for subcommands that reports mistakes as ``UsageError``."""
+"""Parsers and flags that subcommands share."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 _asked: list[CommandParser] | None = None
-"""Collects parsers that are asked for help, instead of their printing it."""
+"""If set, parsers are collected here instead of printing their help."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Raises ``UsageError`` for a wrong command line."""
+    """Parser that raises ``UsageError`` for a wrong command line."""
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         if _asked is None:
@@ -43,20 +43,20 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def command_parser(name: str, description: str = "") -> CommandParser:
-    """Return the parser of ``lmms-eval NAME``; the table of commands describes it where nothing else is given."""
+    """Return the parser of ``lmms-eval NAME``. The default description comes from the table of commands."""
     text = description or COMMANDS[name].text
     return CommandParser(prog=f"lmms-eval {name}", description=text, allow_abbrev=False)
 
 
 def parsers_asked_for_help(command: Command, words: Sequence[str]) -> list[CommandParser]:
-    """Return the parsers with which ``lmms-eval COMMAND WORDS --help`` would answer; none where it has its own."""
+    """Return the parsers whose help ``lmms-eval COMMAND WORDS --help`` prints; empty if the command has no parser."""
     global _asked
     found: list[CommandParser] = []
     _asked = found
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # a help of its own
+        with contextlib.redirect_stdout(io.StringIO()):  # drop the help of commands that print their own
             command.run([*words, "--help"])
-    except (SystemExit, UsageError):  # the end of every help; an action that is no action
+    except (SystemExit, UsageError):  # the end of a help, or a word that is not an action
         pass
     finally:
         _asked = None
@@ -66,10 +66,10 @@ def parsers_asked_for_help(command: Command, words: Sequence[str]) -> list[Comma
 def run_action(name: str, actions: Mapping[str, Action], words: Sequence[str], logless: Collection[str] = ()) -> int:
     """Run ``lmms-eval NAME ACTION ...``.
 
-    ``logless`` actions log nothing and start without the logger, whose import takes as long as their work.
+    ``logless`` actions log nothing and skip the logger, whose import takes as long as their work.
 
     Raises:
-        UsageError: no action, or an unknown one.
+        UsageError: the action is missing or unknown.
     """
     if not words or words[0] not in actions:
         parser = command_parser(name)
@@ -84,7 +84,7 @@ def run_action(name: str, actions: Mapping[str, Action], words: Sequence[str], l
 
 def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> None:
     """Add the flags of commands that read the task catalogue."""
-    from lmms_eval.config.options import LEVELS  # many commands need none of the options
+    from lmms_eval.config.options import LEVELS  # many commands do not need the options
 
     parser.add_argument(
         "--include-path",
@@ -100,11 +100,13 @@ def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> No
 def add_choice_flags(parser: CommandParser) -> None:
     """Add ``--ids`` and ``--where``."""
     parser.add_argument("--ids", metavar="FILE|N,N-N", help="only these documents; also TASK:1,2;TASK2:5")
-    parser.add_argument("--where", metavar="EXPRESSION", help="only samples that fit: \"topic == 'art' and score < 1\"")
+    parser.add_argument(
+        "--where", metavar="EXPRESSION", help="only samples that match: \"topic == 'art' and score < 1\""
+    )
 
 
 def choice_of(given: Namespace, run: Run) -> Choice:
-    """Read the flags. Raises ``UsageError`` for a mistake in one, or a column that no sample has."""
+    """Read and check ``--ids`` and ``--where``. Raises ``UsageError`` for a mistake or an unknown column."""
     choice = read_choice(given)
     if choice.where is not None:
         run.check(choice.where)
@@ -112,7 +114,7 @@ def choice_of(given: Namespace, run: Run) -> Choice:
 
 
 def read_choice(given: Namespace) -> Choice:
-    """Read the flags, whose columns nobody has checked yet. Raises ``UsageError`` for a mistake in one."""
+    """Read ``--ids`` and ``--where`` without checking the columns. Raises ``UsageError`` for a mistake."""
     from lmms_eval.results.run import Choice
     from lmms_eval.utils.document_ids import ids_text, parse_ids
     from lmms_eval.utils.where import parse_where
@@ -123,7 +125,7 @@ def read_choice(given: Namespace) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class TaskSource:
-    """Folders and plugin packages beside the built-in tasks."""
+    """Sources of tasks in addition to the built-in ones."""
 
     include_paths: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
@@ -137,21 +139,19 @@ class TaskSource:
 
     @classmethod
     def of_flags(cls, given: argparse.Namespace) -> TaskSource:
-        """Read the flag of subcommands (``--include-path``); plugins and options of tasks come from the environment."""
-        told = environment_defaults(os.environ)
-        stated = {
-            option.name: told[option.name].text for option in options() if option.for_tasks and option.name in told
-        }
+        """Read the flag ``--include-path`` of subcommands. Plugins and task options come from the environment."""
+        defaults = environment_defaults(os.environ)
+        stated = {one.name: defaults[one.name].text for one in options() if one.for_tasks and one.name in defaults}
         return cls(tuple(given.include_path), plugins_of_environment(), run_options=stated)
 
     def open(self) -> Catalogue:
-        """Raises ``UsageError`` where a folder or package does not exist."""
+        """Open the catalogue of tasks. Raises ``UsageError`` if a folder or package does not exist."""
         from lmms_eval.tasks.catalogue import Catalogue
 
         return Catalogue(self.include_paths, self.plugins)
 
 
 def plugins_of_environment() -> tuple[str, ...]:
-    """The packages that ``LMMS_EVAL_PLUGINS`` names."""
+    """Return the packages that ``LMMS_EVAL_PLUGINS`` names."""
     found = environment_defaults(os.environ).get("plugins")
     return comma_list(found.text if found else None)

@@ -1,9 +1,9 @@
-"""``lmms-eval compare``: runs of any origin side by side."""
+"""``lmms-eval compare``: compares runs of any origin."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,13 +49,11 @@ def run(arguments: Sequence[str]) -> int:
         from lmms_eval.compare.flips import flip_lines
         from lmms_eval.compare.table import comparison_text
 
-        emit([comparison_text(comparison), *_few(flip_lines(pairs))])
+        flips = list(islice(flip_lines(pairs), _MOST_FLIP_LINES + 1))
+        if len(flips) > _MOST_FLIP_LINES:
+            flips = ["--flips FILE lists the documents that changed"]
+        emit([comparison_text(comparison), *flips])
     return 0
-
-
-def _few(lines: Iterable[str]) -> list[str]:
-    found = list(islice(lines, _MOST_FLIP_LINES + 1))
-    return found if len(found) <= _MOST_FLIP_LINES else ["--flips FILE tells which documents changed"]
 
 
 def _parser() -> CommandParser:
@@ -111,10 +109,10 @@ def _options(given: Namespace) -> CompareOptions:
 
 
 def _files(given: Namespace) -> dict[str, str]:
-    """Files to be written by option, checked before anything is computed.
+    """Return the files to write by option. They are checked before anything is computed.
 
     Raises:
-        UsageError: a file cannot be written or would replace what is read; the message names the option.
+        UsageError: a file cannot be written or would replace an input; the message names the option.
     """
     found = {option: getattr(given, option) for option in _FILES if getattr(given, option) is not None}
     if found.get("json") == STANDARD_OUTPUT:
@@ -130,7 +128,7 @@ def _files(given: Namespace) -> dict[str, str]:
 
 
 def _contents(files: Mapping[str, str], comparison: Comparison, pairs: Sequence[MatchedPair]) -> dict[str, Content]:
-    """Contents of the files by their names; flips are made line by line as they are written."""
+    """Return the contents of the files by name. Flips are generated line by line while they are written."""
     from lmms_eval.compare.flips import flips_of
     from lmms_eval.compare.table import comparison_csv, comparison_json, comparison_markdown, flips_json, forest_plot
 

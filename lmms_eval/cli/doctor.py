@@ -1,4 +1,4 @@
-"""``lmms-eval doctor``: what a run would find here."""
+"""``lmms-eval doctor``: reports what a run would find on this machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def doctor_lines(environ: Mapping[str, str]) -> list[str]:
-    """The whole report. Keys are reported as present or absent; their values are never read into it."""
+    """Return the whole report. Keys are reported as present or absent; their values are never part of it."""
     sections = {
         "Software": [
             f"lmms-eval {package_version('lmms_eval') or 'not installed (run from its source folder)'}",
@@ -62,7 +62,7 @@ def doctor_lines(environ: Mapping[str, str]) -> list[str]:
 
 
 def optional_parts(requirements: Sequence[str]) -> list[str]:
-    """List the extras of the package: present, or the command that installs what is missing."""
+    """List the extras of the package: present, or missing with the command that installs them."""
     parts = {part: lacking for part, lacking in missing_parts(requirements).items() if part}
     if not parts:
         return ["unknown: lmms_eval is not installed as a package; pip install -e . in its source folder"]
@@ -116,7 +116,7 @@ def _machine(environ: Mapping[str, str]) -> list[str]:
         f"CPU cores: {cores}",
         f"memory: {memory / _GIB:.1f} GiB, unused {free / _GIB:.1f} GiB",
         _disk("current folder", Path.cwd()),
-        _disk("HF home", home) + ("" if home.exists() else ", not there yet"),
+        _disk("HF home", home) + ("" if home.exists() else ", does not exist yet"),
         _disk("temporary files", Path(environ.get("TMPDIR") or "/tmp")),
     ]
 
@@ -136,5 +136,5 @@ def _sandbox() -> list[str]:
 def _disk(name: str, folder: Path) -> str:
     present = next((path for path in (folder, *folder.parents) if path.exists()), None)
     if present is None:
-        return f"{name}: {folder}, no such place"
+        return f"{name}: {folder}, does not exist"
     return f"{name}: {folder}, {shutil.disk_usage(present).free / _GIB:.1f} GiB free"

@@ -1,4 +1,4 @@
-"""``lmms-eval gate``: may this run replace that one? By a policy, for CI systems."""
+"""``lmms-eval gate``: decides by a policy whether one run may replace another, for CI systems."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def run(arguments: Sequence[str]) -> int:
     parser = command_parser("gate")
     parser.add_argument("--policy", required=True, metavar="FILE", help="YAML: tasks, metric, margin, alpha, ...")
     parser.add_argument("run", metavar="RUN", help="output folder, results or samples file, foreign file")
-    parser.add_argument("base", metavar="BASE", help="what it is held against")
+    parser.add_argument("base", metavar="BASE", help="the run to compare it with")
     parser.add_argument("--junit", metavar="FILE", help="JUnit XML")
-    parser.add_argument("--markdown", metavar="FILE", help="summary; $GITHUB_STEP_SUMMARY takes it")
+    parser.add_argument("--markdown", metavar="FILE", help="summary, such as for $GITHUB_STEP_SUMMARY")
     parser.add_argument("--json", metavar="FILE", help="- prints it instead of the table")
     from lmms_eval.config.options import LEVELS
 

@@ -1,4 +1,4 @@
-"""``lmms-eval mcp`` (``lmms-eval-mcp``): evaluations as tools of assistants."""
+"""``lmms-eval mcp`` (``lmms-eval-mcp``): an MCP server with evaluations as tools."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def _parser() -> CommandParser:
     add = parser.add_argument
     add("--transport", default="stdio", choices=("stdio", *_HTTP, "sse"), metavar="stdio|http", help="default: stdio")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="of http; default: %(default)s")
-    add("--port", type=int, default=8001, metavar="N", help="of http; 0: any that is free; default: %(default)s")
-    add("--server", metavar="URL", help="have an evaluation server that runs (lmms-eval serve) do the work")
+    add("--port", type=int, default=8001, metavar="N", help="of http; 0: any free port; default: %(default)s")
+    add("--server", metavar="URL", help="use a running evaluation server (lmms-eval serve)")
     add_address_flags(parser)
     add_server_flags(parser)
     return parser

@@ -1,4 +1,4 @@
-"""Commands that would install what is missing, for ``lmms-eval doctor --fix``, which prints and never runs them."""
+"""Commands that install what is missing: ``lmms-eval doctor --fix`` prints them and never runs them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INSTALL = {
     "apt-get": "apt-get install -y", "dnf": "dnf install -y", "zypper": "zypper install -y",
     "pacman": "pacman -S", "brew": "brew install",
 }  # fmt: skip
-"""Package managers of systems, and how they install."""
+"""Install commands of the systems' package managers."""
 _JAVA = {
     "apt-get": "default-jre-headless", "dnf": "java-latest-openjdk-headless", "zypper": "java-21-openjdk-headless",
     "pacman": "jre-openjdk-headless", "brew": "openjdk",
@@ -31,7 +31,7 @@ _BUBBLEWRAP = dict.fromkeys(("apt-get", "dnf", "zypper", "pacman"), "bubblewrap"
 
 
 def missing_parts(requirements: Sequence[str]) -> dict[str, list[str]]:
-    """Return for each extra of the package the packages that are not installed; the empty name is that of all."""
+    """Return the missing packages of each extra. The key of packages that every run needs is empty."""
     parts: dict[str, list[str]] = {}
     for line in requirements:
         package, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
@@ -45,7 +45,7 @@ def missing_parts(requirements: Sequence[str]) -> dict[str, list[str]]:
 
 
 def remedy_lines(requirements: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """Return a shell script: a comment that says what is missing, and the command for it."""
+    """Return the lines of a shell script: a comment with what is missing, and the command that installs it."""
     lines: list[str] = []
     for reason, command in (*_of_packages(requirements), *_of_scoring(environ), *_of_sandbox()):
         lines += [f"# {reason}", command]
@@ -67,17 +67,17 @@ def _installer() -> str:
 
 
 def _source(part: str) -> str:
-    """Return the place that this package was installed from, with the extra."""
+    """Return the source that this package was installed from, with the extra."""
     extra = f"[{part}]" if part else ""
     try:
-        told = json.loads(metadata.distribution(PACKAGE).read_text("direct_url.json") or "{}")
+        stated = json.loads(metadata.distribution(PACKAGE).read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
-        told = {}
-    address = urlsplit(str(told.get("url", "")))
+        stated = {}
+    address = urlsplit(str(stated.get("url", "")))
     if address.scheme != "file":
         return shlex.quote(f"{PACKAGE}{extra}")
     folder = shlex.quote(f"{unquote(address.path)}{extra}")
-    return f"-e {folder}" if told.get("dir_info", {}).get("editable") else folder
+    return f"-e {folder}" if stated.get("dir_info", {}).get("editable") else folder
 
 
 def _of_scoring(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -99,7 +99,7 @@ def _of_sandbox() -> Iterator[tuple[str, str]]:
 
 
 def _of_system(names: Mapping[str, str]) -> str:
-    """Return the command of this system's package manager, for the names that managers have for a package."""
+    """Return the command of this system's package manager. ``names`` holds the package's name in each manager."""
     for manager, package in names.items():
         if shutil.which(manager):
             as_root = "" if manager == "brew" or os.geteuid() == 0 else "sudo "

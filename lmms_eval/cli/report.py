@@ -34,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     for problem in report.problems[:_MOST_PROBLEMS]:
         complain(problem)
     if len(report.problems) > _MOST_PROBLEMS:
-        complain(f"and {len(report.problems) - _MOST_PROBLEMS} more: they stand on the report's first page")
+        complain(f"and {len(report.problems) - _MOST_PROBLEMS} more: the report's first page lists them")
     if report.missing_media:
         complain(f"{report.missing_media} pictures, videos or sounds are not shown: the samples say why")
     emit(f"{report.runs} runs, {report.samples} samples: open {report.page}")
@@ -62,7 +62,7 @@ def _parser() -> CommandParser:
     add_choice_flags(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="samples of each task at most")
     parser.add_argument(
-        "--redact", action="append", default=[], metavar="KEY", help="leave out what stands under this key; repeatable"
+        "--redact", action="append", default=[], metavar="KEY", help="leave out the values of this key; repeatable"
     )
     parser.add_argument(
         "--single_file", action="store_true", help="one HTML file that holds everything: for small runs"

@@ -33,8 +33,7 @@ from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.compare.verdicts import Bounds, CompareOptions, Pairing
 from lmms_eval.errors import ConfigError
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
-from lmms_eval.utils.terminal import printable
+from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 Correction = Literal["holm", "bh", "none"]

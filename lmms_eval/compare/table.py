@@ -16,8 +16,7 @@ from lmms_eval.compare.flips import Flip
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict
 from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
-from lmms_eval.utils.markdown import Column, display_width, escaped, markdown_table
-from lmms_eval.utils.terminal import no_formula
+from lmms_eval.utils.terminal import Column, display_width, escaped, markdown_table, no_formula
 
 
 def comparison_json(comparison: Comparison) -> str:

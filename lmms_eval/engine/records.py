@@ -28,7 +28,7 @@ from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.errors import FunctionError, ItemError, JournalError, LmmsEvalError, MediaError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.codec import NEEDS
-from lmms_eval.utils.installed import told
+from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.prices import Spending
 from lmms_eval.utils.redaction import redact_text
 
@@ -215,7 +215,7 @@ def _has_hash(path: Path, sha256: str) -> bool:
 def failure(doing: str, error: BaseException) -> str:
     """Return the message of an ``LmmsEvalError``, else ``DOING raised TYPE: MESSAGE``; logs the traceback at DEBUG."""
     logger.opt(exception=error).debug("{} failed", doing)
-    return str(error) if isinstance(error, LmmsEvalError) else f"{doing} raised {told(error)}"
+    return str(error) if isinstance(error, LmmsEvalError) else f"{doing} raised {error_text(error)}"
 
 
 def not_sent(request_id: str, doing: str, error: Exception) -> Response:

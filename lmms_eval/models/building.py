@@ -18,7 +18,7 @@ from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.registry import ModelManifest
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, ModelError
 from lmms_eval.utils.files import read_table
-from lmms_eval.utils.installed import absent_name, told
+from lmms_eval.utils.installed import absent_name, error_text
 from lmms_eval.utils.redaction import is_secret_key
 
 log = logging.getLogger(__name__)
@@ -85,12 +85,12 @@ def _import_class(model_id: str, path: str) -> Any:
         if module_name == missing or module_name.startswith(f"{missing}."):
             raise ModelError(f"model {model_id!r} is registered as {path}, but there is no module {missing}") from error
         if absent_name(error):
-            raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {told(error)}") from error
+            raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {error_text(error)}") from error
         root = missing.partition(".")[0]
         hint = f"pip install '{INSTALL_NAMES.get(root, root)}'"
         raise ModelError(f"model {model_id!r} needs the package {missing!r}: {hint}") from error
     except ImportError as error:
-        raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {told(error)}") from error
+        raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {error_text(error)}") from error
     for part in attribute.split("."):
         if not hasattr(value, part):
             raise ModelError(f"model {model_id!r} is registered as {path}, but {module_name} has no {attribute!r}")

@@ -22,7 +22,7 @@ from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.building import BuildOptions, ResolvedModel, build_model, parse_model_args
 from lmms_eval.models.families.table import FAMILIES, FAMILY_ALIASES
 from lmms_eval.utils.files import read_table
-from lmms_eval.utils.installed import absent_name, told
+from lmms_eval.utils.installed import absent_name, error_text
 
 _HOME = "lmms_eval.models."
 _FOLDER = Path(__file__).resolve().parent
@@ -440,8 +440,8 @@ class ModelRegistry:
             try:
                 manifests = _as_manifests(entry.name, entry.load())
             except Exception as error:  # noqa: BLE001 - a broken package that may not be needed must not stop a run
-                self._broken.append(f"{entry.name} = {entry.value} ({told(error)})")
-                log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, told(error))
+                self._broken.append(f"{entry.name} = {entry.value} ({error_text(error)})")
+                log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, error_text(error))
             else:
                 self._add_all(manifests)
         self._add_all([*_added_to_tables(), *_REGISTERED.values()], " (registered in this process)")
@@ -553,7 +553,7 @@ def _decorated_manifest(name: str, cls: type[Any]) -> ModelManifest:
 
 def _plugin_error(package: str, error: Exception) -> ModelError:
     return ModelError(
-        f"plugin package {package!r} (LMMS_EVAL_PLUGINS) cannot be imported: {told(error)}"
+        f"plugin package {package!r} (LMMS_EVAL_PLUGINS) cannot be imported: {error_text(error)}"
         f"{'' if absent_name(error) else '; install it or put its folder on PYTHONPATH'}"
     )
 

@@ -17,7 +17,7 @@ from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.stats.interval import range_of_scores
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
+from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 CHOSEN = "chosen samples"
 """Why a difference has no interval: the choice of samples may depend on their scores."""

@@ -20,8 +20,8 @@ from lmms_eval.results.sample import Sample
 from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import ANY_NUMBER, MANY, Interval, NoInterval, Sampled, score_interval
 from lmms_eval.stats.cells import CellMean, cell_means
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
 from lmms_eval.utils.numbers import SHARES, ScoreRange
+from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 if TYPE_CHECKING:
     from numpy import float64, intp

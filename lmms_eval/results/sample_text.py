@@ -19,7 +19,7 @@ from lmms_eval.results.sample import (
     thoughts_text,
     without_thoughts,
 )
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
+from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 
 def conversation_text(messages: Conversation, media: Sequence[Any] = ()) -> str:

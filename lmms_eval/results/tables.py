@@ -18,8 +18,8 @@ from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap, Rotated
 from lmms_eval.results.document import throughput
 from lmms_eval.results.layout import directions, group_early_stop, group_outcome, table_layout
-from lmms_eval.utils.markdown import Column, markdown_table
 from lmms_eval.utils.redaction import redact, redact_text
+from lmms_eval.utils.terminal import Column, markdown_table
 
 OPTIONAL: Mapping[str, str] = {
     "Stderr_CLT": "stderr_clt",

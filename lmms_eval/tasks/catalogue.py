@@ -16,7 +16,7 @@ from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
 from lmms_eval.utils.files import read_table
-from lmms_eval.utils.installed import absent_name, told
+from lmms_eval.utils.installed import absent_name, error_text
 
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent
@@ -297,7 +297,7 @@ def plugin_folders(plugins: Sequence[str]) -> list[Path]:
             if error.name == f"{package}.tasks":
                 continue
             raise UsageError(
-                f"plugin package {package!r} cannot be imported: {told(error)}"
+                f"plugin package {package!r} cannot be imported: {error_text(error)}"
                 f"{'' if absent_name(error) else '; install it or put its folder on PYTHONPATH'}"
             ) from error
         if spec is not None and spec.submodule_search_locations:

@@ -21,8 +21,6 @@ from lmms_eval.results.tables import make_table as make_table  # task files impo
 from lmms_eval.utils.arguments import handle_arg_string as handle_arg_string
 from lmms_eval.utils.arguments import parse_seed_list as parse_seed_list
 from lmms_eval.utils.arguments import simple_parse_args_string as simple_parse_args_string
-from lmms_eval.utils.markdown import Column as Column
-from lmms_eval.utils.markdown import markdown_table as markdown_table
 from lmms_eval.utils.names import baseline_display_name as baseline_display_name
 from lmms_eval.utils.names import get_sample_size as get_sample_size
 from lmms_eval.utils.names import model_name_from_args as model_name_from_args
@@ -36,3 +34,5 @@ from lmms_eval.utils.redaction import redact as redact
 from lmms_eval.utils.redaction import redact_text as redact_text
 from lmms_eval.utils.template import apply_template as apply_template
 from lmms_eval.utils.template import regex_replace as regex_replace
+from lmms_eval.utils.terminal import Column as Column
+from lmms_eval.utils.terminal import markdown_table as markdown_table

@@ -1,4 +1,4 @@
-"""``lmms-eval completion``: the script of a shell, and the answers that the script asks for."""
+"""``lmms-eval completion``: prints the completion script of a shell, and answers the requests of that script."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _IN_DOUBLE_QUOTES = re.compile(r'["$`\\]')
 
 
 class Line(NamedTuple):
-    """The words behind the command. A named tuple, since it is made at every press of a key."""
+    """The words after the command. A named tuple, since one is built at every key press."""
 
     words: list[str]
-    """Without quotes and backslashes; the last one is being typed, perhaps empty."""
+    """Words without quotes and backslashes; the last one is being typed and may be empty."""
     quote: str = ""
-    """The quotation mark that is open."""
+    """The open quotation mark."""
     kept: int = 0
-    """Characters of the last word that the shell does not replace: they stand before a mark that breaks words."""
+    """Characters of the last word that the shell does not replace, up to a character that breaks words."""
 
     def typed(self, value: str) -> str:
-        """Return a value of the last word as it is typed in its place, or nothing where it cannot be."""
+        """Return a value of the last word as it must be typed; empty if it cannot be typed."""
         rest = value[self.kept :]
         if self.quote == "'":
             return rest if "'" not in rest else ""
@@ -37,11 +37,11 @@ class Line(NamedTuple):
 
 
 def lexed(text: str, breaks: str) -> Line:
-    """Read a line up to the cursor; assignments and the command before the words fall away.
+    """Split a line up to the cursor into words. Leading assignments and the command itself are dropped.
 
     Args:
         text: the line, or, without ``breaks``, one word of it.
-        breaks: characters, of which some break words for the shell (``COMP_WORDBREAKS``).
+        breaks: the shell's characters that may break words (``COMP_WORDBREAKS``).
     """
     words, word, quote, kept = [], "", "", 0
     is_open, escaped = False, False
@@ -77,20 +77,20 @@ WORDS, KEYS, FILES = "words", "keys", "files"
 
 
 class Suggestions(NamedTuple):
-    """Values of the word that is being typed. A named tuple, since it is made at every press of a key."""
+    """Values for the word that is being typed. A named tuple, since one is built at every key press."""
 
     kind: str
-    """``words``, ``keys`` (a value is typed right behind them), or ``files``, which the shell knows."""
+    """``words``, ``keys`` (a value follows without a space), or ``files``, which the shell completes."""
     values: list[str]
     """Whole words."""
     prefix: str = ""
-    """Part of the word that all values share, and that lists of them leave out."""
+    """Common beginning of all values, which shown lists leave out."""
 
 
 def suggest(words: Sequence[str], index: Index) -> Suggestions:
-    """Return what the last of the words behind ``lmms-eval`` may be.
+    """Return suggestions for the last of the words after ``lmms-eval``.
 
-    A name with a character that a terminal would obey, or that ends a line, is never suggested.
+    Names with control characters, tabs or line ends are never suggested.
     """
     found = _suggest(words, index)
     values = [value for value in found.values if printable(value) == value and "\n" not in value and "\t" not in value]
@@ -143,7 +143,7 @@ def _read(words: Iterable[str], node: Node) -> tuple[dict[str, str], int, Value 
 
 
 def _values(value: Value, text: str, prefix: str, given: dict[str, str], index: Index) -> Suggestions:
-    """Return the values of a flag that begin with ``text``; ``prefix`` is what stands before it in its word."""
+    """Return the values of a flag that begin with ``text``. ``prefix`` is the part of the word before ``text``."""
     kind = value["kind"]
     if kind == "file":
         return Suggestions(FILES, [], prefix)
@@ -169,7 +169,7 @@ def _values(value: Value, text: str, prefix: str, given: dict[str, str], index: 
 
 def _tasks(given: dict[str, str], index: Index) -> Iterator[str]:
     yield from index["tasks"]
-    folder = given.get("--include_path") or given.get("--include-path")  # the last one, where there are several
+    folder = given.get("--include_path") or given.get("--include-path")  # the last one counts
     if folder:
         yield from (name for name in more_tasks(folder) if name not in index["tasks"])
 
@@ -180,7 +180,7 @@ def _beginning(text: str, names: Iterable[str]) -> list[str]:
 
 SHELLS = ("bash", "zsh", "fish")
 ANSWER, LEAST_ANSWERED = "answer", 3
-"""Word behind which a shell's script gives its name and the words of the line."""
+"""Word that a shell's script passes, followed by the shell's name and the words of the line."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -189,19 +189,19 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.cli.arguments import command_parser
     from lmms_eval.cli.output import emit
 
-    parser = command_parser("completion", "print what makes a shell complete commands, options, tasks and models")
+    parser = command_parser("completion", "print the script with which a shell completes commands, options, names")
     parser.add_argument("shell", choices=SHELLS, help="bash, zsh: source <(lmms-eval completion SHELL); fish: | source")
     shell = parser.parse_args(list(arguments)).shell
-    current_index()  # so that the first answer comes as fast as all others
+    current_index()  # so that the first answer is as fast as all others
     emit((Path(__file__).parent / f"completion.{shell}").read_text("utf-8").rstrip("\n"))
     return 0
 
 
 def _answer(shell: str, words: Sequence[str]) -> int:
-    """Write suggestions for the last word: a line with their kind, then a line for each.
+    """Write suggestions for the last word: a line with their kind, then one line for each.
 
-    They repeat what was typed before them, secrets included, so they are neither masked nor escaped: they go to the
-    shell that sent them. Suggestions that no shell can take on a line were left out.
+    They repeat what the user has typed, secrets included, and go back to the user's shell, so they are neither masked
+    nor escaped. Suggestions that do not fit on a line were left out before.
     """
     if shell == "bash":
         line = lexed(words[0], words[-1])

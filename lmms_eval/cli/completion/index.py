@@ -1,6 +1,6 @@
-"""The file in the user's cache that keeps what completion suggests.
+"""The completion index, kept in a file in the user's cache.
 
-Gathering that opens every command and every model's class, and takes a second; reading the file takes a millisecond.
+Building the index opens every command and every model's class and takes a second; reading the file, a millisecond.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from lmms_eval.cli.completion.contents import Index
 
 _PACKAGE = os.path.dirname(lmms_eval.__file__)
 _PARTS = ("cli", "config", "models", "tasks")
-"""Folders of the package from which the index is gathered."""
+"""Folders of the package that the index is built from."""
 _ENDINGS = (".py", ".yaml", ".tsv")
 
 
 def current_index() -> Index:
-    """Return the index of this installation, from its file if nothing has changed since."""
+    """Return the index of this installation, from its file if nothing has changed since it was written."""
 
     def gathered() -> Index:
         from lmms_eval.cli.completion.gather import gathered_index
@@ -39,7 +39,7 @@ def current_index() -> Index:
 
 
 def more_tasks(folder: str) -> list[str]:
-    """Return the names of a folder's tasks, or nothing where it cannot be read."""
+    """Return the names of the tasks in a folder; empty if it cannot be read."""
     path = os.path.abspath(os.path.expanduser(folder))
 
     def gathered() -> list[str]:
@@ -52,7 +52,7 @@ def more_tasks(folder: str) -> list[str]:
 
 
 def _state(folder: str) -> list[int]:
-    """Return the number of the files below a folder and the time of the newest change."""
+    """Return the number of files below a folder and the time of the newest change."""
     count = newest = 0
     for base, _, names in os.walk(folder):
         for name in names:
@@ -64,11 +64,11 @@ def _state(folder: str) -> list[int]:
 
 
 def _kept(name: str, place: str, state: list[Any], make: Callable[[], Any]) -> Any:
-    """Return what ``make`` gives for this state, from the file of an earlier process where there is one."""
+    """Return the result of ``make`` for this state, from the file of an earlier process if that exists."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = os.path.join(base, "lmms_eval", "completion", f"{name}-{zlib.crc32(os.fsencode(place)):08x}.json")
     state = [place, *state]
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none yet, or no file of ours
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # the file does not exist, or is not ours
         with open(path, encoding="utf-8") as file:
             kept = json.load(file)
         if kept["state"] == state:
@@ -78,6 +78,9 @@ def _kept(name: str, place: str, state: list[Any], make: Callable[[], Any]) -> A
 
     from lmms_eval.storage.atomic import replacing
 
-    with contextlib.suppress(OSError), replacing(Path(path), survives_power_loss=False) as file:  # else made each time
+    with (
+        contextlib.suppress(OSError),
+        replacing(Path(path), survives_power_loss=False) as file,
+    ):
         file.write(json.dumps({"state": state, "content": content}).encode())
     return content

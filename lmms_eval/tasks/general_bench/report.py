@@ -18,8 +18,8 @@ from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings
 from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
 from lmms_eval.tasks.general_bench.summary import KEY, TaskScore, broken, not_evaluated
-from lmms_eval.utils.markdown import Column, markdown_table
 from lmms_eval.utils.names import sanitize_model_name
+from lmms_eval.utils.terminal import Column, markdown_table
 
 PREFIX, DEMO = "general_bench_", "general_bench_demo_"
 JOURNAL = ".general_bench_scores"

@@ -12,7 +12,7 @@ from lmms_eval.tasks.milebench.scoring.model import ROUGE
 from lmms_eval.tasks.milebench.summary.figures import Entry, Figure
 from lmms_eval.tasks.milebench.summary.image_counts import ALL, DIAGNOSTIC, REALISTIC, NeedleGrid, Pool
 from lmms_eval.tasks.milebench.summary.overview import Overview
-from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.terminal import Column, markdown_table
 
 METHOD = (
     "Scores in percent by the official and, beside them, the fixed rules; groups are unweighted means of data sets.\n"

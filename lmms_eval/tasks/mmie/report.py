@@ -20,7 +20,7 @@ from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
 from lmms_eval.tasks.mmie.summary import OVERALL, Row, Table, percent, weighted_average
-from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.terminal import Column, markdown_table
 
 PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")
 TITLES = {"categories": "Categories", "fields": "Fields", "subfields": "Subfields"}

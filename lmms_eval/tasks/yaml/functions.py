@@ -23,7 +23,7 @@ from typing import Any
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
 from lmms_eval.tasks.yaml.included import dotted_name, own_name, with_own_imports
-from lmms_eval.utils.installed import not_part_of_this_version, told
+from lmms_eval.utils.installed import error_text, not_part_of_this_version
 from lmms_eval.utils.places import place_of
 
 _MODULES: dict[Path, ModuleType] = {}
@@ -81,7 +81,7 @@ def named(function: Any, key: str) -> Any:
             raise
         except (Exception, SystemExit) as error:  # the task's own code may raise anything
             place = place_of(error, function)
-            raise FunctionError(f"{key} raised {told(error)}{f' ({place})' if place else ''}") from error
+            raise FunctionError(f"{key} raised {error_text(error)}{f' ({place})' if place else ''}") from error
 
     return call
 
@@ -174,7 +174,7 @@ def _import_errors(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a task module may raise anything when it is imported
-        raise TaskError(f"{what} cannot be imported: {told(error)}") from error
+        raise TaskError(f"{what} cannot be imported: {error_text(error)}") from error
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
 from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
-from lmms_eval.utils.markdown import Column, markdown_table
 from lmms_eval.utils.numbers import two_decimals
+from lmms_eval.utils.terminal import Column, markdown_table
 
 Sensitivities = Mapping[int, LevelSensitivity]
 

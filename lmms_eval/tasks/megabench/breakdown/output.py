@@ -14,7 +14,7 @@ from lmms_eval.storage.atomic import read_json, replacing
 from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskResult, read_folder, read_scores
 from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown, Keyword, breakdown
 from lmms_eval.tasks.megabench.facts import Labels, demo_labels, labels
-from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.terminal import Column, markdown_table
 
 ANALYSIS = "analysis"
 SUMMARY = "summary_and_keyword_stats.json"
