@@ -9,7 +9,6 @@ from types import MappingProxyType
 import pytest
 
 from lmms_eval.compat import loose_choices, reasoning
-from lmms_eval.compat.mcq_answers import extract_mcq_answer
 from lmms_eval.compat.mmmu_answers import parse_jmmmu_pro_multi_choice_response
 from lmms_eval.compat.model_utils.reasoning_model_utils import parse_reasoning_model_answer
 from lmms_eval.compat.points import parse_point2d
@@ -18,6 +17,7 @@ from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
 from lmms_eval.filters.patterns import MultiChoiceRegexFilter
 from lmms_eval.filters.reasoning import strip_reasoning_tags
 from lmms_eval.judges import replies
+from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.utils.picture_marks import split_marks
 from tests.regular_expressions import Expression, apply, attacks, ended_after, ends_within, find

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from lmms_eval.compat.mcq_answers import extract_mcq_answer
 from lmms_eval.compat.verifiers.base import Extractor
 from lmms_eval.filters.reasoning import TagPairs, strip_reasoning_tags
+from lmms_eval.metrics.answers import extract_mcq_answer
 
 THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 SPECIAL_TOKENS = ("</s>", "<|endoftext|>", "<|end_of_sentence|>", "<|im_end|>", "[/INST]")
