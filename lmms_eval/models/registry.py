@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
+from lmms_eval.aliases import find_alias
 from lmms_eval.api.model import Model
 from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
@@ -39,7 +40,7 @@ class _Finder:
     ) -> ModuleSpec | None:
         if not fullname.startswith(_HOME):
             return None
-        spec = PathFinder.find_spec(fullname, path) if _is_ours(fullname) else None
+        spec = find_alias(fullname) or (PathFinder.find_spec(fullname, path) if _is_ours(fullname) else None)
         twins = self.twins(fullname)
         if spec is not None:
             if spec.loader is not None and spec.submodule_search_locations is None and any(twins):
@@ -94,6 +95,8 @@ def _supply(module: ModuleType, twins: Callable[[str], Iterator[str]]) -> None:
     before: Callable[[str], Any] | None = vars(module).get("__getattr__")
 
     def attribute(name: str) -> Any:
+        if before is not None and name in dir(module):  # a name of this package that is loaded when it is first used
+            return before(name)
         if not name.startswith("__"):
             for twin in twins(module.__name__):
                 found = vars(importlib.import_module(twin))

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lmms_eval.aliases import find_alias
+
 _HOME = "lmms_eval.tasks."
 _ROOT_PACKAGE = Path(__file__).resolve().parents[2]
 _INIT = "__init__.py"
@@ -86,6 +88,8 @@ class _IncludedFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if find_alias(fullname) is not None:
+            return None
         space = self._space(fullname)
         if space is None and not any(self.above(Path(entry)) for entry in path or ()):
             return None
@@ -257,7 +261,8 @@ def _is_helper(part: str) -> bool:
     """Return whether the package has modules of this name that are no benchmark's: those stay its own."""
     place = _ROOT_PACKAGE / "tasks" / part
     is_benchmark = place.is_dir() and not part.startswith("_") and any(place.rglob("*.yaml"))
-    return not is_benchmark and (place.is_dir() or place.with_suffix(".py").is_file())
+    is_module = place.is_dir() or place.with_suffix(".py").is_file() or find_alias(f"{_HOME}{part}") is not None
+    return is_module and not is_benchmark
 
 
 @cache

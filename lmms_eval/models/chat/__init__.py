@@ -1,1 +1,0 @@
-"""Base classes of chat plugins at the family's import paths."""

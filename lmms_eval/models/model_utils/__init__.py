@@ -1,1 +1,0 @@
-"""Helpers for plugins at the family's import paths."""

@@ -1,1 +1,0 @@
-"""Base classes of simple plugins at the family's import paths."""
