@@ -1,4 +1,4 @@
-"""The names that task files of the family import from here."""
+"""Names that task files of the family import from here."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class MissingAnswer(UnreadableAnswer):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """An ``annotation.json``: its head (every key but ``data``) and its items, as they stand in the file."""
+    """An ``annotation.json``: its head (every key but ``data``) and its items, unchanged in the file."""
 
     folder: Path
     """The task's folder: where the paths of its items start."""
@@ -85,17 +85,17 @@ class Item:
     """The item's own text: a question, an instruction, a caption to generate from; empty if it has none."""
     media: tuple[MediaInput, ...]
     reference: Any
-    """JSON value in the item's form, paths relative to ``folder`` (``readers`` turn it into arrays); ``None`` where
-    there is none (closed set)."""
+    """JSON value in the item's form, paths relative to ``folder`` (``readers`` turn it into arrays); ``None`` if
+    it is withheld (closed set)."""
     folder: Path
     prediction_folder: Path
     """The folder of the prediction file, from which relative paths of predictions start."""
     raw: Mapping[str, Any]
-    """The item as it stands in the annotation."""
+    """The item unchanged in the annotation."""
     head: Mapping[str, Any] = field(default_factory=dict)
     """The annotation's further keys."""
 
     @property
     def where(self) -> str:
-        """Names the item in messages."""
+        """Name the item in messages."""
         return f"{self.folder.name}, item {self.id!r}"

@@ -88,7 +88,7 @@ def _files(item: Item, prediction: Any) -> Iterator[Path]:
 
 
 def _paths(value: Any) -> Iterator[str]:
-    """Yields the texts that may be paths."""
+    """Yield the texts that may be paths."""
     if isinstance(value, str):
         if 0 < len(value) < _LONGEST_PATH and "\0" not in value:
             yield value
@@ -101,14 +101,14 @@ def _paths(value: Any) -> Iterator[str]:
 
 
 def _stamps(folder: Path | None) -> object:
-    """Returns the stamps of a folder and of the folders in it."""
+    """Return the stamps of a folder and of the folders in it."""
     if folder is None or not folder.is_dir():
         return _stamp(folder)
     return [_stamp(folder), *(_stamp(entry) for entry in sorted(folder.iterdir()) if entry.is_dir())]
 
 
 def _stamp(path: Path | None) -> object:
-    """Returns size and time of a file; of a folder, those of what is in it; ``None``: nothing is there."""
+    """Return size and time of a file; of a folder, those of what is in it; ``None``: nothing is there."""
     try:
         if path is None:
             return None

@@ -33,7 +33,7 @@ class Regions:
     of: Literal["reference", "answer"]
     masks: tuple[Runs, ...]
     labels: tuple[str, ...]
-    """Of each mask; empty where it has none."""
+    """Of each mask; empty if it has none."""
     frame: int | None = None
     """Number of the video's frame; ``None`` of a picture."""
 
@@ -51,7 +51,7 @@ class Bodies:
     points: tuple[tuple[tuple[float, float], ...], ...]
     """Of each body those that are labelled, in pixels of the picture."""
     labels: tuple[str, ...]
-    """Of each body; empty where it has none."""
+    """Of each body; empty if it has none."""
 
 
 def bodies_of(doc: Mapping[str, Any], folder: Path, prediction: Any) -> list[Bodies]:
@@ -114,7 +114,7 @@ def _at(value: Any, frame: int) -> Any:
 
 
 def _regions(side: Side, value: Any, size: Size | None) -> Regions | None:
-    """Read one side; ``None`` where it has no mask or cannot be read, which scoring tells of."""
+    """Read one side; ``None`` if it has no mask or cannot be read, which scoring reports."""
     of = _name(side)
     try:
         if value is None:

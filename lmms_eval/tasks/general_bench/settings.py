@@ -37,17 +37,17 @@ class Settings(BenchmarkOptions):
     only: str = ""
     """Only the task of this folder: its name, or the end of its path."""
     predictions: Literal["output", "beside"] = "output"
-    """The place of ``prediction.json``: below ``--output_path``, or beside the task's annotation."""
+    """The place of ``prediction.json``: below ``--output_path``, or next to the task's annotation."""
     prediction_name: str = PREDICTIONS
     """Of those files: another one for each model where several answer over the same folders."""
     prediction_form: Literal["list", "object"] = "list"
     """A list of records, or the object that submissions of the closed set have."""
     media_answers: Literal["files", "ask"] = "files"
-    """Tasks whose answers are media or arrays: scored from ``prediction.json`` beside the annotation, or asked of the
+    """Tasks whose answers are media or arrays: scored from ``prediction.json`` next to the annotation, or asked of the
     model (one that draws)."""
     extraction: Literal["official", "fixed"] = "official"
-    """The rule by which a choice is read from a language reply: the authors' (``A`` where none is found), or the mended
-    one (no answer where none is found)."""
+    """The rule by which a choice is read from a language reply: the authors' (``A`` without a match), or the mended
+    one (no answer without a match)."""
     answer_limit: int | None = None
     """Most new tokens of an answer, below what its type allows."""
     field_maps: str | None = None
@@ -67,7 +67,7 @@ class Settings(BenchmarkOptions):
     reference_features: str | None = None
     """A folder with features of the references, computed elsewhere."""
     fad_network: Literal["vggish", "clap"] = "vggish"
-    """Whose features FAD compares."""
+    """The network whose features FAD compares."""
     wer_words: Literal["spoken", "written"] = "spoken"
     """Words of word error rates: without case and punctuation, or as they are written."""
     tracking: Literal["auc", "j_and_f"] = "auc"
@@ -95,7 +95,7 @@ class Settings(BenchmarkOptions):
 
     @property
     def root(self) -> Path | None:
-        """The folder of the data; ``None`` where none was given."""
+        """The folder of the data; ``None`` if none was given."""
         return self.folder or (None if self.data_root is None else Path(self.data_root))
 
     @property

@@ -1,7 +1,7 @@
 """Scoring of the prediction files in a data set's folders, for ``register`` and for tasks whose answers are files.
 
 Every item's outcome is a line of a journal, kept under a hash of the item, its prediction and what scores it: a run
-that was killed goes on where it was, and what failed is tried again.
+that was killed continues where it was, and what failed is tried again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FolderScores:
     scores: tuple[TaskScore, ...]
     """Of every task with a prediction file, in the order of the workbook."""
     problems: tuple[str, ...]
-    """Folders that are no task's, and remarks on predictions."""
+    """Folders that are not a task's, and remarks on predictions."""
     without: tuple[TaskFacts, ...] = field(default=(), repr=False)
     """Tasks whose folder has no prediction file that is to be scored."""
 
@@ -68,7 +68,7 @@ def score_folders(
     wanted: Callable[[TaskFacts], bool] = lambda facts: True,  # noqa: ARG005 - all of them
     progress: Callable[[TaskScore], None] = lambda score: None,  # noqa: ARG005
 ) -> FolderScores:
-    """Scores the prediction files below ``job.settings.root``.
+    """Score the prediction files below ``job.settings.root``.
 
     Args:
         wanted: which tasks.
@@ -109,7 +109,7 @@ class _Scorer:
         self.path = None if job.journal is None else job.journal / f"{facts.id}.jsonl"
 
     def score(self, file: Path) -> _Scored:
-        """Scores a file; whatever is damaged or absent becomes the task's reason."""
+        """Score a file; whatever is damaged or absent becomes the task's reason."""
         try:
             annotation = open_annotation(self.folder, self.settings)
             predictions = read_predictions(file)
@@ -160,7 +160,7 @@ class _Scorer:
                 yield outcome
 
     def _judge(self, given: Sequence[tuple[Item, Any]]) -> None:
-        """Asks about the answers that can be asked about; the replies go into the context."""
+        """Ask about the answers that can be asked about; the replies go into the context."""
         assert self.ask is not None
         questions: dict[str, JudgeQuestion] = {}
         for item, prediction in given:
@@ -171,7 +171,7 @@ class _Scorer:
 
 
 def _strays(predictions: Predictions, read: Items) -> Iterator[str]:
-    """Yields a remark on predictions whose ids no item has, where all is well with the items."""
+    """Yield a remark on predictions whose ids no item has, where all is well with the items."""
     if read.problems or read.duplicates or not read.items:
         return
     dropped = {id_key(one.id) for one in read.dropped if isinstance(one.id, str | int)}

@@ -1,7 +1,7 @@
 """From the outcomes of a task's items to its numbers.
 
 Two numbers of each task: ``official`` leaves items without a usable answer out, as the authors' scorer does; ``strict``
-counts them as wrong (General-Bench specification §10.3). Where a metric has no worst value (an error, a distance
+counts them as wrong (General-Bench specification §10.3). If a metric has no worst value (an error, a distance
 between distributions), the mapped score of the answered items is multiplied by their share.
 """
 
@@ -40,7 +40,7 @@ class TaskScore:
     """``TaskFacts.id``."""
     measure: str
     official: float | None
-    """Over the answered items; ``None``: there is none."""
+    """Value over the answered items; ``None`` without any."""
     strict: float | None
     """With the others as wrong; ``None``: there is no answer, and the metric has no worst value."""
     stderr: float | None
@@ -74,7 +74,7 @@ class TaskScore:
         return "partially answered" if self.answered else "unanswered"
 
     def result(self, is_strict: bool = True) -> TaskResult | None:
-        """Returns the row of the result table; ``None`` where there is no score."""
+        """Return the row of the result table; ``None`` if there is no score."""
         value = self.strict if is_strict else self.official
         if self.withheld or value is None:
             return None
@@ -109,7 +109,7 @@ class TaskScore:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> TaskScore:
-        """Reads the result of ``as_dict``, also after a way through JSON."""
+        """Read the result of ``as_dict``, also after a way through JSON."""
         return cls(
             given["task"], given["measure"], given["official"], given["strict"], given["stderr"], given["answered"],
             given["expected"], given["failed"], tuple(given["notes"]), given["withheld"], absent=given["absent"],
@@ -117,17 +117,17 @@ class TaskScore:
 
 
 def not_evaluated(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> TaskScore:
-    """Makes the score of a task that cannot be evaluated here."""
+    """Make the score of a task that cannot be evaluated here."""
     return TaskScore(facts.id, measure, None, None, None, 0, expected, withheld=f"not evaluated: {reason}")
 
 
 def broken(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> TaskScore:
-    """Makes the score of a task whose own data cannot be used."""
+    """Make the score of a task whose own data cannot be used."""
     return TaskScore(facts.id, measure, None, None, None, 0, expected, max(expected, 1), withheld=reason)
 
 
 def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> TaskScore:
-    """Computes the task's numbers over all its items (at least one); failed items withhold them.
+    """Compute the task's numbers over all its items (at least one); failed items withhold them.
 
     Raises:
         NotEvaluated: what the value needs is absent.
@@ -157,7 +157,7 @@ def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome])
 
 
 def strict_value(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> float | None:
-    """Computes ``TaskScore.strict`` alone, without its error, of items that have not failed.
+    """Compute ``TaskScore.strict`` alone, without its error, of items that have not failed.
 
     Raises:
         LmmsEvalError: the items have no value together; others that the measure's libraries raise.
@@ -170,7 +170,7 @@ def strict_value(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutc
 def _strict(
     metric: Metric, measure: Measure, outcomes: Sequence[ItemOutcome], official: float | None
 ) -> tuple[float | None, float | None]:
-    """Returns value and standard error with unanswered items as wrong."""
+    """Return value and standard error with unanswered items as wrong."""
     value = _strict_value(metric, measure, outcomes, official)
     answered = [outcome.state for outcome in outcomes if outcome.status == "answered"]
     share = len(answered) / len(outcomes)
@@ -199,7 +199,7 @@ def _strict_value(
 
 
 def _stderr(measure: Measure, states: Sequence[State]) -> float | None:
-    """Returns the sample error of a mean, else that of the value over items drawn anew."""
+    """Return the sample error of a mean, else that of the value over items drawn again."""
     if len(states) < 2:
         return None
     if measure.is_mean:
@@ -221,7 +221,7 @@ def _finite(value: float, measure: Measure) -> float:
 
 
 def evaluated(score: Callable[[], TaskScore], facts: TaskFacts, measure: str, expected: int) -> TaskScore:
-    """Computes a task's score by ``score``; where something that it needs is absent, that becomes the reason."""
+    """Compute a task's score by ``score``; where something that it needs is absent, that becomes the reason."""
     try:
         return score()
     except NotEvaluated as error:

@@ -32,7 +32,7 @@ from lmms_eval.tasks.general_bench.settings import Settings
 
 
 def gold(doc: Mapping[str, Any], settings: Settings) -> str:
-    """Returns a reply from which the reference answer is read; empty where there is none, or no text says it."""
+    """Return a reply from which the reference answer is read; empty without one, or no text says it."""
     item = item_of(doc, settings)
     reference = item.reference
     if isinstance(reference, list | tuple) and reference and all(isinstance(one, str) for one in reference):
@@ -100,7 +100,7 @@ def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = N
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Turns a fault of the data into the failure of this item; the run goes on."""
+    """Turn a fault of the data into the failure of this item; the run continues."""
     try:
         yield
     except DataError as error:
@@ -140,7 +140,7 @@ def process_results(
     verdicts: Mapping[str, Verdict] | None = None,
     lmms_eval_specific_kwargs: Options = None,
 ) -> dict[str, Any]:
-    """The item's state under the metric's name (``Unscored`` where it cannot be evaluated), and its prediction.
+    """The item's state under the metric's name (``Unscored`` if it cannot be evaluated), and its prediction.
 
     Raises:
         DataError: the item cannot be read, or its reference cannot: the sample fails.

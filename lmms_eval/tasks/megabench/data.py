@@ -135,11 +135,11 @@ class Row:
     answer: Mapping[str, Any]
     """Field name -> reference answer."""
     answer_text: str
-    """The ``answer`` column as it stands."""
+    """The ``answer`` column unchanged."""
     metric_info: Any
-    """The column as it stands; see ``parse_task_spec``."""
+    """The column unchanged; see ``parse_task_spec``."""
     eval_context: Any
-    """The column as it stands; see ``read_context``."""
+    """The column unchanged; see ``read_context``."""
 
     @property
     def segments(self) -> tuple[Segment, Segment, Segment]:

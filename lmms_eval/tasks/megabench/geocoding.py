@@ -1,7 +1,7 @@
 """From the name of a place to its coordinates: a table on disk, a cache of earlier answers, a server of one's choice.
 
-A geocoder gives coordinates, or ``None`` for a place that it does not know, or raises ``NotEvaluated`` where it cannot
-tell: a missing answer is never counted as a wrong place.
+A geocoder gives coordinates, or ``None`` for a place that it does not know, or raises ``NotEvaluated`` if it has
+no answer: a missing answer is never counted as a wrong place.
 """
 
 from __future__ import annotations

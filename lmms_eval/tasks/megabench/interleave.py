@@ -33,7 +33,7 @@ class Budget:
 
 
 def interleaved_messages(row: Row, media: MediaAccess, budget: Budget) -> list[dict[str, Any]]:
-    """One user turn with every picture where its placeholder stands; text stripped, empty pieces dropped.
+    """Return one user turn with every picture at its placeholder; text is stripped, empty pieces are dropped.
 
     Raises:
         DataError: placeholders and media do not match.

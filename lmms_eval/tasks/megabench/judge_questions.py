@@ -60,7 +60,7 @@ ART_QUESTION = (
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """A query as the judge's questions need it, beside the reply."""
+    """A query as the judge's questions need it, without the reply."""
 
     answer: Mapping[str, Any]
     """Field -> true answer."""

@@ -44,7 +44,7 @@ create table if not exists turns (server text primary key, next real not null);
 
 
 def server_url(name: str) -> str:
-    """The base URL: ``nominatim`` stands for the public server."""
+    """The base URL: ``nominatim`` represents the public server."""
     return PUBLIC_SERVER if name == "nominatim" else name.rstrip("/")
 
 
@@ -56,7 +56,7 @@ def cache_file() -> Path:
 class AnswerMemory:
     """Answers of a server, found and not found, and whose turn it is to ask; shared by all processes of the user.
 
-    Where the file cannot be used, answers and turns are kept in this process alone.
+    If the file cannot be used, answers and turns are kept in this process alone.
     """
 
     def __init__(self, server: str, path: Path | None = None) -> None:
@@ -98,7 +98,7 @@ class AnswerMemory:
         return float(turn)
 
     def _transact(self, action: Callable[[sqlite3.Connection], Any]) -> Any:
-        """Run an action in one transaction; ``None`` where the file cannot be used."""
+        """Run an action in one transaction; ``None`` if the file cannot be used."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self._path, timeout=LOCK_TIMEOUT_S, isolation_level=None)) as database:

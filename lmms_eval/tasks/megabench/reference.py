@@ -25,7 +25,7 @@ class ReferenceTask:
     def context(self, query: Mapping[str, Any]) -> str | None:
         """The context of a submitted query: by its ``query_idx`` if it has one, else by ``global_idx``.
 
-        ``None`` where the data set has no such query. Both may be numbers or texts.
+        ``None`` if the data set has no such query. Both may be numbers or texts.
         """
         position: Any = query.get("query_idx")
         if position is None:
@@ -70,7 +70,7 @@ class Checked:
 
 
 def check(entries: Sequence[Mapping[str, Any]], tasks: Mapping[str, ReferenceTask]) -> Checked:
-    """Compare a submission with the data set it is said to answer."""
+    """Compare a submission with the data set it is supposed to answer."""
     problems: list[Problem] = []
     refused: set[int] = set()
     first: dict[str, int] = {}
@@ -109,6 +109,6 @@ def _query_errors(queries: Any, task: ReferenceTask) -> list[str]:
             errors.append(f"{where} is not in the data set: is the submission for another subset?")
         place = str(query.get("query_idx", query.get("global_idx")))
         if place in seen:
-            errors.append(f"{where} stands twice")
+            errors.append(f"{where} occurs twice")
         seen.add(place)
     return errors

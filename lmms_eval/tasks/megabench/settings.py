@@ -43,7 +43,7 @@ class Settings(BenchmarkOptions):
         """Access to the media.
 
         Raises:
-            DataError: they are nowhere.
+            DataError: they were not found.
         """
         return MediaAccess(self.folder or data.media_root(self.data_root), self.max_video_subsample_frame)
 

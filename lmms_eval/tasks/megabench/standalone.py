@@ -204,7 +204,7 @@ def _is_same(query: Mapping[str, Any], known: Any) -> bool:
 
 
 def _reused(entry: Mapping[str, Any], known: Mapping[str, Any], eval_type: EvalType) -> EvaluatedTask:
-    """The earlier scores as they stand, also where they would come out differently today."""
+    """The earlier scores unchanged, also if they would come out differently today."""
     kept = ("scores", "scorer_error", "judge")
     queries = [
         {**query, **{key: old[key] for key in kept if key in old}}

@@ -85,7 +85,7 @@ def read_submission(path: Path) -> list[Mapping[str, Any]]:
     """The entries of a submission file.
 
     Raises:
-        DataError: it cannot be read, is cut short, or is no list of tasks.
+        DataError: it cannot be read, is cut short, or is not a list of tasks.
     """
     try:
         content = json.loads(read_plain(path))

@@ -1,6 +1,6 @@
 """From the scores of queries to those of tasks and of a run.
 
-A query whose fields are all left out scores -1 and counts as 0 in its task. ``None`` stands for a query that could not
+A query whose fields are all left out scores -1 and counts as 0 in its task. ``None`` represents a query that could not
 be evaluated: its task has no mean.
 """
 
@@ -23,7 +23,7 @@ EvalType = Literal["rule", "llm"]
 
 @dataclass(frozen=True, slots=True)
 class TaskScore:
-    """A task's totals; ``total`` and ``mean`` are ``None`` where a query could not be evaluated."""
+    """A task's totals; ``total`` and ``mean`` are ``None`` if a query could not be evaluated."""
 
     name: str
     eval_type: EvalType
@@ -33,7 +33,7 @@ class TaskScore:
     mean: float | None
     """``total`` over the number of all queries (``mean_task_score``)."""
     fixed_mean: float | None = None
-    """``mean`` with the official evaluator's faults repaired; ``None`` where that changes no query."""
+    """``mean`` with the official evaluator's faults repaired; ``None`` if that changes no query."""
 
 
 def score_task(
@@ -79,7 +79,7 @@ class RunSummary:
     not_evaluated: tuple[str, ...]
     """Names of the tasks without a mean."""
     fixed_macro: float | None
-    """The macro mean of ``partial`` with repaired scores; ``None`` where no query of any task changes."""
+    """The macro mean of ``partial`` with repaired scores; ``None`` if no query of any task changes."""
     fixed_tasks: int
     """Tasks that the repair changes."""
 
@@ -100,7 +100,7 @@ class RunSummary:
 
 
 def summarise(tasks: Iterable[TaskScore]) -> RunSummary:
-    """Macro and micro means over tasks; 0 where nothing was scored."""
+    """Macro and micro means over tasks; 0 if nothing was scored."""
     scored: list[TaskScore] = []
     missing: list[TaskScore] = []
     for task in tasks:

@@ -67,7 +67,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
 
 
 def doc_to_target(doc: Mapping[str, Any]) -> str:
-    """The ``answer`` column as it stands."""
+    """The ``answer`` column unchanged."""
     return str(doc["answer"])
 
 
@@ -114,7 +114,7 @@ def process_results(
 ) -> dict[str, Any]:
     """The submission record with its scores, and what the aggregations need of it.
 
-    ``scored`` is 1, or ``Unscored`` where a field could not be evaluated (no judge, no program, no data).
+    ``scored`` is 1, or ``Unscored`` if a field could not be evaluated (no judge, no program, no data).
 
     Raises:
         DataError, TaskError: the document is not as the data set has it.

@@ -97,7 +97,7 @@ def archive_name(name: str) -> str:
 
 
 def unpack(archive: Path, target: Path, name: str) -> None:
-    """Unpack an archive so that ``target/NAME/NAME.json`` exists, with the other data sets of the archive beside it.
+    """Unpack an archive so that ``target/NAME/NAME.json`` exists, with the other data sets of the archive next to it.
 
     Another process that is at it is waited for.
 

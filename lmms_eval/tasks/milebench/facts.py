@@ -63,7 +63,7 @@ def find(name: str) -> Dataset:
     """A data set by its name, upper and lower case as the data have it.
 
     Raises:
-        DataError: there is none of that name.
+        DataError: the name is unknown.
     """
     if name not in datasets():
         raise DataError(f"MileBench has no data set {name!r}; there is: {', '.join(datasets())}")

@@ -1,7 +1,7 @@
 """From a document to messages: question, pictures in their places, and a cut where the context is short.
 
 ``official`` puts the text and the list of pictures together as the authors' script does: pictures take their places
-by position, whatever the placeholders say. ``by_index`` puts every picture where its placeholder stands.
+by position, whatever the placeholders name. ``by_index`` puts every picture at its placeholder.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Sample:
 
     @property
     def question(self) -> str:
-        """The context with the list of choices, where there is one."""
+        """The context with the list of choices, if the sample has choices."""
         if self.choices is None:
             return self.context
         plain = self.dataset == NO_LETTERS
@@ -194,7 +194,7 @@ def official(sample: Sample, folder: str, budget: Budget | None = None, combine:
 
 
 def by_index(sample: Sample, folder: str, budget: Budget | None = None, combine: int = 0) -> Prompt:
-    """The prompt with every picture where its placeholder stands, as often as it is named.
+    """Return the prompt with every picture at its placeholder, as often as it is named.
 
     Pictures that no placeholder names stand in front, in order; so do sheets, of which there may be any number. With a
     ``budget`` the end is kept: texts are cut from the front, a picture that does not fit ends the prompt there.

@@ -15,7 +15,7 @@ from lmms_eval.tasks.milebench.summary.overview import Overview
 from lmms_eval.utils.terminal import Column, markdown_table
 
 METHOD = (
-    "Scores in percent by the official and, beside them, the fixed rules; groups are unweighted means of data sets.\n"
+    "Scores in percent by the official and, next to them, the fixed rules; groups are unweighted means of data sets.\n"
     "95 % intervals by samples within data sets: Wilson's, of means of data sets and of scores that are not right or\n"
     "wrong with the effective number of samples (docs/statistics.md)."
 )

@@ -53,7 +53,7 @@ def plan_sheets(sample_id: int | str, n_images: int, max_sheets: int) -> list[Sh
     """The sheets of a sample: consecutive pictures, as many on each, at most ``max_sheets`` sheets.
 
     Raises:
-        DataError: there is no picture.
+        DataError: there are no pictures.
     """
     if n_images < 1 or max_sheets < 1:
         raise DataError(f"MileBench, sample {sample_id}: {n_images} pictures cannot be put on {max_sheets} sheets")

@@ -46,7 +46,7 @@ def in_order(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         for item in group:
             if item["sample_id"] in found:
                 logger.warning(
-                    "sample_id {} stands twice in the data: {} keeps the last", item["sample_id"], PREDICTIONS
+                    "sample_id {} occurs twice in the data: {} keeps the last", item["sample_id"], PREDICTIONS
                 )
             found[item["sample_id"]] = item
     return list(found.values())
@@ -83,7 +83,7 @@ class Predictions:
         """Each record with the number of its sample.
 
         Raises:
-            DataError: a record is no object, or its ``sample_id`` is no number.
+            DataError: a record is no object, or its ``sample_id`` is not a number.
         """
         for position, record in enumerate(self.records):
             number = sample_number(record.get("sample_id")) if isinstance(record, Mapping) else None

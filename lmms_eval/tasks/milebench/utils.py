@@ -61,7 +61,7 @@ def process_results(
     """The official and the fixed score, and the record of ``pred.json`` with what the benchmark's report needs.
 
     Raises:
-        DataError: the reference answer is missing, or is none of the options: the sample fails.
+        DataError: the reference answer is missing, or is not one of the options; the sample fails.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     reply = str(results[0]) if results else ""
@@ -101,7 +101,7 @@ def judge(doc: Mapping[str, Any], reply: str) -> SampleScore:
 
 def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
     """No number: the details hold what the report needs, and the path of ``OUT/milebench/MODEL/NAME/pred.json``, which
-    is written where there is an output folder."""
+    is written if there is an output folder."""
     from lmms_eval.tasks.milebench.summary.dataset import estimate
 
     if not records:

@@ -37,7 +37,7 @@ class PublishedRow:
 
 @functools.lru_cache(maxsize=1)
 def published() -> tuple[PublishedRow, ...]:
-    """Reads all rows, in the order of the paper's table."""
+    """Read all rows, in the order of the paper's table."""
     with _FILE.open(encoding="utf-8", newline="") as file:
         return tuple(
             PublishedRow(

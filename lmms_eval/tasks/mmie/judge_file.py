@@ -1,6 +1,6 @@
 """Judging of a file of MMIE answers: every reply is journaled before it counts, and is never asked for again.
 
-The journal (``engine/judgements.py``) stands beside the benchmark's own temporary file. A reply is found again by id,
+The journal (``engine/judgements.py``) is next to the benchmark's own temporary file. A reply is found again by id,
 judge and rendered prompt (pictures by content); what the temporary file holds beyond that, of the benchmark's own
 script, is taken over.
 """
@@ -59,7 +59,7 @@ class Places:
         return self.record / "judgements-0.jsonl"
 
     def forget(self) -> None:
-        """Remove what would be gone on from. Raises ``DataError``."""
+        """Remove the files from which judging would resume. Raises ``DataError``."""
         for path in (self.temporary, self.journal):
             try:
                 path.unlink(missing_ok=True)
@@ -132,7 +132,7 @@ class Judging:
         try:
             taken = feedback_from_temporary(read_json(path) if path.exists() else [], self._records)
         except DataError as error:
-            log.warning("not gone on from: %s", error)
+            log.warning("not resumed from: %s", error)
             return
         unknown = [i for i in self._data.to_judge if request_id(_place(self._data.samples[i]), QUESTION) not in known]
         own = {index: taken.feedback[index] for index in unknown if index in taken.feedback}
@@ -140,7 +140,7 @@ class Judging:
             self._take(index, text)
         self._reused = len(own)
         if own:
-            log.warning("%d replies are taken from %s, whoever judged", len(own), path)
+            log.warning("%d replies are taken from %s, whichever judge gave them", len(own), path)
         if taken.mismatches:
             log.warning("%d entries of %s fit no record at their place and are not used", taken.mismatches, path)
 
@@ -186,6 +186,6 @@ class Judging:
 
 
 def _place(sample: Sample) -> str:
-    """Name a sample, also where several have its id."""
+    """Name a sample, also if several have its id."""
     name, occurrence = sample.key
     return f"{name}/{occurrence}"

@@ -28,7 +28,7 @@ class ScoreReading:
     """The number behind the marker."""
 
     score: int | None
-    """Rounded; ``None`` if there is none."""
+    """Rounded; ``None`` without one."""
 
     @property
     def counted(self) -> bool:
@@ -37,7 +37,7 @@ class ScoreReading:
 
 
 def read_score(reply: str) -> ScoreReading:
-    """Reads the first number behind the first marker, rounded to the nearest integer, ties to even.
+    """Read the first number behind the first marker, rounded to the nearest integer, ties to even.
 
     A number too large for a float is no score.
     """
@@ -52,7 +52,7 @@ def read_score(reply: str) -> ScoreReading:
 
 
 def is_readable(reply: str) -> bool:
-    """Returns True for a reply that holds a score that counts; any other may be asked again."""
+    """Return True for a reply that holds a score that counts; any other may be asked again."""
     return read_score(reply).counted
 
 
@@ -70,7 +70,7 @@ class Judged:
 
 
 def judged(view: View, verdicts: Mapping[str, Verdict], settings: Settings) -> Judged:
-    """Reads the verdicts about a sample: of the first asking, and of its repeats."""
+    """Read the verdicts about a sample: of the first asking, and of its repeats."""
     if view.is_skipped:
         return Judged("skipped", reason=f"skipped: {len(view.images)} pictures, more than {settings.max_images}")
     asked: list[Verdict] = []

@@ -49,12 +49,12 @@ class Sample:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Names the sample, also where several have its id."""
+        """Name the sample, also if several have its id."""
         return json.dumps(self.id, sort_keys=True), self.occurrence
 
     @property
     def category(self) -> str:
-        """Its tag. Raises ``LookupError`` where the sample belongs to no category."""
+        """Its tag. Raises ``LookupError`` if the sample belongs to no category."""
         if self.route.category is None:
             raise LookupError(f"record {self.placed.position} ({self.id!r}) belongs to no category")
         return self.route.category
@@ -102,10 +102,10 @@ class Judgements:
 
 
 def read_input(content: Any, where: str, reading: Reading) -> Input:
-    """Reads the samples of a file's content.
+    """Read the samples of a file's content.
 
     Raises:
-        DataError: the top level is no list.
+        DataError: the top level is not a list.
     """
     placed, problems = read_records(content, where)
     samples: list[Sample] = []
@@ -119,7 +119,7 @@ def read_input(content: Any, where: str, reading: Reading) -> Input:
         seen[name] += 1
         (skipped if view.is_skipped else samples).append(sample)
         if sample.route.category is None:
-            reason = f"id {source.id!r} belongs to no category: it holds none of SA, PBL, MSR (upper case)"
+            reason = f"id {source.id!r} belongs to no category: it does not hold SA, PBL or MSR (upper case)"
         elif reading.strict_images and view.missing:
             reason = f"{', '.join(view.missing)} not found (--strict_images)"
         else:
@@ -130,7 +130,7 @@ def read_input(content: Any, where: str, reading: Reading) -> Input:
 
 
 def sample_rows(data: Input, judgements: Judgements) -> list[dict[str, Any]]:
-    """Returns a row for each sample that can be judged, in the order of the file; failed ones are not among them."""
+    """Return a row for each sample that can be judged, in the order of the file; failed ones are not among them."""
     bad = {problem.position for problem in data.problems}
     rows = [
         {**_row(sample, "skipped"), "reason": f"{len(sample.view.images)} pictures"}
@@ -169,7 +169,7 @@ def _row(sample: Sample, outcome: Outcome) -> dict[str, Any]:
 
 
 def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgements) -> dict[str, Any]:
-    """Sums up the scores with their counts, and names every record that is not simply scored."""
+    """Sum up the scores with their counts, and names every record that is not simply scored."""
     problems = list(data.problems)
     for index, text in judgements.unreadable.items():
         sample = data.samples[index]
@@ -199,7 +199,7 @@ def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgemen
 
 
 def warnings(data: Input) -> list[str]:
-    """Returns a remark for each odd thing about records that are judged all the same."""
+    """Return a remark for each odd thing about records that are judged all the same."""
     found = []
     for sample in data.everyone():
         where = f"record {sample.placed.position}"

@@ -55,10 +55,10 @@ class Placed:
 
 
 def read_records(content: Any, where: str) -> tuple[list[Placed], list[Problem]]:
-    """Reads the records of a file of answers, and names those that cannot be used.
+    """Read the records of a file of answers, and name those that cannot be used.
 
     Raises:
-        DataError: the top level is no list.
+        DataError: the top level is not a list.
     """
     if not isinstance(content, list):
         raise DataError(f"{where}: a JSON list of records is needed, not {json_kind(content)}")
@@ -73,17 +73,17 @@ def read_records(content: Any, where: str) -> tuple[list[Placed], list[Problem]]
 
 
 def read_record(entry: Any) -> Record:
-    """Reads a record with its answer; the question may have either shape.
+    """Read a record with its answer; the question may have either shape.
 
     Raises:
-        DataError: a key is missing, or the value is no record.
+        DataError: a key is missing, or the value is not a record.
     """
     source = read_question(entry)
     return Record(source, read_segments(needed(entry, "answer"), "answer"), needed(entry, "model"))
 
 
 def answer_record(doc: Mapping[str, Any], answer: Sequence[Segment]) -> dict[str, Any]:
-    """Returns a document and its answer as a record of the file that ``main.py`` judges, without the model's name."""
+    """Return a document and its answer as a record of the file that ``main.py`` judges, without the model's name."""
     return {
         "id": doc["id"],
         "question": [dict(segment) for segment in doc["question"]],
@@ -96,9 +96,9 @@ def answer_record(doc: Mapping[str, Any], answer: Sequence[Segment]) -> dict[str
 
 
 def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) -> None:
-    """Writes the list that ``main.py`` judges. Raises ``OSError``.
+    """Write the list that ``main.py`` judges. Raises ``OSError``.
 
-    Pictures of questions are named as the data set names them, those of answers by their place beside the file.
+    Pictures of questions are named as the data set names them, those of answers by their path relative to the file.
     """
 
     def beside(segment: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) 
 
 
 def processed_record(record: Record, view: View) -> dict[str, Any]:
-    """Returns the sample as ``main.py``'s files have it, without feedback."""
+    """Return the sample as ``main.py``'s files have it, without feedback."""
     return {
         "id": record.id,
         "model": record.model,
@@ -130,11 +130,11 @@ class OutputText:
         self._texts = [_indented(record) for record in records]
 
     def judged(self, index: int, feedback: str) -> None:
-        """Adds the feedback to a record from now on."""
+        """Add the feedback to a record from now on."""
         self._texts[index] = _indented({**self._records[index], FEEDBACK: feedback})
 
     def snapshot(self) -> Callable[[], bytes]:
-        """Returns a function that makes the file as it is now: ``json.dumps`` with an indent of 4, ASCII only."""
+        """Return a function that makes the file as it is now: ``json.dumps`` with an indent of 4, ASCII only."""
         texts = tuple(self._texts)
         return lambda: ("[\n" + ",\n".join(texts) + "\n]" if texts else "[]").encode("ascii")
 
@@ -154,7 +154,7 @@ class Taken:
 
 
 def feedback_from_temporary(entries: Any, records: Sequence[Mapping[str, Any]]) -> Taken:
-    """Takes the feedback of the judged entries at the start of a temporary file, for the records at their positions.
+    """Take the feedback of the judged entries at the start of a temporary file, for the records at their positions.
 
     Reading ends at the first entry without feedback. An entry counts for a record of the same id only, and, as far as
     it says what was judged, of the same content.

@@ -32,7 +32,7 @@ class MmieTask(YamlTask):
         super().__init__(replace(source, raw={**source.raw, "metric_list": entries}), options)
 
     def load(self) -> None:
-        """Loads the documents, and says once how this score differs from lmms-eval's of the same name."""
+        """Load the documents, and report once how this score differs from lmms-eval's of the same name."""
         is_new = self._documents is None
         super().load()
         if is_new:

@@ -56,7 +56,7 @@ def normalise(text: str | None) -> str:
 
 
 def token_f1(reference: str | None, prediction: str | None) -> float:
-    """F1 of the two sets of tokens; 0 where either is empty, even if both are."""
+    """F1 of the two sets of tokens; 0 if either is empty, even if both are."""
     wanted, found = set(normalise(reference).split()), set(normalise(prediction).split())
     common = len(wanted & found)
     if not common:
@@ -66,12 +66,12 @@ def token_f1(reference: str | None, prediction: str | None) -> float:
 
 
 def exact_match(reference: str | None, prediction: str | None) -> float:
-    """1 where the normalised texts are equal, both empty included."""
+    """1 if the normalised texts are equal, both empty included."""
     return float(normalise(reference) == normalise(prediction))
 
 
 def question_pieces(doc: Mapping[str, Any], settings: Settings) -> list[str | Path]:
-    """Returns texts (trimmed, none empty) and files of pictures in order.
+    """Return texts (trimmed, none empty) and files of pictures in order.
 
     Raises:
         MediaError: a picture is not there and the settings are strict; else it is left out.
@@ -92,25 +92,25 @@ def question_pieces(doc: Mapping[str, Any], settings: Settings) -> list[str | Pa
 
 
 def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
-    """Returns one user turn. Raises ``MediaError`` also for a picture that cannot be read."""
+    """Return one user turn. Raises ``MediaError`` also for a picture that cannot be read."""
     pieces = [*question_pieces(doc, settings), *_instruction(settings)]
     content = [{"type": "text", "text": piece} if isinstance(piece, str) else image_part(piece) for piece in pieces]
     return [{"role": "user", "content": content}]
 
 
 def text(doc: Mapping[str, Any], settings: Settings) -> str:
-    """Returns the question with ``<image>`` in place of each picture that is there."""
+    """Return the question with ``<image>`` in place of each picture that is there."""
     pieces = [*question_pieces(doc, settings), *_instruction(settings)]
     return "\n".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
 
 
 def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
-    """Returns the pictures of the question, opened (RGB), in order."""
+    """Return the pictures of the question, opened (RGB), in order."""
     return [open_image(piece) for piece in question_pieces(doc, settings) if isinstance(piece, Path)]
 
 
 def _instruction(settings: Settings) -> list[str]:
-    """Returns the request for described pictures, for models that cannot draw; none unless it is asked for."""
+    """Return the request for described pictures, for models that cannot draw; none unless it is asked for."""
     given = settings.ask_pictures
     wording = given if isinstance(given, str) else INSTRUCTION if given else ""
     return [wording] if wording else []
@@ -296,7 +296,7 @@ def _output(args: Any, name: str) -> Path | None:
 
 
 def _write(write: Callable[[], None], path: Path) -> None:
-    """Runs what writes a file. Raises ``DataError`` where that fails."""
+    """Run what writes a file. Raises ``DataError`` if that fails."""
     try:
         write()
     except OSError as error:

@@ -86,12 +86,12 @@ class View:
 
 
 def as_text(pieces: Sequence[Piece]) -> str:
-    """Joins the pieces to one text, a placeholder for each picture."""
+    """Join the pieces to one text, a placeholder for each picture."""
     return "".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
 
 
 def in_folder(folder: str, further: str | None = None) -> Find:
-    """Finds pictures by paths relative to ``folder``, or absolute, as the benchmark joins them; else to ``further``."""
+    """Find pictures by paths relative to ``folder``, or absolute, as the benchmark joins them; else to ``further``."""
 
     def find(image: Any) -> Picture | Missing:
         path = os.path.join(folder, str(image))
@@ -106,7 +106,7 @@ def in_folder(folder: str, further: str | None = None) -> Find:
 def build_view(
     question: Sequence[Segment], answer: Sequence[Segment], find: Find, options: ViewOptions | None = None
 ) -> View:
-    """Builds the judge's view of a question and an answer."""
+    """Build the judge's view of a question and an answer."""
     options = options or ViewOptions()
     builder = _Builder(find, options)
     shown_question = builder.question(question)

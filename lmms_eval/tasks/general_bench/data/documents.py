@@ -30,19 +30,19 @@ UNKNOWN_KEYS = "with items of unknown keys"
 
 
 def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
-    """Returns the documents of a task (``dataset_path: !function data.documents.documents``), named by its row's id.
+    """Return the documents of a task (``dataset_path: !function data.documents.documents``), named by its row's id.
 
     An item or annotation that cannot be read becomes a document with its ``problem``, which fails when it is asked.
 
     Raises:
         AbsentDataError: the data root has no folder of the task, or its answers are files and are not asked for.
-        DataError: predictions cannot be written where they are to go.
+        DataError: the folder for predictions is not writable.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     facts = tasks_by_id()[name]
     folder = folder_of(facts, settings)
     if settings.predictions == "beside" and not os.access(folder.path, os.W_OK):
-        raise DataError(f"{folder.path} cannot be written: leave predictions=beside out, or copy the data")
+        raise DataError(f"{folder.path} cannot be written: omit `predictions=beside`, or copy the data")
     try:
         annotation = open_annotation(folder, settings)
     except DataError as error:
@@ -69,7 +69,7 @@ def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = N
 
 
 def _of_open_set(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tuple[TaskFolder | None, tuple[str, ...]]:
-    """Returns the open set's folder of a task of the closed set, and the answers among which its questions choose.
+    """Return the open set's folder of a task of the closed set, and the answers among which its questions choose.
 
     The closed set is asked with them, too.
     """
@@ -89,7 +89,7 @@ def _of_open_set(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tu
 def _rows(
     facts: TaskFacts, annotation: Annotation, read: Items, folder: str, candidates: tuple[str, ...]
 ) -> Iterator[dict[str, Any]]:
-    """Yields a document for each entry of the annotation that the benchmark does not leave out."""
+    """Yield a document for each entry of the annotation that the benchmark does not leave out."""
     common = {
         "head": json.dumps({**annotation.head, "type": annotation.type, "task": annotation.task}, ensure_ascii=False),
         "candidates": list(candidates),
@@ -106,7 +106,7 @@ def _rows(
 
 
 def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
-    """Reads a folder's annotation; the media of a scoped closed set are those of the full set.
+    """Read a folder's annotation; the media of a scoped closed set are those of the full set.
 
     Raises:
         DataError: it cannot be read.
@@ -116,7 +116,7 @@ def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
 
 
 def _within(folder: Path, settings: Settings) -> str:
-    """Returns a folder relative to the data root, so that hashes of documents stay when the data are moved."""
+    """Return a folder relative to the data root, so that hashes of documents stay when the data are moved."""
     root = settings.root
     return str(folder if root is None or not folder.is_relative_to(root) else folder.relative_to(root))
 
@@ -137,14 +137,14 @@ def _row(facts: TaskFacts, folder: str, place: int, raw: Any, problem: str) -> d
 
 @once_per_document
 def head_of(doc: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Reads the annotation's keys beside its items, as the document has them."""
+    """Read the annotation's keys other than its items, as the document has them."""
     head: dict[str, Any] = json.loads(doc["head"])
     return head
 
 
 @once_per_document
 def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
-    """Reads the item of a document.
+    """Read the item of a document.
 
     Raises:
         DataError: it cannot be read. NotEvaluated: its keys are not known.
@@ -153,7 +153,7 @@ def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
 
 
 def item_in(folder: Path, doc: Mapping[str, Any], settings: Settings) -> Item:
-    """Reads the item of a document whose task's folder lies elsewhere than it did.
+    """Read the item of a document whose task's folder lies elsewhere than it did.
 
     Raises:
         DataError: it cannot be read. NotEvaluated: its keys are not known.
@@ -167,17 +167,17 @@ def item_in(folder: Path, doc: Mapping[str, Any], settings: Settings) -> Item:
 
 
 def stated_type(doc: Mapping[str, Any]) -> str:
-    """Returns the ``type`` of a document's annotation: of language tasks, the class of the task; empty if absent."""
+    """Return the ``type`` of a document's annotation: of language tasks, the class of the task; empty if absent."""
     return str(head_of(doc).get("type", ""))
 
 
 def stated_name(doc: Mapping[str, Any], item: Item) -> str:
-    """Returns the name of a document's task as its annotation states it, else as the workbook does."""
+    """Return the name of a document's task as its annotation states it, else as the workbook does."""
     return str(head_of(doc).get("task", "")) or item.facts.name
 
 
 def lacking(item: Item) -> str:
-    """Names what an item lacks for a question to be asked about it; empty where it lacks nothing.
+    """Name what an item lacks for a question to be asked about it; empty if it lacks nothing.
 
     Unknown keys are no reason to ask about a picture without showing it, or without its question.
     """
@@ -195,7 +195,7 @@ def lacking(item: Item) -> str:
 
 
 def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
-    """Returns the map from the keys of a task's items to their meaning.
+    """Return the map from the keys of a task's items to their meaning.
 
     Raises:
         DataError: the user's own file cannot be read.
@@ -210,11 +210,11 @@ def _maps(path: str | None) -> FieldMaps:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A data set's folder, looked through once."""
+    """A data set's folder, searched once."""
 
     folders: Mapping[TaskFacts, TaskFolder]
     problems: tuple[str, ...]
-    """Folders that cannot be used, or are no task's."""
+    """Folders that cannot be used, or are not a task's."""
     path: Path
 
 
@@ -240,11 +240,11 @@ def _root_of_run(path: str, subset: str) -> Root:
 
 
 def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:
-    """Finds the folder of a task.
+    """Find the folder of a task.
 
     Raises:
-        AbsentDataError: there is none, or another one was asked for.
-        DataError: no data root was given, or it is no folder.
+        AbsentDataError: it is missing, or another one was asked for.
+        DataError: no data root was given, or it is not a folder.
     """
     place = settings.root
     if place is None:

@@ -19,7 +19,7 @@ class Source:
     facts: TaskFacts
     annotation: Annotation
     top: Record
-    """The item as it stands in the annotation."""
+    """The item unchanged in the annotation."""
 
     @property
     def has_output(self) -> bool:
@@ -28,7 +28,7 @@ class Source:
 
     @property
     def output(self) -> Record:
-        """Raises ``DataError`` if the output is no object."""
+        """Raise ``DataError`` if the output is no object."""
         return self.top.record("output")
 
 

@@ -34,7 +34,7 @@ class FieldMap:
     form: Form | None = None
     """Of answers; ``None``: as the key of the reference and the row imply."""
     is_required: bool = True
-    """An item whose ``output`` has none of these keys cannot be evaluated; else it has no reference."""
+    """Whether an item whose ``output`` lacks these keys cannot be evaluated, instead of having no reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def load_field_maps(path: Path | None) -> FieldMaps:
 
     Raises:
         DataError: the file cannot be read, or holds keys or values that field maps have not.
-        UnknownNameError: it names a task, sheet or metric that is none.
+        UnknownNameError: it names an unknown task, sheet or metric.
     """
     layers = [_package_layer()]
     if path is not None:
@@ -93,7 +93,7 @@ def _layer(path: Path) -> Mapping[str, Any]:
 
 
 def _known(layer: str, name: str) -> str:
-    """Returns the key of a sheet, metric or task."""
+    """Return the key of a sheet, metric or task."""
     if layer == "tasks":
         return find_task(name).id
     known = sheets() if layer == "sheets" else metrics()
@@ -103,7 +103,7 @@ def _known(layer: str, name: str) -> str:
 
 
 def _entry(value: object, where: str) -> dict[str, Any]:
-    """Reads the stated fields of a ``FieldMap``."""
+    """Read the stated fields of a ``FieldMap``."""
     return {key: made for name, given in _mapping(value, where).items() for key, made in _field(name, given, where)}
 
 

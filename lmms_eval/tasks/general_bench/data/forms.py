@@ -84,7 +84,7 @@ _RULES = (
     _Rule("detections3d", "3D-Comprehension", "map"),
 )
 _OF_KEYS: Mapping[str, Form] = MappingProxyType({**{form: form for form in FORMS}, "keypoints": "instances"})
-"""Form of what stands under a key of ``output``; other keys say nothing."""
+"""Form of the value under a key of ``output``; other keys imply no form."""
 _ALSO: Mapping[Form, frozenset[Form]] = MappingProxyType({
     "text": frozenset({"number"}),
     "number": frozenset({"text"}),
@@ -103,7 +103,7 @@ _ALSO: Mapping[Form, frozenset[Form]] = MappingProxyType({
     "normals": frozenset({"image"}),
     "flow": frozenset({"image"}),
 })  # fmt: skip
-"""Forms, beside the row's own, whose keys may hold its reference; the row's form stays but for those of ``_OWN``."""
+"""Further forms whose keys may hold a row's reference. The row's own form is kept except for ``_OWN``."""
 _OWN: frozenset[tuple[Form, Form]] = frozenset({
     ("boxes", "instances"), ("instances", "boxes"), ("mask", "labels"), ("labels", "mask"),
 })  # fmt: skip
@@ -112,7 +112,7 @@ _OWN: frozenset[tuple[Form, Form]] = frozenset({
 
 @functools.lru_cache(maxsize=1024)
 def form_of(facts: TaskFacts) -> Form:
-    """Returns the form of a task's answers, as its row of the workbook implies it.
+    """Return the form of a task's answers, as its row of the workbook implies it.
 
     Raises:
         DataError: no rule knows the row.
@@ -126,10 +126,10 @@ def form_of(facts: TaskFacts) -> Form:
 
 
 def form_of_reference(facts: TaskFacts, key: str, value: object) -> Form:
-    """Returns the form of an item's answers where its reference ``value`` stands under ``output.KEY``.
+    """Return the form of an item's answers, given its reference ``value`` under ``output.KEY``.
 
     That of the row, but: a key that names boxes, objects, a mask or class numbers where the row would have another of
-    them says what the item has (class numbers may stand as a picture under ``mask``); numbers and words where the row
+    them says what the item has (class numbers may be a picture under ``mask``); numbers and words where the row
     has a map are labels of whole pictures. What is generated has the form of the row, whatever it is compared with.
     """
     row = form_of(facts)
@@ -150,12 +150,12 @@ def form_of_reference(facts: TaskFacts, key: str, value: object) -> Form:
 
 
 def suits(form: Form, key: str) -> bool:
-    """Returns True where a key of ``output`` names the form."""
+    """Return True where a key of ``output`` names the form."""
     return _OF_KEYS.get(key) == form
 
 
 def may_hold(facts: TaskFacts, key: str) -> bool:
-    """Returns True where a key of ``output`` can hold the reference of a task: it names a fitting form, or none."""
+    """Return True where a key of ``output`` can hold the reference of a task: it names a fitting form, or none."""
     row = form_of(facts)
     named = _OF_KEYS.get(key)
     return facts.paradigm == "generation" or named in (None, row) or named in _ALSO.get(row, ())

@@ -66,7 +66,7 @@ def _values(top: Record, paths: tuple[KeyPath, ...]) -> Iterator[_Found]:
 
 
 def _inner(keys: KeyPath, records: dict[KeyPath, Record | None]) -> Record | None:
-    """The object where keys lead, kept in ``records``; ``None`` if there is none."""
+    """The object where keys lead, kept in ``records``; ``None`` without one."""
     if keys not in records:
         outer = _inner(keys[:-1], records)
         is_there = outer is not None and isinstance(outer.values.get(keys[-1]), Mapping)
@@ -108,7 +108,7 @@ def _reference(source: Source, fields: FieldMap) -> _Found | None:
 
 
 def _checked(form: Form, found: _Found) -> Any:
-    """Returns the reference if it is of a kind that the form may have; readers look closer."""
+    """Return the reference if it is of a kind that the form may have; readers look closer."""
     record, key, value = found.record, found.key, found.value
     where = f"{record.where}: `{key}`"
     if form == "number":

@@ -25,7 +25,7 @@ _FOLDERS: Mapping[MediaKind, tuple[str, ...]] = MappingProxyType({
 
 
 def media_of(kind: MediaKind, record: Record, key: str, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """Returns the media that the paths under a key name: one input for each file, or one for all the frames of a video.
+    """Return the media that the paths under a key name: one input for each file, or one for all the frames of a video.
 
     A video stays one where frames are expected. Files need not be there: what nobody looks at may be missing.
 
@@ -64,7 +64,7 @@ def required_media(kinds: Mapping[str, MediaKind], record: Record, annotation: A
     """As ``first_media``.
 
     Raises:
-        DataError: none of the keys is there, too.
+        DataError: as well, all of the keys are missing.
     """
     found = first_media(kinds, record, annotation)
     if not found:

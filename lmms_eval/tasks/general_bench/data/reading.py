@@ -1,6 +1,6 @@
 """Entries of an annotation as items: for each kind of task the schema that its data are written in.
 
-Which keys are read is told in the benchmark's README; what stands under other keys stays in ``Item.raw``.
+The benchmark's README lists the keys that are read. Values of other keys stay in ``Item.raw``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _reference(source: Source) -> str | list[str]:
 
 
 def _yes_or_no(output: Record) -> str:
-    """Reads 1 as ``Yes``, any other number ``No``; the words stay."""
+    """Read 1 as ``Yes``, any other number ``No``; the words stay."""
     value = output.values.get("text")
     if isinstance(value, int):
         return "Yes" if value == 1 else "No"
@@ -79,7 +79,7 @@ def _yes_or_no(output: Record) -> str:
 
 
 def _intent(output: Record, head: Mapping[str, Any]) -> str:
-    """Reads three class numbers, each by its own map (the reference looks all three up in the first: a defect)."""
+    """Read three class numbers, each by its own map (the reference looks all three up in the first: a defect)."""
     value = output.values.get("text")
     numbers = re.split(r"[\s,]+", value.strip(" []()")) if isinstance(value, str) else value
     if not isinstance(numbers, list) or len(numbers) != len(INTENT_PARTS):
@@ -89,7 +89,7 @@ def _intent(output: Record, head: Mapping[str, Any]) -> str:
 
 
 def _name(number: object, labels: Record, part: str) -> str:
-    """Finds a class's name by its number; maps are written from number to name, from name to number, or as a list."""
+    """Find a class's name by its number; maps are written from number to name, from name to number, or as a list."""
     if isinstance(number, bool) or not isinstance(number, int | str) or not str(number).isdigit():
         raise DataError(f"{labels.where}: {number!r:.80} is no class number")
     names = labels.values.get(part)
@@ -107,7 +107,7 @@ def _name(number: object, labels: Record, part: str) -> str:
 
 
 Tube = list[Box | None]
-"""A box, or ``None`` where the thing is not, for each frame."""
+"""A box, or ``None`` if the thing is out of sight, for each frame."""
 
 
 def tube_of(record: Record) -> Tube | None:
@@ -139,7 +139,7 @@ def frame_boxes(record: Record, key: str) -> Tube:
     """A list of a box for each frame, null or four zeros where the thing is not.
 
     Raises:
-        DataError: it is none, or is too long.
+        DataError: it is not valid, or is too long.
     """
     values = record.values.get(key)
     if not isinstance(values, list) or len(values) > MAX_FRAMES:
@@ -181,7 +181,7 @@ _DEPTHS = "depth"
 
 
 def read_video_item(source: Source, fields: FieldMap) -> Draft:
-    """Reads an item of the schema that its task's metric goes with.
+    """Read an item of the schema that its task's metric goes with.
 
     Raises:
         DataError: a key is missing or of another kind.
@@ -205,7 +205,7 @@ def read_video_item(source: Source, fields: FieldMap) -> Draft:
 
 
 def _answer(source: Source) -> Any:
-    """Reads boxes of a tracked thing, a flow's path, else a text."""
+    """Read boxes of a tracked thing, a flow's path, else a text."""
     output = source.output
     match form_of(source.facts):
         case "tube":
@@ -216,7 +216,7 @@ def _answer(source: Source) -> Any:
 
 
 def _depth(source: Source) -> Draft:
-    """Reads an item whose ``input`` and ``output`` are paths, below ``video`` and ``depth``."""
+    """Read an item whose ``input`` and ``output`` are paths, below ``video`` and ``depth``."""
     media = media_of("video", source.top, "input", source.annotation)
     reference = None
     if source.has_output:
@@ -227,7 +227,7 @@ def _depth(source: Source) -> Draft:
 
 
 def _segmentation(source: Source) -> Draft:
-    """Reads a mask (COCO run lengths) for each frame, in the order of the output's keys; prompts of referring tasks."""
+    """Read a mask (COCO run lengths) for each frame, in the order of the output's keys; prompts of referring tasks."""
     given = source.top.record("input")
     media = first_media(_VIDEOS, given, source.annotation)
     if not media:
@@ -237,7 +237,7 @@ def _segmentation(source: Source) -> Draft:
 
 
 def _masks(output: Record) -> list[Mapping[str, Any] | None]:
-    """Reads run lengths by frame, ``None`` where nothing is to be seen."""
+    """Read run lengths by frame, ``None`` if nothing is to be seen."""
     if len(output.values) > MAX_FRAMES:
         raise output.wrong("mask", f"a mask for each of at most {MAX_FRAMES} frames")
     frames = [output.record(name) for name in output.values]
@@ -284,7 +284,7 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
         annotation: only its folder and head are looked at.
         raw: the entry.
         prediction_folder: where relative paths of predictions start.
-        fields: for the tasks that ``field_maps`` tells the keys of.
+        fields: the keys of tasks that ``field_maps`` lists.
 
     Raises:
         DataError: a key is missing or of another kind; the message names item and key.

@@ -16,12 +16,12 @@ Box = list[float]
 
 
 def id_key(item_id: object) -> str:
-    """Returns the key by which ids of items and predictions are matched.
+    """Return the key by which ids of items and predictions are matched.
 
     It is made of value and type: 1 is not ``"1"``, but is 1.0.
 
     Raises:
-        DataError: it is no text, number, true or false.
+        DataError: it is not a text, number, true or false.
     """
     if isinstance(item_id, float) and math.isfinite(item_id) and item_id.is_integer():
         item_id = int(item_id)
@@ -53,7 +53,7 @@ class Record:
 
     @classmethod
     def of(cls, value: object, where: str) -> Record:
-        """Raises ``DataError`` if the value is no object."""
+        """Raise ``DataError`` if the value is no object."""
         if not isinstance(value, Mapping):
             raise DataError(f"{where} is {value!r:.80}; an object is expected")
         return cls(value, where)
@@ -64,7 +64,7 @@ class Record:
         return DataError(f"{self.where}: `{key}` is {has}; {expected} is expected")
 
     def has(self, key: str) -> bool:
-        """Returns True where a key is there with a value."""
+        """Return True where a key is there with a value."""
         return self.values.get(key) is not None
 
     def record(self, key: str) -> Record:
@@ -79,7 +79,7 @@ class Record:
         return value
 
     def optional_text(self, key: str) -> str:
-        """Empty where there is none."""
+        """Empty without one."""
         return self.text(key) if self.has(key) else ""
 
     def texts(self, key: str) -> list[str]:
@@ -117,7 +117,7 @@ def checked_path(value: object, where: str) -> str:
     """A path of an annotation.
 
     Raises:
-        DataError: it is none, is absolute, or leads out of its folder.
+        DataError: it is not valid, is absolute, or leads out of its folder.
     """
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise DataError(f"{where} is {value!r:.80}; a path is expected")
@@ -131,7 +131,7 @@ def box_of(value: object, where: str) -> Box | None:
     """A box of a frame; ``None`` for null, and for one that is all zero: nothing is there.
 
     Raises:
-        DataError: it is no list of four numbers.
+        DataError: it is not a list of four numbers.
     """
     if value is None:
         return None

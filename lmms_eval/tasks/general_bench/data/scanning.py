@@ -59,7 +59,7 @@ def unpack_here(folder: Path, archives: Iterable[Path]) -> None:
 
 
 def _inner(content: Path, name: str) -> Path:
-    """Finds the innermost nested single folder that is the task's: it has its name, or holds JSON or media folders."""
+    """Find the innermost nested single folder that is the task's: it has its name, or holds JSON or media folders."""
     found = inner = content
     while True:
         entries = [entry for entry in inner.iterdir() if is_visible(entry)]
@@ -138,7 +138,7 @@ class _Place:
 def scan(root: Path) -> Scan:
     """All task folders below a folder: of General-Bench's sets in it, or of the set (also a scoped one) that it is.
 
-    Names are compared without regard to case. Where a task's folder holds its content as archives only, they are
+    Names are compared without regard to case. If a task's folder holds its content as archives only, they are
     unpacked into it. One unusable folder never stops the others.
 
     Raises:
@@ -188,9 +188,9 @@ def match(found: Scan, subset: str | None = None) -> Matched:
 
 
 def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
-    """Returns the folder of a task's media: its own, unless that holds nothing but JSON and another set has them.
+    """Return the folder of a task's media: its own, unless that holds nothing but JSON and another set has them.
 
-    Looked for in the sets beside the folder's own set, then in ``roots`` (sets, or folders that hold some), the
+    They are searched in the sets next to the folder's own set, then in ``roots`` (sets, or folders that hold some), the
     folder's subset first.
     """
     if folder.modality == LANGUAGE or _has_media(folder.path):
@@ -206,7 +206,7 @@ def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
 
 
 def _sets(root: Path) -> list[tuple[Subset, Path]]:
-    """Lists the named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
+    """List the named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
     if not root.is_dir():
         raise MissingDataError(f"{root}: no such folder; give the folder that holds General-Bench-Openset")
     children = _children(root)
@@ -223,7 +223,7 @@ def _sets(root: Path) -> list[tuple[Subset, Path]]:
 
 
 def _subset(folder: Path) -> Subset:
-    """Tells the set by its name; scoped sets (``S-A-Quick``) are closed."""
+    """Return the set by its name; scoped sets (``S-A-Quick``) are closed."""
     name = fold(folder.name)
     return "closed" if "close" in name or folder.name.casefold().startswith("s-") else "open"
 
@@ -253,7 +253,7 @@ def _places(set_folder: Path, subset: Subset, problems: list[str]) -> Iterator[_
 
 
 def _listed(folder: Path, problems: list[str]) -> list[Path]:
-    """Lists the folders in a folder; archives beside them are problems, since nobody knows what they hold."""
+    """List the folders in a folder; archives next to them are problems, since their content is unknown."""
     try:
         entries = sorted(filter(is_visible, folder.iterdir()), key=lambda entry: (entry.name.casefold(), entry.name))
     except OSError as error:
@@ -268,7 +268,7 @@ def _listed(folder: Path, problems: list[str]) -> list[Path]:
 
 
 def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
-    """Reads a task's folder: an archive that cannot be unpacked matters only if there is no annotation beside it."""
+    """Read a task's folder: an archive that cannot be unpacked matters only if there is no annotation next to it."""
     archives = packed_content(path)
     unpacking: DataError | None = None
     if archives:
@@ -293,7 +293,7 @@ def _has_media(folder: Path) -> bool:
 
 
 def _below(folder: Path, steps: Iterable[str]) -> Path | None:
-    """Finds the folder of these names, whatever their case."""
+    """Find the folder of these names, whatever their case."""
     for step in steps:
         found = [child for child in _children(folder) if child.name.casefold() == step.casefold()]
         if not found:

@@ -30,7 +30,7 @@ _FIRST_CJK = 0x2E80
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskFacts:
-    """A row of the workbook; there is one object for each, so that they are told apart by identity."""
+    """A row of the workbook. Each row is one object, so rows are compared by identity."""
 
     sheet: str
     modality: str
@@ -83,7 +83,7 @@ def tasks() -> tuple[TaskFacts, ...]:
 
 @functools.cache
 def sheets() -> Mapping[str, tuple[TaskFacts, ...]]:
-    """Returns the tasks by sheet, in the order of the workbook."""
+    """Return the tasks by sheet, in the order of the workbook."""
     found: dict[str, list[TaskFacts]] = {}
     for task in tasks():
         found.setdefault(task.sheet, []).append(task)
@@ -92,36 +92,36 @@ def sheets() -> Mapping[str, tuple[TaskFacts, ...]]:
 
 @functools.cache
 def skills() -> Mapping[str, str]:
-    """Returns the names of the 145 skills by code."""
+    """Return the names of the 145 skills by code."""
     return MappingProxyType({line["skill"]: line["name"] for line in read_table("skills.tsv")})
 
 
 @functools.cache
 def tasks_by_name() -> Mapping[str, TaskFacts]:
-    """Returns the tasks by their names as the table spells them."""
+    """Return the tasks by their names as the table spells them."""
     return MappingProxyType({task.name: task for task in tasks()})
 
 
 @functools.cache
 def folded_tasks() -> Mapping[str, TaskFacts]:
-    """Returns the tasks by their folded names, which are all different."""
+    """Return the tasks by their folded names, which are all different."""
     return MappingProxyType({fold(task.name): task for task in tasks()})
 
 
 @functools.cache
 def tasks_by_id() -> Mapping[str, TaskFacts]:
-    """Returns the tasks by ``id``."""
+    """Return the tasks by ``id``."""
     return MappingProxyType({task.id: task for task in tasks()})
 
 
 def fold(name: str) -> str:
-    """Returns a task's name without case, spaces, punctuation, full-width forms and the workbook's Chinese remarks."""
+    """Return a task's name without case, spaces, punctuation, full-width forms and the workbook's Chinese remarks."""
     normal = unicodedata.normalize("NFKC", name).casefold()
     return "".join(character for character in normal if character.isalnum() and ord(character) < _FIRST_CJK)
 
 
 def find_task(name: str) -> TaskFacts:
-    """Finds the task of a name, however it is spaced, cased or punctuated.
+    """Find the task of a name, however it is spaced, cased or punctuated.
 
     Raises:
         UnknownNameError: no such task; the message has the nearest names.
@@ -134,7 +134,7 @@ def find_task(name: str) -> TaskFacts:
 
 
 def read_table(name: str) -> Iterator[dict[str, str]]:
-    """Yields the lines of a table of this folder as dictionaries."""
+    """Yield the lines of a table of this folder as dictionaries."""
     with open(Path(__file__).with_name(name), encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
 

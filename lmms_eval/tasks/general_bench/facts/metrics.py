@@ -34,16 +34,16 @@ class Metric:
     """Of the value in a result table."""
     higher_is_better: bool
     low: float
-    """Least value that can be; minus infinity where there is none."""
+    """Least possible value; minus infinity if it is unbounded."""
     high: float
     mapping: Rule
     constant: float
-    """T of the mapping; 0 where it has none."""
+    """T of the mapping; 0 if it has none."""
 
 
 @functools.cache
 def metrics() -> Mapping[str, Metric]:
-    """Returns all metrics by key."""
+    """Return all metrics by key."""
     return MappingProxyType({line["key"]: _metric(line) for line in read_table("metrics.tsv")})
 
 
@@ -58,13 +58,13 @@ def _spellings() -> Mapping[str, Metric]:
 
 @functools.cache
 def fold_metric(spelling: str) -> str:
-    """Returns a spelling without case, spaces, hyphens, ``_``, ``@`` and explanations in brackets."""
+    """Return a spelling without case, spaces, hyphens, ``_``, ``@`` and explanations in brackets."""
     normal = unicodedata.normalize("NFKC", spelling).casefold()
     return re.sub(r"\([^)]*\)|[\s_@-]", "", normal)
 
 
 def find_metric(spelling: str) -> Metric:
-    """Finds the metric that a spelling means.
+    """Find the metric that a spelling means.
 
     Raises:
         UnknownNameError: no metric is spelt so; the message has the nearest spellings.

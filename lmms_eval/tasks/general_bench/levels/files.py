@@ -139,7 +139,7 @@ def write_workbook(table: Table, path: Path) -> None:
 
 
 def write_rows(table: Table, model: str, stem: Path) -> list[Path]:
-    """``STEM.csv`` and ``STEM.json``: a row for each task, empty where there is no score."""
+    """``STEM.csv`` and ``STEM.json``: a row for each task, empty if there is no score."""
     rows: list[dict[str, Cell]] = []
     for name, sheet in table.task_sheets.items():
         task, metric, score = (sheet.columns.index(one) for one in (NAME_COLUMN, METRIC_COLUMN, model))

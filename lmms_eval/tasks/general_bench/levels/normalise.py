@@ -86,7 +86,7 @@ def map_score(name: str, x: float) -> float:
 
 
 def ranker_score(name: str, x: float) -> float:
-    """The mapping as the reference's ranker applies it; plus infinity stands for "no score".
+    """The mapping as the reference's ranker applies it; plus infinity represents "no score".
 
     A mapped metric without score, or with zero, gets 0; other metrics keep what they have.
 

@@ -45,11 +45,11 @@ def register(model: str, results: Sequence[TaskResult], table: Table, profile: P
     what fits no row is a warning.
 
     Raises:
-        UsageError: the model's name is no text for a cell, or the table has a column of that name already.
+        UsageError: the model's name is not a text for a cell, or the table has a column of that name already.
         DataError: the table's form is not the template's.
     """
     if not model.strip() or not model.isprintable():
-        raise UsageError(f"model {model!r}: give a name that can stand above a column")
+        raise UsageError(f"model {model!r}: give a name that can be the head of a column")
     for name, sheet in table.sheets.items():
         if model.casefold() in (column.casefold() for column in sheet.columns):
             raise UsageError(
@@ -128,7 +128,7 @@ def _folded_rows(table: Table) -> dict[TaskFacts, tuple[str, int]]:
         for row, (name, _) in enumerate(_places(table, sheet)):
             try:
                 found.setdefault(find_task(str(name)), (sheet, row))
-            except UsageError:  # a row that is none of the benchmark's stays as it is
+            except UsageError:  # a row of another benchmark is kept unchanged
                 continue
     return found
 

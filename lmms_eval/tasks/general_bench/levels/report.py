@@ -17,7 +17,7 @@ class Entry:
     task: str
     metric: str
     raw: float | None
-    """The value of the table; ``None``: there is none."""
+    """The value of the table; ``None`` without one."""
     score: float | None
     """Score between 0 and 100 (profile ``reference``: whatever its mapping gives)."""
     raw_specialist: float
@@ -76,7 +76,7 @@ class Ranked:
     scope: str
     modalities: Mapping[str, ModalityReport]
     language: LanguageReport | None
-    """``None`` where the scope leaves language out."""
+    """``None`` if the scope leaves language out."""
     levels: Mapping[int, float]
     """Levels that the scope has, by number."""
     epsilon: float

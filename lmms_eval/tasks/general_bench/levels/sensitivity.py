@@ -28,7 +28,7 @@ class LevelSensitivity:
     if_at_specialist: float
     """The level if each of those tasks had the specialist's score, which bounds the loss by missing rows."""
     wins_needed: int | None
-    """The least number of missing tasks to win for the level to be above zero; 0 where it is; ``None``: they cannot."""
+    """The least number of missing tasks to win for the level to be above zero; 0 if it is; ``None``: they cannot."""
     modalities: Mapping[str, Interval | NoInterval] = field(default_factory=dict)
     """Intervals of this level of each modality; level 5 is one of the whole."""
 
@@ -39,7 +39,7 @@ def sensitivity(
     """Every level's interval under resampling of tasks, and its dependence on missing rows.
 
     Tasks are drawn with replacement within each sheet (so that M, N and T stay), ``draws`` times by one generator
-    seeded with ``seed``; the interval holds the middle ``level`` of the draws. There is none without draws, nor where
+    seeded with ``seed``; the interval holds the middle ``level`` of the draws. It is absent without draws, or if
     all draws give one number.
 
     Raises:

@@ -72,7 +72,7 @@ def template() -> Table:
 
 
 def reference_number(cell: Cell) -> float:
-    """A cell as the reference reads it: plus infinity stands for "no score" (empty, infinite, or no number)."""
+    """A cell as the reference reads it: plus infinity represents "no score" (empty, infinite, or no number)."""
     if cell is None or (isinstance(cell, str) and cell.strip().casefold() in ("∞", "inf", "")):
         return math.inf
     try:
@@ -83,7 +83,7 @@ def reference_number(cell: Cell) -> float:
 
 
 def exact_number(cell: Cell) -> float | None:
-    """A cell as a score; ``None`` where the workbook says that there is none (empty, ``inf``, ``∞``).
+    """A cell as a score; ``None`` if the workbook has no score (empty, ``inf``, ``∞``).
 
     Raises:
         DataError: the cell is no finite number.

@@ -79,7 +79,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def log(ranked: Ranked, found: Sensitivities) -> str:
-    """The printed summary, every task's score as given and as mapped beside the specialist's, and all remarks."""
+    """The printed summary, every task's score as given and as mapped, with the specialist's, and all remarks."""
     lines = [summary(ranked, found), ""]
     lines += [f"error: {problem}" for problem in ranked.problems]
     lines += [f"warning: {warning}" for warning in ranked.warnings]
@@ -166,7 +166,7 @@ def _task(entry: Entry) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no infinity, which stands for a specialist without score."""
+    """JSON has no infinity, which represents a specialist without score."""
     return value if math.isfinite(value) else None
 
 

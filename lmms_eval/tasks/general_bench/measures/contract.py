@@ -1,7 +1,7 @@
 """Interface of a metric: a state of each item, and a value over the states.
 
 A state is a JSON value with all that the metric needs of one item (a score; counts; matched detections; an embedding).
-It is kept in the journal of a run, so that nothing is computed twice, and drawn anew for intervals.
+It is kept in the journal of a run, so that nothing is computed twice, and drawn again for intervals.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ State = Any
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Inputs of a measure beside the item; the same for all items of a run."""
+    """Inputs of a measure in addition to the item; the same for all items of a run."""
 
     weights: Path | None = None
     """Folder with the weights of networks: a sub-folder (or file) for each, by the name that the measure documents."""
@@ -40,7 +40,7 @@ class Measure:
     """Computation of a metric for a kind of task."""
 
     name: str
-    """Unique; the metric's key, with ``/variant`` where there are several."""
+    """Unique name: the metric's key, with ``/variant`` if it has several measures."""
     form: Form
     """Form of prediction and reference."""
     state: Callable[[Any, Item, Context], State]
@@ -59,9 +59,9 @@ class Measure:
     """The value is the mean of the states, which are numbers in the unit of the table; an unanswered one counts 0
     unless ``unanswered`` says otherwise. Only for metrics whose larger values are better and whose least is 0."""
     is_costly: bool = False
-    """Computing the value takes so long that it is not done anew for an interval."""
+    """Computing the value takes so long that it is not done again for an interval."""
     needs: str = ""
-    """Requirements beside Python and NumPy (packages, weights, programs, people), for the table of metrics."""
+    """Requirements other than Python and NumPy (packages, weights, programs, people), for the table of metrics."""
     checked: str = ""
     """Evidence for the implementation's correctness, for the table of metrics."""
 

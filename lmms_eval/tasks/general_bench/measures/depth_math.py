@@ -38,7 +38,7 @@ class _Pair:
 
 
 def has_valid_depth(reference: Any) -> bool:
-    """Tell whether any value lies between 0.001 and 80."""
+    """Return whether any value lies between 0.001 and 80."""
     return any(bool(((frame > NEAREST) & (frame < FARTHEST)).any()) for frame in reference)
 
 
@@ -95,7 +95,7 @@ def angular_rms(prediction: Any, reference: Any, *, oriented: bool) -> float:
         oriented: whether opposite normals are 180 degrees apart, or the same.
 
     Raises:
-        DataError: different shapes, no reference with a length, or a prediction that is not finite where there is one.
+        DataError: shapes differ, no reference has a length, or a prediction is not finite at a pixel with a reference.
     """
     import numpy as np
 

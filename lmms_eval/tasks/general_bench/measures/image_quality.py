@@ -113,7 +113,7 @@ def _differences(first: Any, second: Any) -> Iterator[Floats]:
 def similarity(first: Any, second: Any, peak: float) -> Similarity:
     """Structural similarity of two grey pictures ``(height, width)`` (Wang, Bovik, Sheikh and Simoncelli, 2004).
 
-    Windows of 11x11 pixels weighted by a normal distribution (1.5 pixels), only where they lie in the picture.
+    Windows of 11x11 pixels weighted by a normal distribution (1.5 pixels), only if they lie in the picture.
 
     Raises:
         DataError: different shapes, or a side below 11 pixels.

@@ -327,7 +327,7 @@ def _similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def authors_structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
-    """The authors' simplified S-measure, from 0 to 1; NaN where a quarter has no pixel.
+    """The authors' simplified S-measure, from 0 to 1; NaN if a quarter has no pixel.
 
     Object: spreads of the population. Region: quarters around the rounded centroid, compared by the structural
     similarity with constants. A centroid in the first row or column leaves a quarter without a pixel.

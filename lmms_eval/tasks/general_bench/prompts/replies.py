@@ -71,7 +71,7 @@ def json_values(text: str) -> Iterator[Any]:
 
 
 def _spans(text: str) -> tuple[list[_Span], list[_Place]]:
-    """Finds the outermost pairs of brackets in order, and the brackets that nothing closes."""
+    """Find the outermost pairs of brackets in order, and the brackets that nothing closes."""
     opened: list[_Place] = []
     spans: list[_Span] = []
     pending = {"[": 0, "{": 0}
@@ -91,7 +91,7 @@ def _spans(text: str) -> tuple[list[_Span], list[_Place]]:
 
 
 def _brackets(text: str) -> Iterator[_Place]:
-    """Yields the brackets outside of quotations; a quotation mark that its line does not close begins none."""
+    """Yield the brackets outside of quotations; a quotation mark that its line does not close begins none."""
     held: list[_Place] | None = None
     for match in _SIGN.finditer(text):
         sign = match[0]
@@ -110,7 +110,7 @@ def _brackets(text: str) -> Iterator[_Place]:
 
 
 def _parsed(text: str) -> Iterator[Any]:
-    """Yields the value of a text, if it is one, as JSON or as nearly that: other quotes, ``None``, a last comma."""
+    """Yield the value of a text, if it is one, as JSON or as nearly that: other quotes, ``None``, a last comma."""
     plain = _TRAILING_COMMA.sub("", _NONE.sub("null", text))
     for attempt in (text, plain if '"' in plain else plain.replace("'", '"')):
         try:
@@ -156,7 +156,7 @@ _READERS: Mapping[Form, Callable[[Any], Any]] = MappingProxyType(
         "notes": rows,
     }
 )
-"""The reader that makes a prediction of a JSON value; ``None`` where the value is no answer."""
+"""The reader that makes a prediction of a JSON value; ``None`` if the value is no answer."""
 
 
 def extract_media(item: Item, reply: str) -> Any:
@@ -187,7 +187,7 @@ def extract_media(item: Item, reply: str) -> Any:
 
 
 def last_number(text: str) -> int | float | None:
-    """The last number of a text, thousands parted by commas or not; ``None`` if there is none of usable length."""
+    """The last number of a text, thousands parted by commas or not; ``None`` without one of usable length."""
     last = None
     for match in _NUMBER.finditer(text):
         last = match
@@ -214,7 +214,7 @@ PREDICTION = "prediction"
 
 
 def record(doc: Mapping[str, Any], reply: Any, settings: Settings) -> dict[str, Any]:
-    """Reads a reply as a record: ``id`` and ``prediction``, or for word problems steps and final answer.
+    """Read a reply as a record: ``id`` and ``prediction``, or for word problems steps and final answer.
 
     A text that would be taken for a path stands in a mapping (``REPLY``): a model names no files, but for the pictures
     that it made itself.
@@ -231,5 +231,5 @@ def record(doc: Mapping[str, Any], reply: Any, settings: Settings) -> dict[str, 
 
 
 def prediction(made: Mapping[str, Any]) -> Any:
-    """Returns the value of a record that is scored: ``prediction`` wins over ``prediction_final``."""
+    """Return the value of a record that is scored: ``prediction`` wins over ``prediction_final``."""
     return made.get(PREDICTION, made.get("prediction_final"))

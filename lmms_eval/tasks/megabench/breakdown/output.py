@@ -57,7 +57,7 @@ def derive_single_image(source: Path, target: Path) -> Breakdown:
         target: where the two official files (and ours) go.
 
     Raises:
-        DataError: there are no task results, or none of one kind: nothing is written then.
+        DataError: there are no task results, or one kind is missing; then nothing is written.
     """
     paths = [folder / TASK_RESULTS for folder in (source / ANALYSIS, source)]
     path = next((path for path in paths if path.is_file()), None)
@@ -112,7 +112,7 @@ class _Row:
 
 
 def table(found: Breakdown) -> str:
-    """All numbers with their intervals, for a terminal; ``Fixed`` beside ``Score`` where a repaired score differs."""
+    """All numbers with their intervals, for a terminal; a column ``Fixed`` if a repaired score differs."""
     rows = list(_rows(found))
     columns = [
         Column("Part", tuple(row.part for row in rows), is_text=True),

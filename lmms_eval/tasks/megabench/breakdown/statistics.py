@@ -91,7 +91,7 @@ class Breakdown:
         }
 
     def intervals(self) -> dict[str, Any]:
-        """Our own file beside the official two: 95 % intervals and the marks of small counts."""
+        """Return our own file next to the official two: 95 % intervals and the marks of small counts."""
         summary = {"core": _side_interval(self.core), "open": _side_interval(self.open)}
         return {
             "level": 0.95,
@@ -170,7 +170,7 @@ def _side(results: Sequence[TaskResult]) -> Side | None:
 
 
 def _overall(*sides: tuple[float, int] | None) -> float:
-    """Combines macro means, each with its number of tasks."""
+    """Combine macro means, each with its number of tasks."""
     known = [side for side in sides if side is not None]
     if len(known) < 2:
         return known[0][0] if known else 0.0

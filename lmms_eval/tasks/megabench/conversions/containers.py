@@ -12,7 +12,7 @@ _CLOSERS = {"(": ")", "{": "}", "[": "]"}
 
 
 def str_to_list(text: Any) -> list[Any] | str:
-    """A list from a Python literal or from comma-separated items; empty for what is no text or cannot be read.
+    """A list from a Python literal or from comma-separated items; empty for what is not a text or cannot be read.
 
     The literal of a set of lists, which Python refuses, cannot be read.
 

@@ -45,7 +45,7 @@ def str_to_bboxes(text: Any) -> list[Any]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Four elements, the first a number. Raises ``ConversionError`` where the question makes no sense."""
+    """Four elements, the first a number. Raises ``ConversionError`` if the question makes no sense."""
     try:
         return len(value) == 4 and is_number(value[0])
     except (TypeError, KeyError):

@@ -78,7 +78,7 @@ def first_tokens(text: str, count: int) -> str:
 
 
 def unwrap_delimiters(text: str, opening: str, closing: str) -> str:
-    """Without each pair of delimiters that stands on one line; what is between stays."""
+    """Remove each pair of delimiters on one line; the text between them is kept."""
     if opening not in text:
         return text
     return "\n".join(_unwrap_line(line, opening, closing) for line in text.split("\n"))

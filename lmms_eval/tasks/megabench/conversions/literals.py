@@ -14,7 +14,7 @@ from typing import Any, Literal
 from lmms_eval.errors import LmmsEvalError
 
 MAX_LITERAL_CHARS = 200_000
-"""Longer texts are read only where they are JSON too: the syntax tree of a megabyte takes seconds and a gigabyte."""
+"""Longer texts are read only if they are also JSON: the syntax tree of a megabyte takes seconds and a gigabyte."""
 _JSON_ONLY = re.compile(r"\\|\b(?:true|false|null|NaN|Infinity)\b")
 """Spellings that JSON and Python read differently."""
 
@@ -49,7 +49,7 @@ def quiet_parser() -> Iterator[None]:
 
 
 def read_literal(value: Any) -> Any:
-    """The value of a Python literal. Raises ``LiteralError`` for anything else, values that are no text included."""
+    """The value of a Python literal. Raises ``LiteralError`` for anything else, values that are not texts included."""
     if not isinstance(value, str):
         raise LiteralError(f"a {type(value).__name__} is no text of a literal")
     if len(value) > MAX_LITERAL_CHARS:

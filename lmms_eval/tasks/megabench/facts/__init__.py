@@ -36,7 +36,7 @@ class TaskFacts:
     queries: int
     demonstrations: int
     single_image_first_id: int | None
-    """``id`` in the single-image configuration; ``None`` where the task is not in it."""
+    """``id`` in the single-image configuration; ``None`` if the task is not in it."""
     labels: Labels
     parser: str
     aggregation: str

@@ -26,7 +26,7 @@ class MetricSpec:
 
     name: str
     path: str = ""
-    """``module.function`` below this package; empty where there is no function."""
+    """``module.function`` below this package; empty if there is no function."""
     needs_context: bool = False
     """Gets the sample's evaluation context in place of the truth."""
     whole_answer: bool = False
@@ -61,7 +61,7 @@ class MetricSpec:
         return function
 
     def load_fixed(self, data: OutsideData | None = None) -> Metric:
-        """Return the repaired variant, where there is one; else the function itself."""
+        """Return the repaired variant if it exists, else the function itself."""
         return _load(self.fixed) if self.fixed else self.load(data)
 
 

@@ -68,7 +68,7 @@ def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
     """The value of numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the vocabulary.
 
     ``and``, ``or`` and ``not`` choose among values as in Python. Of the blanks around an expression only those of ASCII
-    are passed over.
+    are skipped.
 
     Raises ``ArithmeticRefused`` for everything else, for division by zero, overflow, complex results and integers of
     more than ``MAX_BITS`` bits.

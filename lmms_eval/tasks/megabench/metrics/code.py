@@ -18,7 +18,7 @@ FIXED_OUTPUT = 1 << 20
 PROGRAM_S = 240.0
 """For all test cases of a program together; what is not run by then is not passed."""
 PACKAGES = ("numpy",)
-"""Packages of the official judge's environment beside the standard library."""
+"""Packages of the official judge's environment in addition to the standard library."""
 _MAIN_GUARD = 'if __name__ == "__main__":'
 
 

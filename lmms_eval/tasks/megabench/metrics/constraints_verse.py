@@ -55,7 +55,7 @@ _LONG_PLURAL = ("AH0 Z", "IH0 Z")
 def phones_for_word(word: str) -> Phones:
     """The pronunciations of a word.
 
-    Raises ``NotEvaluated`` where the CMU dictionary is not installed.
+    Raises ``NotEvaluated`` if the CMU dictionary is not installed.
     """
     return () if len(word) > MAX_WORD_CHARS else _phones(word.lower().replace("’", "'"))
 
@@ -149,7 +149,7 @@ def _without_label(line: str) -> str:
 def parse_syllable_ranges(value: str) -> list[SyllableRange]:
     """One range for each ``[a,b]``, ``[a]`` or digit; a blank between them means an empty line.
 
-    Anything else stands for nothing, blanks at both ends included.
+    Anything else represents nothing, blanks at both ends included.
     """
     ranges = []
     for match in _RANGE.finditer(value.strip()):
@@ -170,7 +170,7 @@ def syllables(lines: list[str], value: str) -> bool:
 def syllable_totals(line: str, most: int) -> Iterator[int]:
     """The numbers of syllables up to ``most`` that a line can have; none if it has an unknown word.
 
-    The set of sums is a whole number whose bit ``n`` stands for ``n`` syllables.
+    The set of sums is a whole number whose bit ``n`` represents ``n`` syllables.
     """
     sums, mask = 1, (1 << (min(most, MAX_SYLLABLES) + 1)) - 1
     for word in line.split():

@@ -45,7 +45,7 @@ class WordConstraint:
 
 
 def parse_constraint(name: str, value: str) -> WordConstraint:
-    """Read a constraint's name and value. Raises ``ConversionError`` if their parts do not fit together."""
+    """Read a constraint's name and value. Raises ``ConversionError`` if their parts do not match."""
     names = [part.rstrip("0123456789").lower() for part in name.split("##")]
     values = [part.strip().strip('"') for part in value.split("##")]
     if len(names) != len(values):
@@ -134,7 +134,7 @@ def length(text: str, value: str) -> bool:
 
 
 def acrostic(text: str, letters: str, *, alliteration: bool) -> bool:
-    """Check that each line begins with its letter; a blank stands for an empty line.
+    """Check that each line begins with its letter; a blank represents an empty line.
 
     With ``alliteration`` every word must begin with the letter of its line; raises ``IndexError`` for a doubled blank.
     """

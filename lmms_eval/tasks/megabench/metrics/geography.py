@@ -29,7 +29,7 @@ def geo_proximity_location_dict(response: Any, truth: Any, data: OutsideData = N
 
     Raises:
         NotEvaluated: there is no geocoder, or it gave no answer.
-        TypeError: the truth is no dictionary.
+        TypeError: the truth is not a dictionary.
     """
     if not isinstance(response, Mapping) or response.keys() != KEYS:
         return 0.0

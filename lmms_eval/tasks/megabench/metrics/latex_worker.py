@@ -17,7 +17,7 @@ MAX_TERMS = 1_000
 
 
 def latex_text(text: str) -> str | None:
-    """The printed form of the expression that a valid prefix of ``text`` gives; ``None`` if there is none."""
+    """The printed form of the expression that a valid prefix of ``text`` gives; ``None`` without one."""
     from sympy.parsing.latex import parse_latex
 
     try:
@@ -70,7 +70,7 @@ def _clearly_differ(left: Any, right: Any) -> bool:
 
 
 def _number_at(expression: Any, values: Mapping[Any, Any]) -> complex | None:
-    """The value with numbers for its symbols; ``None`` where it is not finite, or cannot be computed."""
+    """The value with numbers for its symbols; ``None`` if it is not finite, or cannot be computed."""
     try:
         value = complex(_filled(expression, values))
     except (TypeError, ValueError, ArithmeticError, NotImplementedError, AttributeError, RecursionError):
@@ -108,7 +108,7 @@ def _is_long(limit: Any) -> bool:
 
 
 def _log2(expression: Any) -> float:
-    """An estimate of the binary logarithm of a number's size; 0 for what is no number."""
+    """An estimate of the binary logarithm of a number's size; 0 for what is not a number."""
     if expression.is_Number:
         value = abs(expression)
         if value.is_Rational and value.p:

@@ -153,7 +153,7 @@ def _bare_texts(response: Any, truth: Any) -> tuple[str, str]:
 
 
 def _bare(text: str) -> str:
-    """Without formula delimiters, and what follows the first equals sign where there is one."""
+    """Remove formula delimiters, and everything up to the first equals sign."""
     text = unwrap_delimiters(unwrap_delimiters(text, r"\(", r"\)"), r"\[", r"\]")
     after = _EQUALS.search(text)
     return after.group(1).strip() if after else text
@@ -181,7 +181,7 @@ def _lists_close(predicted: list[Any], true: list[Any]) -> bool:
 
 
 def read_number(text: str, vocabulary: Vocabulary = OFFICIAL) -> Value | None:
-    """A number, a list or a tuple written in LaTeX or as an arithmetic expression; ``None`` if there is none.
+    """A number, a list or a tuple written in LaTeX or as an arithmetic expression; ``None`` without one.
 
     A valid LaTeX prefix is enough, so ``5, 6`` reads as 5. Raises ``LimitExceeded`` if the parser takes too long.
     """

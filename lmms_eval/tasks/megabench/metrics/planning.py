@@ -152,7 +152,7 @@ def _literals(body: str, key: str, whole: bool) -> tuple[str, ...]:
 
 
 def _groups_after(text: str, opening: str) -> Iterator[str]:
-    """The parenthesised groups inside the first ``opening``; none where it is absent."""
+    """Return the parenthesised groups inside the first ``opening``; empty if it is absent."""
     start = text.find(opening)
     return _groups(text[start + len(opening) :] if start >= 0 else "")
 

@@ -36,7 +36,7 @@ def bleu(response: Any, truth: Any) -> float:
 def gleu_cn(response: Any, truth: Any) -> float:
     """Sentence GLEU (Wu et al. 2016) on words of jieba's search mode.
 
-    Raises ``NotEvaluated`` where jieba is not installed.
+    Raises ``NotEvaluated`` if jieba is not installed.
     """
     if not (isinstance(response, str) and isinstance(truth, str)):
         return 0.0

@@ -18,7 +18,7 @@ MetricValue = float | Scored
 
 
 def unsupported(_response: object, _truth: object) -> float:
-    """No metric: -1, which stands for "no score". Inside a task such a field gives no entry at all."""
+    """No metric: -1, which represents "no score". Inside a task such a field gives no entry at all."""
     return -1.0
 
 

@@ -128,7 +128,7 @@ def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> s
 
 
 def marked_answer(reply: str) -> AnswerPart:
-    """The text after the first marker at the start of a word, up to the next asterisk if one stands before the marker.
+    """Return the text after the first marker that starts a word, up to the next asterisk if one precedes the marker.
 
     The whole text without such a marker.
     """

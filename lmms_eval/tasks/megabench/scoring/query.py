@@ -47,7 +47,7 @@ class ReplyReading:
     """Beginnings of the values that the metrics got."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Facts for the sample; lists and values only where there are some."""
+        """Return the facts for the sample; empty lists and values are left out."""
         facts: dict[str, Any] = {"rule": self.rule}
         if self.missing:
             facts["missing"] = list(self.missing)
@@ -69,7 +69,7 @@ def read_reply(reply: str, parsed: Parsed, parser: str, fields: Collection[str])
         return ReplyReading("whole reply", (), {})
     found = parsed if isinstance(parsed, dict) else {}
     if parser == "json" and found and all(value is reply for value in found.values()):
-        found = {}  # nothing could be read: the reply stands for every field
+        found = {}  # nothing could be read: the reply represents every field
     given = {field: found[field] for field in fields if found.get(field) not in (None, "")}
     if not given and fields:
         return ReplyReading("unparsed", tuple(fields), {})
@@ -99,7 +99,7 @@ def _beginning(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FixedScore:
-    """A query's score with the faults repaired that scoring rules §3 lists; reported beside the official one."""
+    """A query's score with the faults repaired that scoring rules §3 lists; reported with the official one."""
 
     fields: Mapping[str, float]
     """The fields whose score differs."""
@@ -118,9 +118,9 @@ class QueryScore:
     not_evaluated: Mapping[str, str]
     """Reasons by field."""
     scorer_errors: Mapping[str, str]
-    """Errors by field; the field scored 0. The empty name stands for the aggregate."""
+    """Errors by field; the field scored 0. The empty name represents the aggregate."""
     fixed: FixedScore | None = None
-    """The score without faults of the official evaluator; ``None`` where they change nothing."""
+    """The score without faults of the official evaluator; ``None`` if they change nothing."""
     reading: ReplyReading | None = None
     """The way in which the reply was parsed; no part of a result file."""
 
@@ -144,7 +144,7 @@ class _FieldOutcome:
 def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *, repaired: bool = False) -> Parsed:
     """The parsed response: by field, or what the ``dummy`` and ``unsupported`` parsers found.
 
-    A missing reply is an empty one. With the ``json`` parser a reply without a dictionary stands for every field.
+    A missing reply is an empty one. With the ``json`` parser a reply without a dictionary represents every field.
     ``repaired``: see ``parse_repaired``.
     """
     reply = reply or ""
@@ -253,7 +253,7 @@ def _fixed(official: QueryScore, parsed: Parsed, reply: str, sample: _Sample) ->
 
 
 def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
-    """The value for a field; ``None`` where the reply has none."""
+    """The value for a field; ``None`` if the reply has none."""
     if isinstance(parsed, dict):
         return parsed.get(field)
     return parsed if metric.reads_text and isinstance(parsed, str) else None
@@ -261,7 +261,7 @@ def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Arguments of a judged metric beside response and truth."""
+    """Arguments of a judged metric other than response and truth."""
 
     spec: TaskSpec
     answer: Mapping[str, Any]
@@ -270,7 +270,7 @@ class _Judged:
     fills_prompt: bool
 
     def arguments(self) -> tuple[Verdict | None]:
-        """Raises ``KeyError`` where this sample leaves the judge's prompt unfilled."""
+        """Raise ``KeyError`` if this sample leaves the judge's prompt unfilled."""
         if self.spec.judge is not None and self.fills_prompt:
             self.spec.judge.check(self.answer, self.context)
         return (self.verdict,)

@@ -46,7 +46,7 @@ class JudgePrompt:
         return values
 
     def check(self, answer: Mapping[str, Any], context: Mapping[str, Any]) -> None:
-        """Raises ``KeyError`` where a sample lacks what the prompt needs."""
+        """Raise ``KeyError`` if a sample lacks what the prompt needs."""
         there = self.values("", "", answer, context)
         missing = sorted({name for _, name, _, _ in string.Formatter().parse(self.template) if name} - set(there))
         if missing:
@@ -65,7 +65,7 @@ class TaskSpec:
     """Metrics on the whole answer, by the name of their score."""
     aggregation: str
     weights: Mapping[str, float]
-    """By field; empty where the aggregation is no mean."""
+    """By field; empty if the aggregation is no mean."""
     answer_field: str | None
     """The only field of the string parsers."""
     judge: JudgePrompt | None
@@ -123,7 +123,7 @@ def _mapping(value: Any, task_name: str, key: str) -> Mapping[str, Any]:
 
 
 def _known(name: Any, table: Mapping[str, Any], task_name: str, kind: str) -> str:
-    """The lower-case name; null stands for ``unsupported``."""
+    """The lower-case name; null represents ``unsupported``."""
     if name is None:
         return UNSUPPORTED
     key = str(name).lower()

@@ -45,7 +45,7 @@ class TaskJob:
 
 
 def score_job(job: TaskJob) -> list[dict[str, Any]]:
-    """For each query its ``scores`` entry, with ``scorer_error`` beside where a metric raised. JSON values only."""
+    """Return for each query its ``scores`` entry, and ``scorer_error`` if a metric raised. All values are JSON."""
     spec = job.spec()
     entries: list[dict[str, Any]] = []
     with using(Policy(job.allow_unsafe_code)):

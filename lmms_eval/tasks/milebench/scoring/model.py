@@ -143,7 +143,7 @@ class DatasetResult:
         return self.official.as_eval(self.metric)
 
     def as_fixed(self) -> dict[str, Any]:
-        """The content of ``eval_fixed.json``: the fixed scores in the same form, and counts beside them."""
+        """The content of ``eval_fixed.json``: the fixed scores in the same form, with counts."""
         content = self.fixed.as_eval(self.metric)
         if self.sequence.count:
             content["Rouge-L sequence f"] = float(self.sequence.mean)

@@ -18,7 +18,7 @@ _STOP = re.compile(r"\.(?!\d)")
 def normalise(text: str) -> str:
     """``text`` as the reference compares it: marks away, full stops away, lower case.
 
-    A mark is deleted wherever it occurs if it stands next to a blank anywhere, or if the text holds a thousands
+    A mark is deleted wherever it occurs if it is next to a blank anywhere, or if the text holds a thousands
     separator anywhere; else it becomes a blank. Only the first 32 full stops that no digit follows are deleted.
     """
     if _TOUCHED.search(text) is None:

@@ -169,7 +169,7 @@ def score_sample(
             take the annotation's ``response``, if there is one.
 
     Returns:
-        Scores, or an ``error`` if the sample *failed*: the answer is no text, or the reference answer is missing,
+        Scores, or an ``error`` if the sample *failed*: the answer is not a text, or the reference answer is missing,
         empty (ROUGE) or not one of the options.
 
     Raises:
@@ -215,7 +215,7 @@ def _choice(blank: SampleScore, case: _Case, choice_list: Sequence[Any] | None) 
     raw = [str(option) for option in choice_list]
     options = tuple(map(normalise, raw))
     if case.wanted not in options:
-        return replace(blank, error=f"the reference answer {case.gold[:80]!r} is none of the {len(raw)} options")
+        return replace(blank, error=f"the reference answer {case.gold[:80]!r} is not one of the {len(raw)} options")
     reading = read_letter(case.text, options)
     right = official_letters(len(options))[options.index(case.wanted)]
     choice = read_choice(case.prediction, raw) if case.text else NO_CHOICE

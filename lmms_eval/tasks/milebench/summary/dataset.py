@@ -59,7 +59,7 @@ class Moments:
 
     @classmethod
     def from_list(cls, given: Sequence[float]) -> Moments:
-        """Raises ``TypeError`` or ``ValueError`` for anything but three numbers."""
+        """Raise ``TypeError`` or ``ValueError`` for anything but three numbers."""
         total, count, squares = given
         return cls(float(total), int(count), float(squares))
 
@@ -176,7 +176,7 @@ def summarise(values: Iterable[Mapping[str, Any]], dataset: str, variant: str = 
 
     Args:
         values: per sample ``score``, ``fixed``, ``metric``, ``n_images``, ``step``, ``fixed_step``, ``no_answer``, and
-            where there is one ``sequence``, ``needle_depth``, ``needle_length``. Of a sample with several answers the
+            if present ``sequence``, ``needle_depth``, ``needle_length``. Of a sample with several answers the
             numbers are means over these.
         variant: see ``DatasetSummary``.
     """
@@ -202,7 +202,7 @@ def summarise(values: Iterable[Mapping[str, Any]], dataset: str, variant: str = 
 
 
 def _needles(values: Iterable[Mapping[str, Any]]) -> tuple[NeedleCell, ...]:
-    """Empty where a sample does not name both depth and length."""
+    """Empty if a sample does not name both depth and length."""
     cells: dict[tuple[float, float], list[float]] = {}
     for value in values:
         depth, length = value.get("needle_depth"), value.get("needle_length")

@@ -42,7 +42,7 @@ class Figure:
 
     @property
     def ends(self) -> tuple[float, float] | tuple[None, None]:
-        """Of the interval; ``None`` where there is none."""
+        """Of the interval; ``None`` without one."""
         found = self.interval
         return (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
 
@@ -66,7 +66,7 @@ class Entry:
     name: str
     title: str
     scores: Pair | None
-    """``None`` where nothing of it was scored. With ``gaps`` only over what is there."""
+    """``None`` if nothing of it was scored. With ``gaps`` only over what is there."""
     samples: int
     """Scored ones."""
     published: int
@@ -81,7 +81,7 @@ class Scored:
 
     facts: Dataset
     summary: DatasetSummary | None
-    """``None`` where nothing was scored."""
+    """``None`` if nothing was scored."""
     withheld: str = ""
 
 

@@ -51,7 +51,7 @@ class NeedleGrid:
     depths: tuple[str, ...]
     lengths: tuple[str, ...]
     figures: tuple[tuple[Figure | None, ...], ...]
-    """``None`` where there is no sample."""
+    """``None`` if there is no sample."""
     counts: tuple[tuple[int, ...], ...]
 
     @property
@@ -115,7 +115,7 @@ def _grid(name: str, cells: Sequence[NeedleCell]) -> NeedleGrid:
 
 @dataclass(frozen=True, slots=True)
 class _Ticks:
-    """The distinct values of an axis, or ranges of one width where they are many."""
+    """The distinct values of an axis, or ranges of equal width if there are many."""
 
     labels: tuple[str, ...]
     values: tuple[float, ...]

@@ -120,7 +120,7 @@ def build(found: Sequence[Scored], variant: str) -> Overview:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
-    """Without a gap ``official`` and ``fixed`` hold the scores; else they are ``null`` beside ``partial``."""
+    """Without a gap ``official`` and ``fixed`` hold the scores; else they are ``null`` and ``partial`` holds them."""
     scores = None if entry.scores is None else _pair(entry.scores)
     content: dict[str, Any] = {
         "title": entry.title,

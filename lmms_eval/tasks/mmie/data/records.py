@@ -46,10 +46,10 @@ class Question:
 
 
 def read_question(entry: Any) -> Question:
-    """Reads a record of the data set (``conversations``), or one to evaluate (``question`` and ``gt_answer``).
+    """Read a record of the data set (``conversations``), or one to evaluate (``question`` and ``gt_answer``).
 
     Raises:
-        DataError: a key is missing, or the value is no record.
+        DataError: a key is missing, or the value is not a record.
     """
     if not isinstance(entry, Mapping):
         raise DataError(f"a record is needed, not {json_kind(entry)}")
@@ -74,7 +74,7 @@ def read_question(entry: Any) -> Question:
 
 
 def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segment, ...]:
-    """Reads a list of ``{text, image}``; a text alone is one segment without picture, null is none.
+    """Read a list of ``{text, image}``; a text alone is one segment without picture, and null is an empty list.
 
     Args:
         value: the JSON value.
@@ -82,7 +82,7 @@ def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segmen
         lenient: a key that is missing is null.
 
     Raises:
-        DataError: a segment lacks a key, or something else stands there.
+        DataError: a segment lacks a key, or the value has another form.
     """
     if value is None:
         return ()
@@ -105,7 +105,7 @@ def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segmen
 
 
 def _turns(conversations: Any) -> dict[str, Any]:
-    """Returns the content by role; of several turns of a role the last one."""
+    """Return the content by role; of several turns of a role the last one."""
     if not isinstance(conversations, Sequence) or isinstance(conversations, str):
         raise DataError(f"conversations: a list of turns is needed, not {json_kind(conversations)}")
     found: dict[str, Any] = {}
@@ -120,17 +120,17 @@ def _turns(conversations: Any) -> dict[str, Any]:
 
 
 def _first(entry: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """Returns the value of the first key that is there and not empty."""
+    """Return the value of the first key that is there and not empty."""
     return next((str(entry[key]) for key in keys if entry.get(key) not in (None, "")), None)
 
 
 def needed(entry: Mapping[str, Any], key: str, where: str = "the record") -> Any:
-    """Returns a key's value. Raises ``DataError`` where the key is missing."""
+    """Return a key's value. Raises ``DataError`` if the key is missing."""
     if key not in entry:
         raise DataError(f"{where} lacks the key {key!r}")
     return entry[key]
 
 
 def json_kind(value: Any) -> str:
-    """Names the kind of a JSON value, for messages."""
+    """Name the kind of a JSON value, for messages."""
     return "null" if value is None else f"a {type(value).__name__}"

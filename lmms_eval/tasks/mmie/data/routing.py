@@ -21,7 +21,7 @@ class Route:
 
 
 def route(sample_id: Any, named: str | None = None, by_name: bool = False) -> Route:
-    """Finds the category by the first tag that the id holds (upper case, anywhere in it).
+    """Find the category by the first tag that the id holds (upper case, anywhere in it).
 
     Args:
         sample_id: only texts hold a tag.
@@ -41,7 +41,7 @@ def route(sample_id: Any, named: str | None = None, by_name: bool = False) -> Ro
 
 
 def tag_of(name: str | None) -> str | None:
-    """Returns the tag that a category's name stands for: tag or full name, whatever its case and hyphens."""
+    """Return the tag that a category's name represents: tag or full name, whatever its case and hyphens."""
     letters = _letters(name or "")
     return next((tag for tag, full in CATEGORIES.items() if letters in (_letters(tag), _letters(full))), None)
 
