@@ -1,4 +1,4 @@
-"""Measures of masks, class maps, anomaly maps and saliency: segmentation of pictures, videos and point clouds."""
+"""Measures of boxes, tubes, key points, masks, class maps, anomaly maps and saliency."""
 
 from __future__ import annotations
 
@@ -134,25 +134,6 @@ def _detection(percent: int) -> Measure:
     return Measure(
         f"detection_ap@{percent}", "boxes", state, mean_average_precision, all_missed(state), checked=f"{BY_COCO} boxes"
     )
-
-
-BOX_MEASURES: tuple[Measure, ...] = (
-    *(_detection(percent) for percent in (10, 50, 75)),
-    Measure(
-        "detection_ap@50/instances", "instances", instance_state, mean_average_precision, all_missed(instance_state),
-        checked=f"{BY_COCO} masks",
-    ),
-    Measure(
-        "detection_ap@50/keypoints", "instances", _key_point_state, mean_average_precision,
-        all_missed(_key_point_state), checked=f"{BY_COCO} key points",
-    ),
-    Measure(
-        "auc", "tube", _track, mean, is_mean=True,
-        checked="cases by hand; perfect boxes give 20/21; with the option `tracking=j_and_f` the authors' script "
-        "(recorded)",
-    ),
-    Measure("m_viou", "tube", _tube_overlap, mean, is_mean=True, checked="the authors' script (recorded)"),
-)  # fmt: skip
 
 
 MATCH = 0.5
@@ -565,6 +546,21 @@ def _segment_state(prediction: Any, item: Item, context: Context) -> State:  # n
 _POOLED = "counts by hand and by scikit-learn's confusion matrix, pooled over all items"
 _BY_SKLEARN = "scikit-learn's average_precision_score"
 MEASURES: tuple[Measure, ...] = (
+    *(_detection(percent) for percent in (10, 50, 75)),
+    Measure(
+        "detection_ap@50/instances", "instances", instance_state, mean_average_precision, all_missed(instance_state),
+        checked=f"{BY_COCO} masks",
+    ),
+    Measure(
+        "detection_ap@50/keypoints", "instances", _key_point_state, mean_average_precision,
+        all_missed(_key_point_state), checked=f"{BY_COCO} key points",
+    ),
+    Measure(
+        "auc", "tube", _track, mean, is_mean=True,
+        checked="cases by hand; perfect boxes give 20/21; with the option `tracking=j_and_f` the authors' script "
+        "(recorded)",
+    ),
+    Measure("m_viou", "tube", _tube_overlap, mean, is_mean=True, checked="the authors' script (recorded)"),
     Measure("dice", "mask", _mask_share(lambda one: one.dice), mean, is_mean=True, checked="set arithmetic"),
     Measure(
         "miou/mask", "mask", _mask_share(lambda one: one.iou), mean, is_mean=True, checked="pycocotools' mask.iou"

@@ -107,6 +107,10 @@ _BY_MODULE = {
         "longest_common_list_prefix_ratio",
     ),
     "dicts": (
+        "nbbox_iou_tuple",
+        "nbbox_iou_single",
+        "nbbox_iou_sequence",
+        "xml_nbbox_iou_single",
         "dict_equality",
         "dict_precision",
         "dict_exact_str_match_agg_recall",
@@ -114,7 +118,6 @@ _BY_MODULE = {
         "dict_jaccard_agg_jaccard",
         "dict_nbbox_iou_tuple_agg_jaccard",
     ),
-    "boxes": ("nbbox_iou_tuple", "nbbox_iou_single", "nbbox_iou_sequence", "xml_nbbox_iou_single"),
     "coordinates": ("xml_norm_point_distance", "sequence_coords_similarity"),
     "values": ("nli_entailment", "unsupported"),
 }
