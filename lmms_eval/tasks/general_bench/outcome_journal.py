@@ -21,7 +21,7 @@ _LONGEST_PATH = 4096
 
 
 class OutcomeJournal:
-    """A journal (``lmms_eval.storage.lines``) that is opened for writing at the first line; without path: none.
+    """A journal (``lmms_eval.storage.lines``), opened for writing at the first line; disabled without path.
 
     Raises:
         JournalError: it cannot be read.
@@ -31,7 +31,7 @@ class OutcomeJournal:
         self.path = path
         self._known: dict[str, ItemOutcome] = {}
         for entry in () if path is None else read_lines(path):
-            with contextlib.suppress(KeyError, TypeError):  # those of other code, whose keys nobody asks for
+            with contextlib.suppress(KeyError, TypeError):  # outcomes of other code, whose keys never match
                 self._known[entry.record["key"]] = ItemOutcome.from_record(entry.record["outcome"])
         self._writer: JournalWriter | None = None
 
@@ -49,7 +49,7 @@ class OutcomeJournal:
         return self._known[key]
 
     def add(self, key: str, outcome: ItemOutcome) -> None:
-        """Add a line, but none for what failed, which is tried again.
+        """Add a line, except for a failed item, which is tried again.
 
         Raises:
             JournalError: it cannot be written.
@@ -62,7 +62,7 @@ class OutcomeJournal:
 
 
 def hash_of_scoring(measure: Measure, context: Context, judge: str = "") -> str:
-    """Changes with the code of the measures, the tokenizer that is found, the judge, weights, ratings and options."""
+    """Hash the code of the measures, the installed tokenizer, the judge, weights, ratings and options."""
     folders = [context.weights, *(value for value in context.options.values() if isinstance(value, Path))]
     stamps = [_stamp(context.ratings), *map(_stamps, folders)]
     used = f"{context.weights}|{context.ratings}|{stamps}|{sorted(context.options.items())}"
@@ -71,7 +71,7 @@ def hash_of_scoring(measure: Measure, context: Context, judge: str = "") -> str:
 
 
 def key_of(item: Item, prediction: Any, by: str) -> str:
-    """Changes with the item, its prediction, the files that either names, and what scores it."""
+    """Hash the item, its prediction, the files that either names, and its scoring."""
     given = None if prediction is MISSING else prediction
     text = json.dumps([item.id, item.raw, given, item.form, str(item.folder), str(item.prediction_folder)], default=str)
     files = [] if item.form in ("text", "number") else [_stamp(path) for path in _files(item, given)]

@@ -22,7 +22,7 @@ from lmms_eval.tasks.general_bench.facts import skills, tasks_by_id
 from lmms_eval.tasks.general_bench.settings import Settings
 
 RUN_FOLDER = "general_bench"
-"""Below a run's output folder: where its prediction files are."""
+"""Folder of the prediction files below a run's output folder."""
 FileForm = Literal["list", "object"]
 _VALUE_KEYS = ("prediction", "prediction_final")
 """The first that a record holds counts; word problems write the second, together with ``prediction_steps``."""
@@ -114,7 +114,7 @@ def dumps(
     Args:
         records: ``{id, prediction}``, or with ``prediction_steps`` and ``prediction_final``.
         form: ``list`` is what the authors' scorer reads, ``object`` what submissions are documented as.
-        task, skill, type: stand in the object form only.
+        task, skill, type: keys of the object form only.
     """
     content: Any = [dict(record) for record in records]
     if form == "object":
@@ -131,7 +131,7 @@ def write(
     skill: str = "",
     type: str = "",
 ) -> None:
-    """Write a prediction file; at any instant the old one or the new one is there.
+    """Write a prediction file atomically.
 
     Raises:
         DataError: it cannot be written.

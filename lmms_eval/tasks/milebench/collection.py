@@ -1,4 +1,4 @@
-"""``eval.json`` files of several models → ``result.json`` and ``result.csv``, as the reference's collector lays out."""
+"""Collects ``eval.json`` files of models in ``result.json`` and ``result.csv``, as the reference's collector does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmms_eval.tasks.milebench.submission import PREDICTIONS, fingerprint
 
 RESULT_JSON, RESULT_CSV = "result.json", "result.csv"
 PASSED_OVER = frozenset({"image_quantity_level-Accuracy", "image_quantity_level-Result", "Diff-Accuracy"})
-"""Keys of ``eval.json`` that are no columns."""
+"""Keys of ``eval.json`` that are not columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From a document to messages: question, pictures in their places, and a cut where the context is short.
+"""Makes messages from a document: question, pictures at their places, and a cut if the context is short.
 
 ``official`` puts the text and the list of pictures together as the authors' script does: pictures take their places
 by position, whatever the placeholders name. ``by_index`` puts every picture at its placeholder.
@@ -93,7 +93,7 @@ MARKER = "<ImageHere>"
 IMAGE_TOKEN = "<image>"
 """The place of a picture in the text for models of the simple interface."""
 NO_LETTERS = "GPR1200"
-"""The data set whose options carry no letters."""
+"""The data set whose options have no letters."""
 _PLACEHOLDER = re.compile(r"(\{(?:image|table)#\d+\})")
 
 
@@ -107,7 +107,7 @@ class Sample:
     context: str
     """With placeholders ``{image#k}`` and ``{table#k}``, k from 1."""
     images: tuple[str, ...]
-    """Paths below the folder of pictures."""
+    """Paths of the pictures, relative to their folder."""
     choices: tuple[str, ...] | None = None
     sheets: tuple[str, ...] | None = None
     """File names of its combined sheets."""
@@ -124,14 +124,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limit of a context, and what counts against it."""
+    """The limit of a context and its counting of tokens."""
 
     max_context_len: int
     n_tokens_per_image: int
     tokenizer: Tokenizer
 
     def left(self, instruction: str) -> int:
-        """Tokens for everything but the instruction; may be negative."""
+        """Return the tokens left for everything except the instruction; may be negative."""
         return self.max_context_len - len(self.tokenizer.encode(instruction))
 
 
@@ -150,7 +150,7 @@ class Prompt:
     """A finished prompt."""
 
     text: str
-    """With a marker for every place of a picture."""
+    """The text, with a marker for every picture."""
     images: tuple[str, ...]
     """Paths of the pictures that were kept, in order."""
     parts: tuple[Part, ...]
@@ -266,7 +266,7 @@ class _Walk:
         else:
             tokens = self._budget.tokenizer.encode(fragment)
             if len(tokens) + self._total > self._room:
-                if not self._fragments:  # a room of 0 keeps everything, a negative one cuts from the front
+                if not self._fragments:  # 0 keeps everything, a negative number cuts from the front
                     self._fragments.append(self._budget.tokenizer.decode(tokens[-self._room :]))
                 return False
             self._fragments.insert(0, self._budget.tokenizer.decode(tokens))
@@ -301,7 +301,7 @@ def _fitting(parts: Sequence[Part], budget: Budget, room: int) -> list[Part]:
 
 
 def _by_position(text: str, images: Sequence[str]) -> tuple[Part, ...]:
-    """The first marker is the first picture, and so on; markers beyond the pictures show nothing."""
+    """Assign pictures to markers by position; surplus markers show nothing."""
     parts: list[Part] = []
     for number, fragment in enumerate(text.split(MARKER)):
         if 0 < number <= len(images):
@@ -311,7 +311,7 @@ def _by_position(text: str, images: Sequence[str]) -> tuple[Part, ...]:
 
 
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Texts that meet become one; empty ones are left out."""
+    """Join neighbouring texts and drop empty ones."""
     made: list[Part] = []
     for part in parts:
         if isinstance(part, str) and made and isinstance(made[-1], str):
@@ -329,7 +329,7 @@ def prompt_of(doc: Mapping[str, Any], settings: Settings) -> Prompt:
         DataError: the official prompt takes one sheet and the sample has more.
     """
     choices, sheets = doc["choice_list"], None
-    if settings.combine_image:  # named as the annotation has them, else as they would be made
+    if settings.combine_image:  # the annotation's names, else the names that would be made
         sheets = doc.get("sheets")
         if sheets is None:
             planned = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
@@ -383,13 +383,13 @@ def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
 
 
 def _file(doc: Mapping[str, Any], settings: Settings, path: str) -> Path | None:
-    """Path of a picture; ``None`` for a sheet that must be drawn."""
+    """Return the path of a picture; ``None`` for a sheet that must be drawn."""
     file = root(str(doc["dataset"]), settings).absolute() / path
     return None if settings.combine_image and not file.is_file() else file
 
 
 def _sheet(doc: Mapping[str, Any], settings: Settings, path: str) -> Any:
-    """A sheet drawn from its pictures."""
+    """Draw a sheet from its pictures."""
     folder = root(str(doc["dataset"]), settings).absolute() / str(doc["dataset"]) / "images"
     sheets = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
     found = next((sheet for sheet in sheets if sheet.file == Path(path).name), None)

@@ -1,7 +1,7 @@
 """The texts for a judge, in addition to a sample: our own wording of the paper's criteria, or the user's own.
 
 The benchmark's own judge was tuned on its authors' exact texts, which are not shipped: ``load_prompts`` reads them
-from a file of the user's. Fingerprints say which texts were used.
+from a user's file. Fingerprints identify the texts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OFFICIAL: Mapping[str, str] = MappingProxyType(
         "MSR": "72bc495ec21b8c185bee68c351981dbc9a041aee2ba1c27bd287caa9099a9681",
     }
 )
-"""SHA-256 (UTF-8, hexadecimal) of the texts that the published scores were made with."""
+"""SHA-256 (UTF-8, hexadecimal) of the texts behind the published scores."""
 CONSTANTS: Mapping[str, str] = MappingProxyType(
     {"SA": "SA_SYSTEM_PROMPT", "PBL": "PBL_SYSTEM_PROMPT", "MSR": "MSR_PROMPT", "lead_in": "MSR_LEAD_IN"}
 )
@@ -102,12 +102,12 @@ class JudgePrompts:
 
     @property
     def is_official(self) -> bool:
-        """True where the three texts are those of the published scores."""
+        """Whether the three texts are those of the published scores."""
         return all(fingerprint(self.systems[tag]) == expected for tag, expected in OFFICIAL.items())
 
     @property
     def metric(self) -> str:
-        """Name of a score under these texts."""
+        """Name of the score with these texts."""
         return "mmie_score" if self.is_official else "mmie_judge"
 
 

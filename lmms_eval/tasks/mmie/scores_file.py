@@ -1,4 +1,4 @@
-"""Files of scores by sample: those of a run, of another judge, and of people, and how far they agree.
+"""Files of scores by sample, from a run, another judge or people, and their agreement.
 
 Three forms are read: CSV with the columns ``id`` and ``score`` (and perhaps ``position``, which
 distinguishes records of one id), a JSON list of such mappings, and the result file of ``main.py``, whose judge replies
@@ -33,7 +33,7 @@ class JudgeComparison:
     """Two files of scores of the same answers; measures are ``None`` if they are not defined."""
 
     n: int
-    """Samples that both have scored."""
+    """Number of samples that both have scored."""
     only_first: int
     only_second: int
     mean_first: float | None

@@ -1,4 +1,4 @@
-"""From the judge's reply to a score, and from the replies about a sample to its outcome (MMIE specification §8)."""
+"""Reads scores from a judge's replies, and a sample's outcome from its scores (MMIE specification §8)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ScoreReading:
 
     @property
     def counted(self) -> bool:
-        """True for 0 ... 6, the scores that enter the averages."""
+        """Whether the score is 0 ... 6, so that averages include it."""
         return self.score is not None and LOWEST <= self.score <= HIGHEST
 
 
@@ -52,7 +52,7 @@ def read_score(reply: str) -> ScoreReading:
 
 
 def is_readable(reply: str) -> bool:
-    """Return True for a reply that holds a score that counts; any other may be asked again."""
+    """Return whether a reply holds a valid score; otherwise the question may be asked again."""
     return read_score(reply).counted
 
 
@@ -62,15 +62,15 @@ class Judged:
 
     outcome: Outcome
     score: int | None = None
-    """Of the first asking."""
+    """Score of the first reply."""
     repeats: tuple[int | None, ...] = ()
-    """The score of every asking, where the judge was asked more than once."""
+    """The score of every reply, if the judge was asked repeatedly."""
     reason: str = ""
     """The reason why there is no score."""
 
 
 def judged(view: View, verdicts: Mapping[str, Verdict], settings: Settings) -> Judged:
-    """Read the verdicts about a sample: of the first asking, and of its repeats."""
+    """Read the verdicts about a sample: the first one and its repeats."""
     if view.is_skipped:
         return Judged("skipped", reason=f"skipped: {len(view.images)} pictures, more than {settings.max_images}")
     asked: list[Verdict] = []

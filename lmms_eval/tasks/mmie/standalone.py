@@ -1,4 +1,4 @@
-"""A file of answers as the stand-alone script judges it: its samples, their outcomes and the summary."""
+"""A file of answers for the stand-alone script: its samples, their outcomes and the summary."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Reading:
     find: Find
     view: ViewOptions = field(default_factory=ViewOptions)
     strict_images: bool = False
-    """A picture that is not there fails its record."""
+    """Whether a missing picture fails its record."""
     category_by_name: bool = False
-    """The record's own category decides where the id says another."""
+    """Whether the record's category overrides that of its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A record with what its judge sees."""
+    """A record with its judge's view."""
 
     placed: Placed
     view: View
@@ -49,7 +49,7 @@ class Sample:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Name the sample, also if several have its id."""
+        """A unique key of the sample, even if several share its id."""
         return json.dumps(self.id, sort_keys=True), self.occurrence
 
     @property
@@ -72,9 +72,9 @@ class Input:
     """The samples of a file."""
 
     samples: tuple[Sample, ...]
-    """Those that are shown to a judge or would be, in the order of the file."""
+    """Samples that a judge can be shown, in the order of the file."""
     skipped: tuple[Sample, ...]
-    """Those with too many pictures."""
+    """Samples with too many pictures."""
     problems: tuple[Problem, ...]
     """Records that cannot be judged; a sample may be among them."""
     n_records: int
@@ -92,11 +92,11 @@ class Input:
 
 @dataclass(slots=True)
 class Judgements:
-    """The judge's replies by index of the sample; an index is in one of the three at most."""
+    """The judge's replies by index of the sample. An index is in at most one of the three mappings."""
 
     feedback: dict[int, str] = field(default_factory=dict)
     unanswered: dict[int, str] = field(default_factory=dict)
-    """Reasons why no reply came."""
+    """Reasons for missing replies."""
     unreadable: dict[int, str] = field(default_factory=dict)
     """Reasons why a picture could not be read."""
 
@@ -199,7 +199,7 @@ def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgemen
 
 
 def warnings(data: Input) -> list[str]:
-    """Return a remark for each odd thing about records that are judged all the same."""
+    """Return remarks on records that are irregular but judged."""
     found = []
     for sample in data.everyone():
         where = f"record {sample.placed.position}"

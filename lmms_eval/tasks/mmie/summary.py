@@ -1,4 +1,4 @@
-"""From judged samples to the benchmark's numbers: official and strict means with their counts (§9)."""
+"""Sums up judged samples: official and strict means with their counts (§9)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OVERALL = "AVG"
 
 
 def mean(scores: Sequence[float]) -> float | None:
-    """Return the plain mean; ``None`` of nothing."""
+    """Return the plain mean; ``None`` without values."""
     return math.fsum(scores) / len(scores) if scores else None
 
 
@@ -46,13 +46,13 @@ class Row:
     """The samples of one category, field or subfield, as sums, so that rows of several tasks can be joined."""
 
     scored: int = 0
-    """Samples with a score: the official mean is over these."""
+    """Number of samples with a score, over which the official mean is taken."""
     unparsable: int = 0
-    """The judge's reply held no score."""
+    """Number of samples whose judge's reply has no score."""
     skipped: int = 0
-    """More pictures than the judge takes."""
+    """Number of samples with more pictures than the judge takes."""
     unscored: int = 0
-    """No reply, or no judge."""
+    """Number of samples without a reply or without a judge."""
     total: float = 0
     """Sum of the scores."""
     squares: float = 0
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def n(self) -> int:
-        """All samples."""
+        """The number of all samples."""
         return self.scored + self.unparsable + self.skipped + self.unscored
 
     @property
@@ -75,17 +75,17 @@ class Row:
 
     @property
     def official(self) -> float | None:
-        """As the benchmark prints it: rounded to three decimals by its rule."""
+        """The mean as the benchmark prints it: rounded to three decimals by its rule."""
         return None if self.mean is None else official_average([self.mean])
 
     @property
     def strict(self) -> float | None:
-        """Over all samples: one without a score counts 0; ``None`` if no judge replied at all."""
+        """The mean over all samples: one without a score counts 0; ``None`` if no judge replied at all."""
         return self.total / self.n if self.scored or self.unparsable else None
 
     @property
     def interval(self) -> stats.Interval | stats.NoInterval:
-        """95 %, around the mean."""
+        """The 95 % interval of the mean."""
         if self.mean is None:
             return stats.NoInterval("nothing was scored")
         spread = stats.Spread.of_moments(self.scored, self.total, self.squares, SCORES)
@@ -93,7 +93,7 @@ class Row:
 
     @property
     def ends(self) -> list[float] | None:
-        """Of the interval; ``None`` without one."""
+        """The ends of the interval; ``None`` without one."""
         found = self.interval
         return None if isinstance(found, stats.NoInterval) else [found.low, found.high]
 
@@ -178,7 +178,7 @@ def table(samples: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def repeat_agreement(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Measure the agreement of the askings of one question (``--judge_repeats``); ``None`` if it was asked once.
+    """Measure the agreement of repeated questions (``--judge_repeats``); ``None`` if each was asked once.
 
     Cohen's κ with quadratic weights is the mean over pairs of askings, over samples with a score in both.
     """

@@ -145,7 +145,7 @@ def _no_column(where: str, key: str, name: str, documents: Documents) -> str:
     columns = ", ".join(documents.columns)
     return (
         f"{where}: key {key!r}: there is no column {name!r} in {documents.source.where}; there is: {columns}; the "
-        "task's card (README.md beside this file, where it has one) names the columns that it was written for"
+        "task's card (README.md next to this file, if any) names the columns that it was written for"
     )
 
 

@@ -16,7 +16,7 @@ from lmms_eval.tasks.general_bench.items import Annotation
 ANNOTATION = "annotation.json"
 _FIRST_BYTES = 1 << 14
 _MOST_BYTES = 1 << 20
-"""A head that is longer is read with the whole file."""
+"""Longest head that is read without the rest of the file."""
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
@@ -35,7 +35,7 @@ def annotation_file(folder: Path) -> Path | None:
 
 
 def read_annotation(file: Path) -> Annotation:
-    """An annotation file.
+    """Read an annotation file.
 
     Raises:
         DataError: it cannot be read, is cut short or damaged, or is not an object with a list ``data``.
@@ -108,7 +108,7 @@ class _Cursor:
     place: int = 0
 
     def peek(self) -> str:
-        """The next character that is no white space; ``IndexError`` at the end."""
+        """Return the next character that is not white space; raises ``IndexError`` at the end."""
         while self.text[self.place] in _SPACE:
             self.place += 1
         return self.text[self.place]

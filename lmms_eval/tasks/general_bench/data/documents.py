@@ -1,4 +1,4 @@
-"""The tasks' folders as documents of a run, and documents as items."""
+"""Makes documents of the tasks' folders, and items of documents."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ UNKNOWN_KEYS = "with items of unknown keys"
 def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
     """Return the documents of a task (``dataset_path: !function data.documents.documents``), named by its row's id.
 
-    An item or annotation that cannot be read becomes a document with its ``problem``, which fails when it is asked.
+    An unreadable item or annotation becomes a document with a ``problem``, which fails when it is asked.
 
     Raises:
-        AbsentDataError: the data root has no folder of the task, or its answers are files and are not asked for.
+        AbsentDataError: the data root has no folder of the task, or its answers are files that are not requested.
         DataError: the folder for predictions is not writable.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
@@ -71,7 +71,7 @@ def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = N
 def _of_open_set(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tuple[TaskFolder | None, tuple[str, ...]]:
     """Return the open set's folder of a task of the closed set, and the answers among which its questions choose.
 
-    The closed set is asked with them, too.
+    Questions of the closed set use the same answers.
     """
     if folder.subset == "open" or settings.root is None:
         return None, ()
@@ -116,7 +116,7 @@ def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
 
 
 def _within(folder: Path, settings: Settings) -> str:
-    """Return a folder relative to the data root, so that hashes of documents stay when the data are moved."""
+    """Return a folder relative to the data root, so that moving the data does not change hashes of documents."""
     root = settings.root
     return str(folder if root is None or not folder.is_relative_to(root) else folder.relative_to(root))
 
@@ -153,7 +153,7 @@ def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
 
 
 def item_in(folder: Path, doc: Mapping[str, Any], settings: Settings) -> Item:
-    """Read the item of a document whose task's folder lies elsewhere than it did.
+    """Read the item of a document whose task's folder has moved.
 
     Raises:
         DataError: it cannot be read. NotEvaluated: its keys are not known.
@@ -177,9 +177,9 @@ def stated_name(doc: Mapping[str, Any], item: Item) -> str:
 
 
 def lacking(item: Item) -> str:
-    """Name what an item lacks for a question to be asked about it; empty if it lacks nothing.
+    """Describe what an item lacks for a question; empty if it is complete.
 
-    Unknown keys are no reason to ask about a picture without showing it, or without its question.
+    With unknown keys, a picture could be asked about without being shown, or without its question.
     """
     if item.facts.modality == LANGUAGE or item.facts.paradigm != "comprehension":
         return ""
@@ -220,7 +220,7 @@ class Root:
 
 @functools.lru_cache(maxsize=8)
 def root(path: str, subset: str) -> Root:
-    """Scans a data root for the folders of tasks.
+    """Scan a data root for the folders of tasks.
 
     Raises:
         DataError: there is no such folder.
@@ -232,7 +232,7 @@ def root(path: str, subset: str) -> Root:
 
 @functools.lru_cache(maxsize=8)
 def _root_of_run(path: str, subset: str) -> Root:
-    """Scans a data root, and warns once about each folder that cannot be used."""
+    """Scan a data root, and warn once about each unusable folder."""
     found = root(path, subset)
     for problem in found.problems:
         logger.warning("General-Bench: {}", problem)
@@ -243,7 +243,7 @@ def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:
     """Find the folder of a task.
 
     Raises:
-        AbsentDataError: it is missing, or another one was asked for.
+        AbsentDataError: it is missing, or another folder was requested.
         DataError: no data root was given, or it is not a folder.
     """
     place = settings.root

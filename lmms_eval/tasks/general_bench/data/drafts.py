@@ -19,11 +19,11 @@ class Source:
     facts: TaskFacts
     annotation: Annotation
     top: Record
-    """The item unchanged in the annotation."""
+    """The item, unchanged from the annotation."""
 
     @property
     def has_output(self) -> bool:
-        """Closed sets have none: no key, null, or nothing in it."""
+        """Whether the item has an output; in closed sets the key is absent, null or empty."""
         return self.top.values.get("output") not in _ABSENT
 
     @property

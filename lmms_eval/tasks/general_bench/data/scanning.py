@@ -1,4 +1,4 @@
-"""The task folders of a copy of General-Bench, and the rows of the workbook that they hold."""
+"""Finds the task folders of a copy of General-Bench and their rows of the workbook."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LEFTOVERS = "__MACOSX"
 
 
 def is_visible(path: Path) -> bool:
-    """Not hidden, and not what packing programs leave behind."""
+    """Return whether a path is neither hidden nor left behind by packing programs."""
     return not path.name.startswith((".", "__"))
 
 
 def packed_content(folder: Path) -> list[Path]:
-    """The archives of a task's folder, sorted, if they have not been unpacked: all else there is JSON, or it has no
-    annotation.
+    """Return the sorted archives of a task's folder if they are not unpacked yet: all other files are JSON, or the
+    annotation is missing.
 
     Raises:
         OSError: the folder cannot be listed.
@@ -39,13 +39,13 @@ def packed_content(folder: Path) -> list[Path]:
 
 
 def unpack_here(folder: Path, archives: Iterable[Path]) -> None:
-    """Unpack archives of a task's folder into it, without the folders that they wrap its content in.
+    """Unpack archives of a task's folder into it, without the folders that wrap their content.
 
-    Files that are there already are kept. Another process that is at it is waited for.
+    Existing files are kept. If another process is unpacking, wait for it.
 
     Raises:
         DataError: the folder cannot be written, or an archive is damaged, leads outside or does not fit on the disk;
-            nothing is changed then. The message says what to do.
+            then nothing is changed. The message explains what to do.
     """
     if not os.access(folder, os.W_OK):
         names = ", ".join(archive.name for archive in archives)
@@ -89,18 +89,18 @@ class TaskFolder:
     path: Path
     annotation: Path
     modality: str
-    """As ``TaskFacts.modality``."""
+    """Modality, as ``TaskFacts.modality``."""
     paradigm: str
     """``comprehension``, ``generation``, or empty for language."""
     name: str
-    """Of the folder."""
+    """Name of the folder."""
     task: str
     """The annotation's ``task``; empty if it has none."""
     subset: Subset
 
     @property
     def set_folder(self) -> Path:
-        """The set that it belongs to."""
+        """The set of the folder."""
         return self.path.parents[2 if self.paradigm else 1]
 
 
@@ -109,7 +109,7 @@ class Scan:
     """The content of a data folder."""
 
     folders: tuple[TaskFolder, ...]
-    """By set, modality, paradigm and name."""
+    """Folders, sorted by set, modality, paradigm and name."""
     problems: tuple[str, ...]
     """Folders and files that could not be used, each by name, with the remedy."""
 
@@ -120,9 +120,9 @@ class Matched:
 
     folders: Mapping[TaskFacts, TaskFolder]
     unmatched: tuple[TaskFolder, ...]
-    """Folders of no row; ``problems`` names the nearest rows."""
+    """Folders without a row; ``problems`` names the nearest rows."""
     problems: tuple[str, ...]
-    """Of matching only; those of the scan are not repeated."""
+    """Problems of matching; those of the scan are not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class _Place:
 
 
 def scan(root: Path) -> Scan:
-    """All task folders below a folder: of General-Bench's sets in it, or of the set (also a scoped one) that it is.
+    """Find all task folders below a folder that holds General-Bench's sets, or is a set (also a scoped one).
 
     Names are compared without regard to case. If a task's folder holds its content as archives only, they are
     unpacked into it. One unusable folder never stops the others.
@@ -159,7 +159,7 @@ def scan(root: Path) -> Scan:
 
 
 def match(found: Scan, subset: str | None = None) -> Matched:
-    """The rows of the workbook that task folders hold, by the annotation's ``task``, else by the folder's name.
+    """Match task folders with rows of the workbook, by the annotation's ``task``, else by the folder's name.
 
     Args:
         subset: take folders of this set only (``open`` or ``closed``); without it, the open set's where both have one.

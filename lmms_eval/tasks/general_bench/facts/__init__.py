@@ -1,4 +1,4 @@
-"""The 699 tasks of the benchmark's workbook, in its order: how they are named, scored, and what specialists reach.
+"""The 699 tasks of the benchmark's workbook, in its order: names, metrics and scores of specialists.
 
 ``tasks.tsv`` has a line for each row of the workbook, ``skills.tsv`` the names of the 145 skills, ``metrics.tsv`` the
 63 metrics (``facts.metrics``).
@@ -37,7 +37,7 @@ class TaskFacts:
     paradigm: str
     """``comprehension``, ``generation``, or empty for language."""
     row: int
-    """From 0, in its sheet."""
+    """Row in its sheet, from 0."""
     number: int
     """``No`` of the workbook."""
     name: str
@@ -48,30 +48,30 @@ class TaskFacts:
     metric: str
     """Its key in ``facts.metrics``."""
     needs: str
-    """Of the score: ``offline-text``, ``offline-array``, ``network``, ``human``, ``llm-judge`` or ``unspecified``."""
+    """What scoring needs: ``offline-text``, ``offline-array``, ``network``, ``human``, ``llm-judge``, ``unspecified``."""
     skill: str
-    """Code; its name is in ``skills()``."""
+    """Code of the skill; ``skills()`` has its name."""
     specialist: float
     """The specialist's score as published."""
     correction: Correction
     note: str
     id: str
-    """``general_bench_`` and this is the name of its task."""
+    """Name of its task without ``general_bench_``."""
 
     @property
     def sound_specialist(self) -> float:
-        """The specialist's score in the unit that the mapping expects (before the mapping)."""
+        """The specialist's unmapped score in the unit that the mapping expects."""
         return self.specialist / 100 if self.correction == "fraction" else self.specialist
 
 
 def sheet_name(modality: str, paradigm: str) -> str:
-    """The workbook's sheet of a modality and paradigm; language has one sheet."""
+    """Return the workbook's sheet of a modality and paradigm; language has one sheet."""
     return LANGUAGE if modality == LANGUAGE else f"{modality}-{paradigm.capitalize()}"
 
 
 @functools.cache
 def tasks() -> tuple[TaskFacts, ...]:
-    """All 699 tasks, in the order of the workbook."""
+    """Return all 699 tasks, in the order of the workbook."""
     found: list[TaskFacts] = []
     rows: dict[str, int] = {}
     for line in read_table("tasks.tsv"):
@@ -104,7 +104,7 @@ def tasks_by_name() -> Mapping[str, TaskFacts]:
 
 @functools.cache
 def folded_tasks() -> Mapping[str, TaskFacts]:
-    """Return the tasks by their folded names, which are all different."""
+    """Return the tasks by their folded names, which are unique."""
     return MappingProxyType({fold(task.name): task for task in tasks()})
 
 
@@ -121,12 +121,12 @@ def fold(name: str) -> str:
 
 
 def find_task(name: str) -> TaskFacts:
-    """Find the task of a name, however it is spaced, cased or punctuated.
+    """Find the task of a name, ignoring spaces, case and punctuation.
 
     Raises:
         UnknownNameError: no such task; the message has the nearest names.
     """
-    # Folding a name takes longer than all else that ranking does for a row, and nearly all are spelt as in the table.
+    # Folding a name is the slowest step of ranking a row, and nearly all names are spelt as in the table.
     task = tasks_by_name().get(name) or folded_tasks().get(fold(name))
     if task is None:
         raise UnknownNameError("task", name, [task.name for task in tasks()])

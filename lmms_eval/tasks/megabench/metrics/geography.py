@@ -75,7 +75,7 @@ def open_geocoder(table: str = "", server: str = "") -> Geocoder:
 
 
 def _locate(place: Mapping[str, Any], geocoder: Geocoder) -> Coordinates | None:
-    """By country, state and city; without a hit by country and city."""
+    """Look up by country, state and city; without a hit by country and city."""
     wide = {"country": place["country"], "city": place["municipality"]}
     queries = ({**wide, "state": place["province_or_state"]}, wide)
     found = (geocoder.locate(query) for query in queries if is_askable(query))

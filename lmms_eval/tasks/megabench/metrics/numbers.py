@@ -24,7 +24,7 @@ from lmms_eval.tasks.megabench.metrics.latex_process import evaluate_in_process
 from lmms_eval.tasks.megabench.metrics.strings import simple_str_match
 
 MAX_LATEX_TOKENS = 250
-"""So much of a text is parsed as LaTeX: the parser takes milliseconds for a token, and a valid prefix is enough."""
+"""Most tokens that are parsed as LaTeX: the parser takes milliseconds a token, and a valid prefix is enough."""
 READ_LIMIT = 5.0
 """Seconds to read one side."""
 RELATIVE_TOLERANCE = 0.01
@@ -37,7 +37,7 @@ _EQUALS = re.compile(r"(?:=|≈|\\approx)\s*(.*)")
 
 
 def number_rel_diff_ratio(response: Any, truth: Any) -> float:
-    """One minus the relative difference, at least 0; also 0 for a truth of 0 and for what is no finite number."""
+    """Return 1 minus the relative difference, at least 0; also 0 for a truth of 0 or values that are not finite."""
     try:
         predicted = response if is_number(response) else read_literal(response)
         true = read_literal(truth)

@@ -1,4 +1,4 @@
-"""The records of MMIE as documents of a run, and documents as questions."""
+"""Converts records of MMIE to documents of a run, and documents to questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of MMIE: finding, fetching and unpacking them, and from a picture's name to its file.
+"""The files of MMIE: finds, downloads and unpacks them, and maps picture names to files.
 
 The data set is gated: ``data.json`` (all questions) and ``images.tar.gz`` come from the hub after accepting its terms.
 """
@@ -22,11 +22,11 @@ FILES = ("data.json", "overview.json")
 """All questions, or the excerpt that shows the format."""
 ARCHIVE, IMAGES = "images.tar.gz", "images"
 FOLDER = "mmie_data"
-"""Below ``HF_HOME``: where pictures are unpacked, and where data is looked for."""
+"""Folder below ``HF_HOME`` for unpacked pictures and data."""
 ROOT_VARIABLE = "MMIE_IMAGE_ROOT"
-"""Further folders that paths of pictures start from."""
+"""Variable with further folders of pictures."""
 _PLACES = (ROOT_VARIABLE, "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "HOME")
-"""Variables that say where files are looked for."""
+"""Variables that affect the search for files."""
 ACCESS = (
     f"The data set {REPOSITORY} is gated: open its page on the hub while logged in and accept the terms (access is "
     f"granted at once), then set HF_TOKEN or run `hf auth login`, and fetch it with `hf download {REPOSITORY} "
@@ -39,7 +39,7 @@ def data_file(settings: Settings) -> Path:
     """Find the records: in the settings' own folder, below ``--data_root``, in ``$HF_HOME/mmie_data``, or on the hub.
 
     Raises:
-        DataError: they were not found, and cannot be fetched.
+        DataError: they were not found and cannot be downloaded.
     """
     if settings.folder is not None:
         folders = [settings.folder]
@@ -113,7 +113,7 @@ def image_finder(settings: Settings) -> ImageFinder:
 
 @functools.lru_cache(maxsize=16)
 def _finder(settings: Settings, places: tuple[str | None, ...]) -> ImageFinder:  # noqa: ARG001 - another key, other files
-    """Make the finder once for settings and environment: documents ask for it again and again."""
+    """Make the finder once for settings and environment, since every document needs it."""
     beside, unpacked_here = data_file(settings).parent.absolute(), hf_home() / FOLDER
     roots = os.environ.get(ROOT_VARIABLE), settings.media_root
     given = [Path(root).expanduser().absolute() for root in roots if root]
@@ -129,13 +129,13 @@ def unpack(archive: Path, target: Path) -> None:
         DataError: the archive is damaged or holds names that lead outside, or the disk is full.
     """
     with alone(target):
-        if not (target / IMAGES).is_dir():  # else another process was faster
+        if not (target / IMAGES).is_dir():  # otherwise another process has finished first
             with unpacked(archive, target) as folder:
                 rename(_pictures(folder), target / IMAGES)
 
 
 def _pictures(folder: Path) -> Path:
-    """Return the folder of pictures in what was unpacked; an archive without one holds what belongs into it."""
+    """Return the folder of pictures in the unpacked files. An archive without one holds its content directly."""
     if (folder / IMAGES).is_dir():
         return folder / IMAGES
     entries, made = list(folder.iterdir()), Path(tempfile.mkdtemp(dir=folder))

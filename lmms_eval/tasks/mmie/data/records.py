@@ -1,6 +1,6 @@
 """Records of the data set as typed questions (MMIE specification §2).
 
-Refused are only missing keys and values of a shape that says nothing; a null question or reference is empty.
+Only missing keys and malformed values are refused; a null question or reference is empty.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Segment:
 
     text: str | None
     image: Any = None
-    """A path as the record has it, or the picture itself in whatever form the record's source gives it."""
+    """The record's path, or the picture itself in the form of the record's source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class Question:
     question: tuple[Segment, ...]
     reference: tuple[Segment, ...]
     category: str | None = None
-    """As the record names it."""
+    """The category in the record."""
     field: str = ABSENT
     subfield: str = ABSENT
 
     @property
     def reference_text(self) -> str | None:
-        """The first segment's text: all that a judge may see of the reference."""
+        """The first segment's text, the only part of the reference that a judge may see."""
         return self.reference[0].text if self.reference else None
 
 
@@ -79,7 +79,7 @@ def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segmen
     Args:
         value: the JSON value.
         where: its place in the record, for messages.
-        lenient: a key that is missing is null.
+        lenient: a missing key is null.
 
     Raises:
         DataError: a segment lacks a key, or the value has another form.
@@ -105,7 +105,7 @@ def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segmen
 
 
 def _turns(conversations: Any) -> dict[str, Any]:
-    """Return the content by role; of several turns of a role the last one."""
+    """Return the content by role; the last turn of a role counts."""
     if not isinstance(conversations, Sequence) or isinstance(conversations, str):
         raise DataError(f"conversations: a list of turns is needed, not {json_kind(conversations)}")
     found: dict[str, Any] = {}
