@@ -1,8 +1,8 @@
 """Sums up the outcomes of a task's items.
 
 Each task has two numbers: ``official`` leaves out items without a usable answer, as the authors' scorer does;
-``strict`` counts them as wrong (General-Bench specification §10.3). If a metric has no worst value (an error, a distance
-between distributions), the mapped score of the answered items is multiplied by their share.
+``strict`` counts them as wrong (General-Bench specification §10.3). If a metric has no worst value (an error, a
+distance between distributions), the mapped score of the answered items is multiplied by their share.
 """
 
 from __future__ import annotations

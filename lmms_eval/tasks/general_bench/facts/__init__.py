@@ -48,7 +48,7 @@ class TaskFacts:
     metric: str
     """Its key in ``facts.metrics``."""
     needs: str
-    """What scoring needs: ``offline-text``, ``offline-array``, ``network``, ``human``, ``llm-judge``, ``unspecified``."""
+    """Kind of scoring: ``offline-text``, ``offline-array``, ``network``, ``human``, ``llm-judge``, ``unspecified``."""
     skill: str
     """Code of the skill; ``skills()`` has its name."""
     specialist: float

@@ -56,8 +56,8 @@ class Measure:
     """Makes the state of an item without a usable answer, if the metric has one (all of its boxes missed). With
     ``None`` the answered items' mapped score is multiplied by their share."""
     is_mean: bool = False
-    """Whether the value is the mean of the states, which are numbers in the unit of the table. An unanswered item counts
-    0 unless ``unanswered`` states otherwise. Only for metrics whose larger values are better and whose least is 0."""
+    """Whether the value is the mean of the states, which are numbers in the unit of the table. An unanswered item
+    counts 0 unless ``unanswered`` states otherwise. Only for metrics whose larger values are better and whose least is 0."""
     is_costly: bool = False
     """Whether computing the value takes so long that it is not repeated for an interval."""
     needs: str = ""
