@@ -185,11 +185,11 @@ def official(sample: Sample, folder: str, budget: Budget | None = None, combine:
                 f"MileBench, {sample.dataset}, sample {sample.sample_id}: {len(sheets)} sheets, and the official "
                 "prompt takes one; use combine_image=1, or prompt_mode=index, which takes any number"
             )
-        kept = _Walk(budget, sample.instruction, None).run(context)
-        text, images = f"{MARKER}\n{sample.instruction}\n{kept.text}", sheets
+        kept, _ = _Walk(budget, sample.instruction, None).run(context)
+        text, images = f"{MARKER}\n{sample.instruction}\n{kept}", sheets
     else:
-        kept = _Walk(budget, sample.instruction, _paths(sample, folder)).run(context)
-        text, images = f"{sample.instruction}\n{kept.text}", kept.images
+        kept, images = _Walk(budget, sample.instruction, _paths(sample, folder)).run(context)
+        text = f"{sample.instruction}\n{kept}"
     return Prompt(text, tuple(images), _by_position(text, images))
 
 
@@ -236,12 +236,6 @@ def _sheets(sample: Sample, folder: str, combine: int) -> list[str]:
     return [f"{other}/{name}" for name in sample.sheets]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    text: str
-    images: list[str]
-
-
 class _Walk:
     """Keeps the end of a text and its pictures: from the last fragment between markers to the first."""
 
@@ -254,11 +248,12 @@ class _Walk:
         self._total = 0
         self._leads = False
 
-    def run(self, context: str) -> _Kept:
+    def run(self, context: str) -> tuple[str, list[str]]:
+        """Return the kept text and its pictures."""
         for fragment in reversed(context.split(MARKER)):
             if not self._keep(fragment) or (self._separate and not self._place_picture()):
                 break
-        return _Kept((MARKER if self._leads else "") + MARKER.join(self._fragments), self._images)
+        return (MARKER if self._leads else "") + MARKER.join(self._fragments), self._images
 
     def _keep(self, fragment: str) -> bool:
         if self._budget is None or self._room is None:

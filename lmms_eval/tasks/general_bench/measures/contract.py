@@ -57,7 +57,8 @@ class Measure:
     ``None`` the answered items' mapped score is multiplied by their share."""
     is_mean: bool = False
     """Whether the value is the mean of the states, which are numbers in the unit of the table. An unanswered item
-    counts 0 unless ``unanswered`` states otherwise. Only for metrics whose larger values are better and whose least is 0."""
+    counts 0 unless ``unanswered`` states otherwise. Only for metrics whose larger values are better and whose least
+    value is 0."""
     is_costly: bool = False
     """Whether computing the value takes so long that it is not repeated for an interval."""
     needs: str = ""

@@ -127,14 +127,6 @@ MAX_SYLLABLES = 10_000
 _IAMBIC_PAIRS = frozenset({"00", "01", "02", "11", "21", "22"})
 
 
-@dataclass(frozen=True, slots=True)
-class SyllableRange:
-    """Range of the syllables of a line, both ends included."""
-
-    least: int
-    most: int
-
-
 def clean_lines(text: str) -> list[str]:
     """Return the lines of a poem in lower case, without punctuation and labels such as ``(A)`` at their end."""
     return [_without_label(line).lower() for line in text.strip().translate(_REMOVED).split("\n")]
@@ -146,15 +138,15 @@ def _without_label(line: str) -> str:
     return bare[:-3].rstrip() if is_labelled else line
 
 
-def parse_syllable_ranges(value: str) -> list[SyllableRange]:
-    """Read one range for each ``[a,b]``, ``[a]`` or digit; a blank between them means an empty line.
+def parse_syllable_ranges(value: str) -> list[tuple[int, int]]:
+    """Read one inclusive range for each ``[a,b]``, ``[a]`` or digit; a blank between them means an empty line.
 
     All other characters are ignored, including blanks at both ends.
     """
     ranges = []
     for match in _RANGE.finditer(value.strip()):
         least = match[1] or match[3] or "0"
-        ranges.append(SyllableRange(int(least), int(match[2] or least)))
+        ranges.append((int(least), int(match[2] or least)))
     return ranges
 
 
@@ -162,13 +154,13 @@ def syllables(lines: list[str], value: str) -> bool:
     """Check that every line can be read with a number of syllables in its range."""
     ranges = parse_syllable_ranges(value)
     return len(lines) == len(ranges) and all(
-        any(wanted.least <= total <= wanted.most for total in syllable_totals(line, wanted.most))
-        for line, wanted in zip(lines, ranges, strict=True)
+        any(total >= least for total in syllable_totals(line, most))
+        for line, (least, most) in zip(lines, ranges, strict=True)
     )
 
 
 def syllable_totals(line: str, most: int) -> Iterator[int]:
-    """Return the possible numbers of syllables of a line, up to ``most``; empty if it has an unknown word.
+    """Yield the possible numbers of syllables of a line, up to ``most``; empty if it has an unknown word.
 
     The set is a whole number whose bit ``n`` means ``n`` syllables.
     """
