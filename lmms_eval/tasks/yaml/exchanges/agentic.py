@@ -1,4 +1,4 @@
-"""Agents: the task's function answers each output of the model with the next input, or ends the exchange."""
+"""Exchanges with agents."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AgenticExchange(TaskExchange):
         return self._answer(final)
 
     def observation(self) -> str:
-        """Return the tool's result of the last step where the next input does not hold it."""
+        """Return the tool's result of the last step if the next input does not hold it."""
         last = self._rounds[-1] if self._rounds else {}
         found = last.get("tool_result")
         if found is None or found == "":
@@ -61,7 +61,7 @@ class AgenticExchange(TaskExchange):
         return "" if text in last.get("next_input", "") else text
 
     def _react(self, step: int) -> tuple[bool, bool]:
-        """Take the function's word on the last output: whether another step follows, and whether it ended it."""
+        """Call the function with the last output. It either gives the next input or ends the exchange."""
         made = call_text(
             self.requests.config.doc_to_text,
             self.requests.documents[self.doc_id],

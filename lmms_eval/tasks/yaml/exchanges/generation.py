@@ -1,4 +1,4 @@
-"""Generation in one request, or in one call of a plugin that makes the rounds itself."""
+"""Generation in one request, or in one call of a plugin that runs the rounds itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder
 
 
 class SingleExchange(TaskExchange):
-    """``generate_until``: one request. Also a multi-round plugin, which makes the rounds itself."""
+    """``generate_until``: one request."""
 
     kind: RequestKind = "generate_until"
 
@@ -30,7 +30,7 @@ class SingleExchange(TaskExchange):
 
 
 class PluginRoundsExchange(SingleExchange):
-    """``generate_until_multi_round`` by a plugin of the class interface: one call gives all rounds."""
+    """``generate_until_multi_round`` of a plugin of the class interface: one call returns all rounds."""
 
     kind: RequestKind = "generate_until_multi_round"
 

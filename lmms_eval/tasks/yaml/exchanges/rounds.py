@@ -1,4 +1,4 @@
-"""Generation in several rounds: the task's function gives the next one or stops."""
+"""Generation in several rounds."""
 
 from __future__ import annotations
 
