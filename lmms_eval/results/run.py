@@ -295,16 +295,17 @@ def _of_results(path: Path) -> Run:
     record = record if record is not None and record.is_dir() else None
     state = {} if record is None else read_state(record)
     is_newest = bool(state) and state.get("stamp") == results_date(path.name)
+    has_journals = has_documents_of(record, path) if record is not None else False
     journals = None
     tasks: dict[str, RunTask] = {}
     missing = []
     for name in part_of(document, "configs"):
         file = samples_beside(path, name)
-        if file is None and record is not None and journals is None:
+        if file is None and record is not None and has_journals and journals is None:
             journals = Journals(record)
         if file is not None:
             tasks[name] = _task(document, name, FileSamples(file, is_strict=False), record)
-        elif journals is not None and is_newest and name in journals.tasks:
+        elif journals is not None and name in journals.tasks:
             tasks[name] = _task(document, name, journals.counted(name, document), record)
         else:
             missing.append(name)
@@ -325,6 +326,11 @@ def _of_results(path: Path) -> Run:
         notes=notes,
         record=record if is_newest else None,
     )
+
+
+def has_documents_of(record: Path, results: Path) -> bool:
+    """Return whether a record's journals hold the documents of a results file: those of the run's newest results."""
+    return record.is_dir() and read_state(record).get("stamp") in (None, results_date(results.name))
 
 
 def _has_numbers(document: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from lmms_eval.engine.live import outline_of, write_outline
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import response_record
+from lmms_eval.errors import DataError
 from lmms_eval.results import load
 from lmms_eval.results.samples_file import record_rows
 from lmms_eval.storage.lines import JournalWriter
@@ -173,3 +174,17 @@ def test_a_run_that_stopped_early_is_compared_with_itself(
     first, second = state(tmp_path / "one")[0], state(tmp_path / "two")[0]
     assert main(["compare", str(first), str(second)]) == 0
     assert "no random order" not in capsys.readouterr().err
+
+
+def test_older_results_of_a_resumed_run_do_not_take_its_newer_documents(tmp_path: Path) -> None:
+    record, _ = complete(tmp_path)
+    for path in tmp_path.glob("*_samples_*"):
+        path.unlink()
+    (results,) = tmp_path.glob("*_results.json")
+    assert show(results) == compare(results) == report(results) == show(record)
+    older = results.rename(tmp_path / "20230101_000000_results.json")
+    assert load(older).tasks == {}
+    (run,) = read_report_runs([str(older)])
+    assert run.rows.tasks == {}
+    with pytest.raises(DataError, match="found neither samples of this run"):
+        read_runs([str(older)])

@@ -14,7 +14,7 @@ from lmms_eval.config import argument_text
 from lmms_eval.errors import DataError
 from lmms_eval.results.files import NAMINGS, RUNS, read_state, samples_beside
 from lmms_eval.results.journals import JOURNALS, FileSamples, JoinedLines, Journals, SampleLines
-from lmms_eval.results.run import load_record, results_of_record
+from lmms_eval.results.run import has_documents_of, load_record, results_of_record
 from lmms_eval.utils import model_name_from_args
 
 OWN, LMMS_EVAL, LM_EVAL = "lmms_eval", "lmms-eval family", "lm_eval"
@@ -40,7 +40,8 @@ def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
         DataError: neither samples nor record exist, or they cannot be read.
     """
     results = Results.read(path)
-    journals = Journals(path.parent / RUNS / results.run_key) if results.is_own else None
+    record = path.parent / RUNS / results.run_key
+    journals = Journals(record) if results.is_own and has_documents_of(record, path) else None
     found: list[ReadTask] = []
     missing = []
     damaged: list[str] = []
@@ -61,7 +62,7 @@ def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
         else:
             missing.append(task)
     if not found and not keeps_rest:
-        journal = f" nor its journal {RUNS}/{results.run_key}/{JOURNALS}" if journals is not None else ""
+        journal = f" nor its journal {RUNS}/{results.run_key}/{JOURNALS}" if results.is_own else ""
         raise DataError(f"{path}: found neither samples of this run next to it (--log_samples){journal}")
     notes = (*damaged, *(journals.notes if journals is not None else ()))
     if missing:
