@@ -64,7 +64,7 @@ class Start:
     tasks: tuple[Task, ...] = ()
     """The tasks themselves, if the caller has them already."""
     returns_samples: bool = False
-    """The caller gets the samples with the results."""
+    """Whether the caller gets the samples with the results."""
     recorded: RecordedModel | None = None
     """The model of an earlier run that is only scored again."""
     began: float = field(default_factory=time.time)
