@@ -290,7 +290,7 @@ class UnfinishedRun:
 
     @property
     def is_read(self) -> bool:
-        """Whether the present journals have been read once, or have been deleted."""
+        """True if the present journals have been read once, or have been deleted."""
         return self._run.is_read or self._run.is_gone
 
     def look(self) -> set[str]:
