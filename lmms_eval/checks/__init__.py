@@ -1,1 +1,1 @@
-"""``lmms-eval check``: tasks and models tried on their first documents, without network, in processes of their own."""
+"""``lmms-eval check``: tries tasks and models on a few documents, without a network, in processes of their own."""

@@ -224,7 +224,7 @@ class _Pair:
 
     @property
     def is_better(self) -> bool:
-        """Whether the reference answers score better than empty ones."""
+        """True if the reference answers score better than empty ones."""
         if self.empty is None:
             return True
         return self.gold < self.empty if self.definition.higher_is_better is False else self.gold > self.empty

@@ -1,1 +1,1 @@
-"""A run from its configuration to its files: collect, hand to the engine, report."""
+"""Runs, from their configurations to their files: collects the tasks and the model, calls the engine, and reports."""

@@ -38,7 +38,7 @@ class ModelChoice:
     ignored_arguments: frozenset[str] = frozenset()
     """Model arguments that the back end ignores."""
     opens_media: bool = True
-    """Whether the files that documents name are opened for it."""
+    """True if the files that documents name are opened for it."""
     object: Model | lmms | None = None
     """The caller's model object, if given. The run does not close it."""
 
@@ -64,7 +64,7 @@ class Start:
     tasks: tuple[Task, ...] = ()
     """The tasks themselves, if the caller has them already."""
     returns_samples: bool = False
-    """The caller gets the samples with the results."""
+    """True if the caller gets the samples with the results."""
     recorded: RecordedModel | None = None
     """The model of an earlier run that is only scored again."""
     began: float = field(default_factory=time.time)
@@ -84,7 +84,7 @@ class Collected:
     common_key: str
     """Hash of everything on which the processes of a launch must agree."""
     is_resumable: bool
-    """Whether the key distinguishes this model from every other, so that an interrupted run may be continued."""
+    """True if the key distinguishes this model from every other, so that an interrupted run may be continued."""
     judge: Judge | None = None
     baselines: Mapping[str, Path] = field(default_factory=dict)
     """Samples to compare with, by task (``--baseline``)."""
@@ -95,6 +95,6 @@ class Collected:
     sampling: Sampling | None = None
     """Random order of the documents, with the stopping rules (``--order``, ``--until``)."""
     asks: bool = True
-    """Whether the model is asked. It is not if a recorded run is only scored again."""
+    """True if the model is asked. It is not if a recorded run is only scored again."""
     seconds: float = 0.0
     """Wall time of collecting."""

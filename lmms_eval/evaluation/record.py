@@ -47,11 +47,11 @@ class RunRecord:
     content: Mapping[str, Any]
     """Content of ``run.json`` during the run."""
     is_kept: bool
-    """Whether another start can find the folder again."""
+    """True if another start can find the folder again."""
     images: ImageFolder
     """Pictures that the model makes: next to the samples, or in the folder of the journals."""
     shares_files: bool = True
-    """Whether this process writes into the folder of the launch's first process."""
+    """True if this process writes into the folder of the launch's first process."""
     report: Mapping[str, Any] | None = None
     """The report of the completed run, if an earlier start of the same command was killed before it had shown it."""
 

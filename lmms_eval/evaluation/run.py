@@ -169,7 +169,7 @@ class Run:
         self._opened = ExitStack()
 
     def report(self, ends: bool = True) -> RunReport:
-        """Evaluate, once. ``ends``: call the report's ``end``.
+        """Evaluate, which is possible once. ``ends``: call the report's ``end``.
 
         Raises:
             LmmsEvalError: as ``run``.

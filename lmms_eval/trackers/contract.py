@@ -24,7 +24,7 @@ class Beginning:
     config: Mapping[str, Any]
     """Options of the run, secrets redacted."""
     is_continued: bool = False
-    """Whether an earlier start has begun the run."""
+    """True if an earlier start has begun the run."""
     model: str = ""
     """Name of the model's folder of results, which is empty if the arguments name no model."""
 

@@ -195,7 +195,7 @@ class ReportOptions:
 
     media: Media = "thumbnails"
     only_failed: bool = False
-    """Whether the report only holds samples that failed."""
+    """True if the report only holds samples that failed."""
     choice: Choice = field(default_factory=Choice)
     """Choice of samples by ``--ids`` and ``--where``."""
     limit: int | None = None
@@ -207,7 +207,7 @@ class ReportOptions:
     """Additional folders from which media of foreign runs are shown."""
     single_file: bool = False
     compare: bool = True
-    """Whether the runs are compared with each other."""
+    """True if the runs are compared with each other."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:

@@ -179,7 +179,7 @@ class TaskFacts:
     metadata: Mapping[str, Sequence[str | None]]
     audits: Sequence[Mapping[str, Any]] = ()
     is_chosen: bool = False
-    """Whether an expression has chosen the samples, perhaps by their scores."""
+    """True if an expression has chosen the samples, perhaps by their scores."""
 
 
 _SampleMedia = tuple[Sequence[Future[Item]], Mapping[str, Future[Item]], Future[list[Shape]] | None]

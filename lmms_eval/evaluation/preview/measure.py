@@ -255,7 +255,7 @@ class Lens:
     """Most tokens that the model takes, including the answer."""
     opens_media: bool = True
     judges: bool = False
-    """Whether questions to a judge are counted."""
+    """True if questions to a judge are counted."""
 
 
 @dataclass(slots=True)
@@ -416,7 +416,7 @@ class TaskForecast:
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether the number of rounds depends on the answers."""
+        """True if the number of rounds depends on the answers."""
         return self.plan.task.output_type in OPEN_ENDED
 
     @property

@@ -67,10 +67,9 @@ class DryRun:
 
     lines: list[str]
     exit_code: int
-    tasks: tuple[TaskForecast, ...]
 
 
-def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
+def dry_run(config: RunConfig) -> DryRun:
     """Forecast a run: what each task asks, its size and price, and what is broken.
 
     This builds no model and no judge, and makes no folder of a run. It reads the folder of an earlier start.
@@ -84,7 +83,7 @@ def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
         registry = ModelRegistry(config.plugin_packages)
         choice = choose_model(config, registry, None)
         form, tariffs = _media_form(config, registry, choice), _tariffs(config)
-        _, named = plan_run(config, registry, choice, Place(), start or Start())
+        _, named = plan_run(config, registry, choice, Place(), Start())
         plans = with_controls(config, named, choice.legacy)
         names = model_names(config)
         lens = Lens(
@@ -106,7 +105,7 @@ def dry_run(config: RunConfig, start: Start | None = None) -> DryRun:
         lines += _cache_lines(config)
         if config.dry_run is not True:
             lines += _pages(config, plans, names)
-    return DryRun(lines, BROKEN if any(task.faults for task in tasks) else 0, tasks)
+    return DryRun(lines, BROKEN if any(task.faults for task in tasks) else 0)
 
 
 def _forecast(plan: TaskPlan, lens: Lens, threads: int) -> TaskForecast:

@@ -290,7 +290,7 @@ class UnfinishedRun:
 
     @property
     def is_read(self) -> bool:
-        """Whether the present journals have been read once, or have been deleted."""
+        """True if the present journals have been read once, or have been deleted."""
         return self._run.is_read or self._run.is_gone
 
     def look(self) -> set[str]:
@@ -414,7 +414,7 @@ class UnfinishedRun:
 
     @property
     def _reason(self) -> str:
-        """Why numbers have no interval during the run: such an interval is only valid for one look."""
+        """The reason why numbers have no interval. During the run, it would be valid for one look only."""
         return RUNNING if self._run.is_going else ""
 
 
