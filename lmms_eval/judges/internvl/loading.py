@@ -16,8 +16,8 @@ from lmms_eval.models.chat_form.checkpoints import checkpoint_identity, layers_o
 from lmms_eval.models.chat_form.form import Checkpoint
 from lmms_eval.models.chat_form.internvl import MAX_TILES, PLACEHOLDER, InternVLForm, InternVLPrompt, cut
 from lmms_eval.models.chat_form.loading import (
+    LoadOptions,
     Place,
-    Wish,
     check_trust,
     device_map,
     has_own_code,
@@ -169,7 +169,7 @@ def build_internvl(arguments: Mapping[str, Any]) -> Model:
         )
     check_trust(place, options.trust_remote_code, " (in a run: --judge_args trust_remote_code=true)")
 
-    return ChatJudge(load_checkpoint(place, config, _wish(options, config)), options)
+    return ChatJudge(load_checkpoint(place, config, _load_options(options, config)), options)
 
 
 def usable_dtype(device: Any, wanted: str = "auto") -> Any:
@@ -210,7 +210,7 @@ def _native(options: InternVLOptions) -> Model:
     return build_model(ModelRegistry().resolve("internvl_hf"), arguments, BuildOptions())
 
 
-def _wish(options: InternVLOptions, config: Mapping[str, Any]) -> Wish:
+def _load_options(options: InternVLOptions, config: Mapping[str, Any]) -> LoadOptions:
     import torch
 
     from lmms_eval.models.hf.load import resolve_device
@@ -219,4 +219,4 @@ def _wish(options: InternVLOptions, config: Mapping[str, Any]) -> Wish:
     place: Any = None if device.type == "cpu" else {"": device}
     if options.spread:
         place = device_map(torch.cuda.device_count(), layers_of(config))
-    return Wish(usable_dtype(device, options.dtype), place, fast_tokenizer=False)
+    return LoadOptions(usable_dtype(device, options.dtype), place, fast_tokenizer=False)

@@ -16,8 +16,8 @@ from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, ConversationReader, check_form
 from lmms_eval.models.chat_form.internvl import InternVLForm
 from lmms_eval.models.chat_form.loading import (
+    LoadOptions,
     Place,
-    Wish,
     check_trust,
     device_map,
     has_own_code,
@@ -75,11 +75,11 @@ class ChatCheckpoint(ChatModel):
         self.options = HFOptions.from_arguments(arguments, self.profile)
         form = self.form_class(self._load(), self.options.extra)
         super().__init__(form, self.options.batch_size)
-        self._reader = ConversationReader(self.profile.name, self.options, form.senses)
+        self._reader = ConversationReader(self.profile.name, self.options, form.media_support)
 
     @classmethod
     @abc.abstractmethod
-    def wish(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> Wish:
+    def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:
         """Return the loading options for the family's checkpoints."""
 
     def _load(self) -> Checkpoint:
@@ -97,10 +97,10 @@ class ChatCheckpoint(ChatModel):
         check_trust(place, options.trust_remote_code)
         check_processes(options)
         device = resolve_device(options.device)
-        wish = self.wish(options, config, device)
-        if wish.device_map is None and device.type != "cpu":
-            wish = replace(wish, device_map={"": device})
-        found = load_checkpoint(place, config, wish)
+        load_options = self.load_options(options, config, device)
+        if load_options.device_map is None and device.type != "cpu":
+            load_options = replace(load_options, device_map={"": device})
+        found = load_checkpoint(place, config, load_options)
         check_form(self.form_class, FORMS, found.model, options.pretrained)
         return found
 
@@ -136,7 +136,7 @@ class ChatCheckpoint(ChatModel):
             **super().describe(),
             "model_class": type(model).__name__,
             "form": self.form.name,
-            "takes": ["text", *sorted(self.form.senses.media)],
+            "takes": ["text", *sorted(self.form.media_support.media)],
             "chat_parameters": list(self.form.chat_parameters),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "device": str(device),
@@ -175,7 +175,7 @@ class InternVL(ChatCheckpoint):
     form_class = InternVLForm
 
     @classmethod
-    def wish(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> Wish:
+    def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:
         import torch
 
         attention = options.attn_implementation
@@ -184,7 +184,7 @@ class InternVL(ChatCheckpoint):
         if place == "auto":  # the authors' rule: layers that are added together must be on one GPU
             gpus = torch.cuda.device_count()
             place = {"": device} if gpus < 2 else device_map(gpus, layers_of(config))
-        return Wish(options.dtype, place, flash, fast_tokenizer=False)
+        return LoadOptions(options.dtype, place, flash, fast_tokenizer=False)
 
 
 class MiniCPM(ChatCheckpoint):
@@ -194,13 +194,13 @@ class MiniCPM(ChatCheckpoint):
     form_class = MiniCPMForm
 
     @classmethod
-    def wish(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> Wish:  # noqa: ARG003 - where others need it
+    def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:  # noqa: ARG003 - for other forms
         arguments: dict[str, Any] = {}
         if options.attn_implementation:
             arguments["attn_implementation"] = options.attn_implementation
         if "init_tts" in config:
             arguments["init_tts"] = False  # answers are texts only
-        return Wish(options.dtype, options.device_map, arguments=arguments)
+        return LoadOptions(options.dtype, options.device_map, arguments=arguments)
 
 
 def layers_of(config: Mapping[str, Any]) -> int:

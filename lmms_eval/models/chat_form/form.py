@@ -46,6 +46,15 @@ class Sound:
 Piece = str | Picture | Film | Sound
 
 
+class Prompt(abc.ABC):
+    """A conversation in the form for ``chat``."""
+
+    @property
+    @abc.abstractmethod
+    def nbytes(self) -> int:
+        """Size in memory."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
     """The consecutive messages of one role."""
@@ -55,7 +64,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conversation:
+class Conversation(Prompt):
     """Alternating turns of user and assistant. The user has the first and the last; the assistant has only texts."""
 
     system: str
@@ -80,7 +89,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Senses:
+class MediaSupport:
     """The kinds of media that a model supports in addition to text."""
 
     media: frozenset[str]
@@ -92,8 +101,8 @@ class Senses:
 class ConversationReader:
     """Converts messages to conversations for one model. Thread-safe."""
 
-    def __init__(self, name: str, options: HFOptions, senses: Senses) -> None:
-        self._name, self._options, self._senses = name, options, senses
+    def __init__(self, name: str, options: HFOptions, media_support: MediaSupport) -> None:
+        self._name, self._options, self._support = name, options, media_support
         self._bounds = picture_bounds(options)
         self.system_prompt = text_or_file(options.system_prompt)
 
@@ -133,7 +142,7 @@ class ConversationReader:
         for part in message.content:
             if not isinstance(part, ChatTextContent):
                 raise RefusedError(f"{self._name}: only the user's messages may show media")
-            yield neutral(part.text, self._senses.marks)
+            yield neutral(part.text, self._support.marks)
 
     def _pieces(self, message: ChatMessage) -> Iterator[Piece]:
         for part in message.content:
@@ -141,9 +150,9 @@ class ConversationReader:
 
     def _piece(self, part: ChatContent) -> Piece:
         if isinstance(part, ChatTextContent):
-            return neutral(part.text, self._senses.marks)
-        if part.type not in self._senses.media:
-            taken = ", ".join(["text", *sorted(self._senses.media)])
+            return neutral(part.text, self._support.marks)
+        if part.type not in self._support.media:
+            taken = ", ".join(["text", *sorted(self._support.media)])
             raise RefusedError(f"{self._name} takes {taken}, not {part.type}")
         if isinstance(part, ChatAudioContent):
             from lmms_eval.media import load_audio
@@ -176,15 +185,6 @@ class Checkpoint:
     """The content of ``config.json``."""
 
 
-class Prompt(abc.ABC):
-    """A conversation in the form for ``chat``."""
-
-    @property
-    @abc.abstractmethod
-    def nbytes(self) -> int:
-        """Size in memory."""
-
-
 class ChatForm(abc.ABC):
     """Renders prompts and calls ``chat``. Rendering is thread-safe.
 
@@ -207,7 +207,7 @@ class ChatForm(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def senses(self) -> Senses:
+    def media_support(self) -> MediaSupport:
         """The media that the checkpoint supports."""
 
     @abc.abstractmethod

@@ -15,10 +15,10 @@ from lmms_eval.models.chat_form.form import (
     ChatForm,
     Conversation,
     Film,
+    MediaSupport,
     Picture,
     Piece,
     Prompt,
-    Senses,
     Turn,
     call,
     pieces_of,
@@ -132,8 +132,8 @@ class InternVLForm(ChatForm):
     parameters = ("tokenizer", "pixel_values", "question", "generation_config", "num_patches_list")
 
     @property
-    def senses(self) -> Senses:
-        return Senses(frozenset({"image", "video"}), (PLACEHOLDER, _CONTEXT))
+    def media_support(self) -> MediaSupport:
+        return MediaSupport(frozenset({"image", "video"}), (PLACEHOLDER, _CONTEXT))
 
     def render(self, conversation: Conversation) -> InternVLPrompt:
         if conversation.system and not isinstance(getattr(self.model, "system_message", None), str):

@@ -50,7 +50,7 @@ def device_map(gpus: int, layers: int = 32) -> dict[str, int]:
 class Place:
     """The location of a checkpoint, and the back end that loads it."""
 
-    who: str
+    backend: str
     """The name of the back end, for messages."""
     pretrained: str
     """A folder, or a repository on the hub."""
@@ -63,7 +63,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class LoadOptions:
     """The options of loading a checkpoint."""
 
     dtype: Any = "auto"
@@ -90,7 +90,7 @@ def read_config(place: Place, hint: str = "") -> Mapping[str, Any]:
         reason = " ".join(str(error).split())
         remedy = "give a folder that holds config.json and the weights, or fetch it first: hf download NAME"
         raise ModelError(
-            f"{place.who}: {place.pretrained} cannot be read: {reason} ({remedy}{f'; {hint}' if hint else ''})"
+            f"{place.backend}: {place.pretrained} cannot be read: {reason} ({remedy}{f'; {hint}' if hint else ''})"
         ) from error
     return dict(config)
 
@@ -104,12 +104,12 @@ def check_trust(place: Place, trusted: bool, where: str = "") -> None:
     """Raise ``ModelError`` if the user has not allowed the checkpoint's code. ``where`` is another way to do so."""
     if not trusted:
         raise ModelError(
-            f"{place.who}: {place.pretrained} ships code of its own, which is not run unless you give "
+            f"{place.backend}: {place.pretrained} ships code of its own, which is not run unless you give "
             f"--trust_remote_code{where}; read that code first"
         )
 
 
-def load_checkpoint(place: Place, config: Mapping[str, Any], wish: Wish) -> Checkpoint:
+def load_checkpoint(place: Place, config: Mapping[str, Any], load_options: LoadOptions) -> Checkpoint:
     """Load model and tokenizer with the checkpoint's own code, which is run.
 
     Raises:
@@ -121,30 +121,30 @@ def load_checkpoint(place: Place, config: Mapping[str, Any], wish: Wish) -> Chec
 
     from lmms_eval.models.hf.load import dtype_keyword
 
-    arguments: dict[str, Any] = {dtype_keyword(): wish.dtype, "low_cpu_mem_usage": True, **place.where}
-    arguments |= wish.arguments
-    if wish.device_map is not None:
-        arguments["device_map"] = wish.device_map
-    fast = {} if wish.fast_tokenizer else {"use_fast": False}
+    arguments: dict[str, Any] = {dtype_keyword(): load_options.dtype, "low_cpu_mem_usage": True, **place.where}
+    arguments |= load_options.arguments
+    if load_options.device_map is not None:
+        arguments["device_map"] = load_options.device_map
+    fast = {} if load_options.fast_tokenizer else {"use_fast": False}
     try:
         written = get_class_from_dynamic_module(config["auto_map"]["AutoModel"], place.pretrained, **place.where)
         if "use_flash_attn" in inspect.signature(written.__init__).parameters:
-            wished = wish.flash_attention
-            arguments["use_flash_attn"] = is_flash_attn_2_available() if wished is None else wished
+            flash = load_options.flash_attention
+            arguments["use_flash_attn"] = is_flash_attn_2_available() if flash is None else flash
         model, report = AutoModel.from_pretrained(
             place.pretrained, trust_remote_code=True, output_loading_info=True, **arguments
         )
         tokenizer = AutoTokenizer.from_pretrained(place.pretrained, trust_remote_code=True, **fast, **place.where)
     except Exception as error:  # the checkpoint's own code may raise anything
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise ModelError(f"{place.who}: {place.pretrained} cannot be loaded by its own code: {reason}") from error
+        raise ModelError(f"{place.backend}: {place.pretrained} cannot be loaded by its own code: {reason}") from error
     if not callable(getattr(model, "chat", None)):
-        raise ModelError(f"{place.who}: {type(model).__name__} of {place.pretrained} has no method chat")
+        raise ModelError(f"{place.backend}: {type(model).__name__} of {place.pretrained} has no method chat")
     missing = sorted(report["missing_keys"])
     if missing:  # the checkpoint's own code may tie them to others
         shown = ", ".join(missing[:_SHOWN_KEYS])
         log.warning(
             "%s: %s lacks %d weights of its model (%s, ...): unless its code ties them to others they are random",
-            place.who, place.pretrained, len(missing), shown,
+            place.backend, place.pretrained, len(missing), shown,
         )  # fmt: skip
     return Checkpoint(model.eval(), tokenizer, config)

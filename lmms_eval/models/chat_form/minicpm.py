@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.errors import ModelError
@@ -16,10 +15,9 @@ from lmms_eval.models.chat_form.form import (
     Checkpoint,
     Conversation,
     Film,
+    MediaSupport,
     Picture,
     Piece,
-    Prompt,
-    Senses,
     Sound,
     Turn,
     call,
@@ -31,17 +29,6 @@ from lmms_eval.models.hf.batching import RefusedError
 _MARKS = ("(<image>./</image>)", "(<audio>./</audio>)")
 _FRAME_SLICES = 2
 """``max_slice_nums`` for videos on the model cards."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MiniCPMPrompt(Prompt):
-    """A conversation for ``chat``."""
-
-    conversation: Conversation
-
-    @property
-    def nbytes(self) -> int:
-        return self.conversation.nbytes
 
 
 class MiniCPMForm(ChatForm):
@@ -64,25 +51,25 @@ class MiniCPMForm(ChatForm):
                 raise ModelError(f"{self.name}: chat of {type(self.model).__name__} has no argument {argument}")
 
     @property
-    def senses(self) -> Senses:
+    def media_support(self) -> MediaSupport:
         hears = "audio_config" in self.config or bool(self.config.get("init_audio"))
         media = ("image",) if self._is_early else ("image", "video", "audio") if hears else ("image", "video")
-        return Senses(frozenset(media), _MARKS)
+        return MediaSupport(frozenset(media), _MARKS)
 
     def takes_option(self, name: str) -> bool:
         """Return whether ``chat`` has the option. ``do_sample`` has another name there."""
         return name == "do_sample" or self._takes(name)
 
-    def render(self, conversation: Conversation) -> MiniCPMPrompt:
+    def render(self, conversation: Conversation) -> Conversation:
         if conversation.system and "system_prompt" not in self.chat_parameters:
             raise RefusedError(f"{self.name}: chat of {type(self.model).__name__} takes no system prompt")
         pictures = len(pieces_of(conversation, Picture))
         if self._is_early and pictures > 1:
             raise RefusedError(f"{self.name}: {type(self.model).__name__} takes one picture, not {pictures}")
-        return MiniCPMPrompt(conversation)
+        return conversation
 
-    def ask(self, prompts: Sequence[MiniCPMPrompt], arguments: Mapping[str, Any]) -> list[Any]:
-        return [self._chat(prompt.conversation, arguments) for prompt in prompts]
+    def ask(self, prompts: Sequence[Conversation], arguments: Mapping[str, Any]) -> list[Any]:
+        return [self._chat(prompt, arguments) for prompt in prompts]
 
     def _chat(self, conversation: Conversation, arguments: Mapping[str, Any]) -> Any:
         pictures = pieces_of(conversation, Picture)

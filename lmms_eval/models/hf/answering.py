@@ -114,23 +114,27 @@ def find_ending(ids: list[int], end_ids: Collection[int], stopped_at: int | None
     return Ending(ids, len(ids), stopped_at is not None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Generation:
-    """The model's generation function and the use of caches."""
-
-    generate: Callable[..., Any]
-    """Takes the keyword arguments of transformers' ``generate``, and returns token ids."""
-    use_cache: bool = True
-    static_cache: bool = False
-
-
 class Answerer:
-    """Runs batches of jobs with equal keys."""
+    """Runs batches of jobs with equal keys.
 
-    def __init__(self, loaded: Loaded, encode: Callable[[Sequence[Job]], Encoded], generation: Generation) -> None:
-        self._loaded = loaded
-        self._encode = encode
-        self._generation = generation
+    Args:
+        loaded: the model.
+        encode: returns the inputs of a batch.
+        generate: takes the keyword arguments of transformers' ``generate``, and returns token ids.
+        use_cache: cache keys and values.
+        static_cache: keep them in tensors of fixed size.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        encode: Callable[[Sequence[Job]], Encoded],
+        generate: Callable[..., Any],
+        use_cache: bool = True,
+        static_cache: bool = False,
+    ) -> None:
+        self._loaded, self._encode, self._generate = loaded, encode, generate
+        self._use_cache, self._static_cache = use_cache, static_cache
         # Fast tokenizers are not thread-safe, and other threads encode while this one decodes.
         self._tags = TagTokens(copy.deepcopy(loaded.tokenizer))
         config = loaded.model.config  # for InstructBLIP and BLIP-2, only the text part has this flag
@@ -203,19 +207,19 @@ class Answerer:
 
         arguments: dict[str, Any] = {
             **to_device(encoded.inputs, self._loaded),
-            "use_cache": self._generation.use_cache,
+            "use_cache": self._use_cache,
             "stopping_criteria": StoppingCriteriaList(criteria),
             **settings.arguments,
         }
-        if self._generation.static_cache:
+        if self._static_cache:
             arguments["cache_implementation"] = "static"
         arguments["max_new_tokens"] = _length(settings, encoded)
         if self._loaded.model.generation_config.pad_token_id is None:
             arguments["pad_token_id"] = self._loaded.tokenizer.pad_token_id
         if not settings.sampled:
-            return self._generation.generate(**arguments)
+            return self._generate(**arguments)
         with seeded(seed, self._loaded.device):
-            return self._generation.generate(**arguments)
+            return self._generate(**arguments)
 
     def _score(self, jobs: Sequence[Job]) -> list[Response]:
         """Compute the log probabilities of the continuations in one forward pass."""

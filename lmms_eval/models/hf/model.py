@@ -20,7 +20,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_template import template_digest
-from lmms_eval.models.hf.answering import Answerer, Generation
+from lmms_eval.models.hf.answering import Answerer
 from lmms_eval.models.hf.batching import RECOVERABLE, Failed, HalvingRunner, RefusedError, RowLimit, Shape
 from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
 from lmms_eval.models.hf.inputs import InputBuilder, Job, Prepared
@@ -170,8 +170,8 @@ class HuggingFace(Model):
             self.loaded = replace(self.loaded, flat_images=True)
         self._pictures = cache_pictures(self.loaded.processor, self.options.image_cache_mb << 20)
         self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
-        generation = Generation(self.generate, self.options.use_cache, self.options.static_cache)
-        self._answerer = Answerer(self.loaded, self._lookahead.get, generation)
+        caches = (self.options.use_cache, self.options.static_cache)
+        self._answerer = Answerer(self.loaded, self._lookahead.get, self.generate, *caches)
         self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answerer.answer, self._release)
         self._rows = RowLimit(self.options.batch_size, self._is_auto)
         self._generation_names = option_names()

@@ -22,6 +22,12 @@ from lmms_eval.models.remote.errors import AttemptError, shorten, status_error
 from lmms_eval.models.remote.reply import Reply, decode_body
 from lmms_eval.models.remote.stops import StopSending, ended_in_thoughts, without_stops
 
+log = logging.getLogger(__name__)
+TAKEN = 256
+"""Requests that are taken from the stream at a time."""
+FIRST_POLL_S, POLL_GROWTH = 1.0, 1.5
+NOT_CREATED: frozenset[ErrorKind] = frozenset({"bad_request", "auth", "refused", "rate_limit"})
+"""Failures that show that the service has not created a batch."""
 ENDED = ("completed", "failed", "expired", "cancelled")
 """Final states of a batch."""
 _UNANSWERED: Mapping[str, tuple[ErrorKind, bool]] = {
@@ -39,14 +45,6 @@ line for a request. Requests of a batch that a user has cancelled are not retrie
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The result of one request."""
-
-    request_id: str
-    outcome: Reply | AttemptError
-
-
-@dataclass(frozen=True, slots=True)
 class ResultReader:
     """Reads lines of output and error files of one service.
 
@@ -58,8 +56,8 @@ class ResultReader:
     shown: str
     key_name: str
 
-    def read(self, line: bytes) -> Result | None:
-        """Read one line; ``None`` if it does not name a request."""
+    def read(self, line: bytes) -> tuple[str, Reply | AttemptError] | None:
+        """Read the request's id and its reply or failure from a line; ``None`` if it does not name a request."""
         try:
             record = decode_body(line)
         except orjson.JSONDecodeError:
@@ -67,9 +65,9 @@ class ResultReader:
         if not isinstance(record, dict) or not isinstance(record.get("custom_id"), str):
             return None
         try:
-            return Result(record["custom_id"], self._reply(record))
+            return record["custom_id"], self._reply(record)
         except AttemptError as error:
-            return Result(record["custom_id"], error)
+            return record["custom_id"], error
 
     def _reply(self, record: Mapping[str, Any]) -> Reply:
         error, response = record.get("error"), record.get("response")
@@ -101,14 +99,6 @@ def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
     return unanswered(code, reason, shown)
 
 
-log = logging.getLogger(__name__)
-TAKEN = 256
-"""Requests that are taken from the stream at a time."""
-FIRST_POLL_S, POLL_GROWTH = 1.0, 1.5
-NOT_CREATED: frozenset[ErrorKind] = frozenset({"bad_request", "auth", "refused", "rate_limit"})
-"""Failures that show that the service has not created a batch."""
-
-
 @dataclass(frozen=True, slots=True)
 class Patience:
     """Waiting times in seconds, and retries."""
@@ -119,15 +109,6 @@ class Patience:
     """The limit for a batch, from when this process began to wait for it."""
     max_retries: int
     """The limit of retries of a request in further batches, and of consecutive failed polls of a batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Functions that read answers, and their counts."""
-
-    results: ResultReader
-    stops: StopSending
-    tally: Tally
 
 
 class _Watched:
@@ -150,8 +131,17 @@ class _Ended:
 class BatchAsker:
     """Answers the requests of a run in batches. The ledger holds the batches of earlier starts."""
 
-    def __init__(self, client: BatchClient, ledger: Ledger, patience: Patience, reading: Reading) -> None:
-        self._client, self._ledger, self._patience, self._reading = client, ledger, patience, reading
+    def __init__(
+        self,
+        client: BatchClient,
+        ledger: Ledger,
+        patience: Patience,
+        reader: ResultReader,
+        stops: StopSending,
+        tally: Tally,
+    ) -> None:
+        self._client, self._ledger, self._patience = client, ledger, patience
+        self._reader, self._stops, self._tally = reader, stops, tally
         self._open: dict[str, Request] = {}
         """Requests without an answer, by id."""
         self._tries: Counter[str] = Counter()
@@ -249,12 +239,12 @@ class BatchAsker:
                 )
                 failed += await self._add(request.id, line)
             stream.put_away(request)
-        self._reading.tally.requests += len(taken)
+        self._tally.requests += len(taken)
         return failed
 
     def _line_to_send(self, request_id: str, line: bytes) -> bytes:
         """Remove the stop strings from a line if they are no longer sent."""
-        if not self._reading.stops.is_off:
+        if not self._stops.is_off:
             return line
         self._without_stops.add(request_id)
         sent: bytes = without_stops(line)
@@ -293,8 +283,8 @@ class BatchAsker:
                 self._ledger.over(part)
             return [self._failed(request_id, error) for request_id in part.ids]
         log.info("batch %s: %d requests sent to %s", part.batch_id, len(part.ids), self._client.shown)
-        self._reading.tally.attempts += len(part.ids)
-        self._reading.tally.bytes_sent += part.path.stat().st_size
+        self._tally.attempts += len(part.ids)
+        self._tally.bytes_sent += part.path.stat().st_size
         self._tries.update(part.ids)
         self._watch(part)
         return []
@@ -358,10 +348,10 @@ class BatchAsker:
             return
         self._note_limit(ended)
         again: set[str] = set()
-        for result in self._results(ended):
-            response = self._settle(result)
+        for request_id, outcome in self._results(ended):
+            response = self._settle(request_id, outcome)
             if response is None:
-                again.add(result.request_id)
+                again.add(request_id)
             else:
                 yield response
         for request_id in self._expected(watched):
@@ -381,7 +371,7 @@ class BatchAsker:
             return error
         return None
 
-    def _results(self, ended: _Ended) -> Iterator[Result]:
+    def _results(self, ended: _Ended) -> Iterator[tuple[str, Reply | AttemptError]]:
         """Yield one result for each open request from the fetched files. Requests without a line have failed."""
         watched, seen = ended.watched, set[str]()
         for name, path in watched.part.results.items():
@@ -389,13 +379,13 @@ class BatchAsker:
                 continue
             with open(path, "rb") as lines:
                 for line in lines:
-                    result = self._reading.results.read(line)
-                    if result is not None and result.request_id not in seen and self._expects(watched, result):
-                        seen.add(result.request_id)
+                    result = self._reader.read(line)
+                    if result is not None and result[0] not in seen and self._expects(watched, result[0]):
+                        seen.add(result[0])
                         yield result
         for request_id in self._expected(watched):
             if request_id not in seen:
-                yield Result(request_id, batch_failure(ended.batch, self._client.shown))
+                yield request_id, batch_failure(ended.batch, self._client.shown)
 
     def _note_limit(self, ended: _Ended) -> None:
         """Send fewer batches at a time if the service's queue was full. This is not a try while other batches end."""
@@ -408,35 +398,34 @@ class BatchAsker:
         if others or self._ended > ended.watched.ended_before:
             self._tries.subtract(self._expected(ended.watched))
 
-    def _settle(self, result: Result) -> Response | None:
+    def _settle(self, request_id: str, outcome: Reply | AttemptError) -> Response | None:
         """Return the response to a request; ``None`` if it is to be retried."""
-        tries, outcome = self._tries[result.request_id], result.outcome
+        tries = self._tries[request_id]
         if isinstance(outcome, AttemptError):
             if outcome.retry and tries <= self._patience.max_retries:
-                self._reading.tally.retries[outcome.kind] += 1
+                self._tally.retries[outcome.kind] += 1
                 return None
-            return self._failed(result.request_id, outcome)
-        request = self._open[result.request_id]
-        stops = self._reading.stops.of(request, were_sent=result.request_id not in self._without_stops)
+            return self._failed(request_id, outcome)
+        request = self._open[request_id]
+        stops = self._stops.of(request, were_sent=request_id not in self._without_stops)
         if ended_in_thoughts(request, outcome, stops):
-            self._reading.stops.switch_off(request, stops)
-            self._reading.tally.asked_without_stops += 1
+            self._stops.switch_off(request, stops)
+            self._tally.asked_without_stops += 1
             return None
-        del self._open[result.request_id]
+        del self._open[request_id]
         return to_response(request, outcome, stops, tries, None)
 
     def _failed(self, request_id: str, error: AttemptError) -> Response:
         del self._open[request_id]
-        self._reading.tally.failures[error.kind] += 1
+        self._tally.failures[error.kind] += 1
         return Response.failure(request_id, error.kind, str(error), max(1, self._tries[request_id]))
 
-    def _expects(self, watched: _Watched, result: Result) -> bool:
-        return result.request_id in self._open and self._place.get(result.request_id) is watched
+    def _expects(self, watched: _Watched, request_id: str) -> bool:
+        return request_id in self._open and self._place.get(request_id) is watched
 
     def _expected(self, watched: _Watched) -> list[str]:
         """Return the open requests of a batch."""
-        place = self._place
-        return [name for name in watched.part.ids if name in self._open and place.get(name) is watched]
+        return [request_id for request_id in watched.part.ids if self._expects(watched, request_id)]
 
     def _wanted(self) -> list[_Watched]:
         """Return the batches with open requests."""

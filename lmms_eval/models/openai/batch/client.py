@@ -27,14 +27,14 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.lines import JournalWriter, read_lines
 
 JOURNAL = "batches.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds of a batch file."""
-
-    requests: int
-    bytes: int
+TRANSFER_S = 3600.0
+"""The time limit of a file, if that of a request is shorter."""
+WINDOW = "24h"
+"""The only window that services offer."""
+LISTED = 100
+"""Batches per page of the list."""
+MAX_BACKOFF_S = 60.0
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -75,11 +75,11 @@ class Part:
 class Draft:
     """A batch file that is being written. Requests go to disk as they arrive, and are not kept in memory."""
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
+    def __init__(self, folder: Path, max_requests: int, max_bytes: int) -> None:
         self.name = f"lmms_eval-{uuid.uuid4().hex}"
         self.path = folder / f"{self.name}.jsonl"
         self.ids: list[str] = []
-        self._limits, self._size = limits, 0
+        self._max_requests, self._max_bytes, self._size = max_requests, max_bytes, 0
         try:
             self._file = open(self.path, "wb")  # noqa: SIM115 - closed by close()
         except OSError as error:
@@ -87,7 +87,7 @@ class Draft:
 
     def has_room(self, line: bytes) -> bool:
         """Return whether there is room for the line."""
-        return len(self.ids) < self._limits.requests and self._size + len(line) <= self._limits.bytes
+        return len(self.ids) < self._max_requests and self._size + len(line) <= self._max_bytes
 
     def add(self, request_id: str, line: bytes) -> None:
         """Append a line. Raises ``JournalError`` if it cannot be written."""
@@ -117,8 +117,8 @@ class Ledger:
         JournalError: it cannot be read or written.
     """
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
-        self._folder, self._limits = folder, limits
+    def __init__(self, folder: Path, max_requests: int, max_bytes: int) -> None:
+        self._folder, self._max_requests, self._max_bytes = folder, max_requests, max_bytes
         self._parts: dict[str, Part] = {}
         self.batch_ids: list[str] = []
         """The batches that were live at the start, or created since."""
@@ -144,11 +144,11 @@ class Ledger:
 
     def may_hold(self, line: bytes) -> bool:
         """Return whether the line alone fits into a batch file."""
-        return len(line) <= self._limits.bytes
+        return len(line) <= self._max_bytes
 
     def draft(self) -> Draft:
         """Begin a batch file."""
-        return Draft(self._folder, self._limits)
+        return Draft(self._folder, self._max_requests, self._max_bytes)
 
     def enter(self, part: Part) -> None:
         """Record the requests of a batch, before it is sent."""
@@ -193,16 +193,6 @@ def batch_line(request_id: str, address: str, body: bytes) -> bytes:
     """Return the line of a request. ``body`` is JSON in one line, and ``address`` is the path of a single request."""
     head = orjson.dumps({"custom_id": request_id, "method": "POST", "url": address})
     return b"".join((head[:-1], b',"body":', body, b"}\n"))
-
-
-TRANSFER_S = 3600.0
-"""The time limit of a file, if that of a request is shorter."""
-WINDOW = "24h"
-"""The only window that services offer."""
-LISTED = 100
-"""Batches per page of the list."""
-MAX_BACKOFF_S = 60.0
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
