@@ -9,11 +9,12 @@ import os
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from lmms_eval.cli.commands import COMMANDS, Action, Command
 from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import options
+from lmms_eval.config.options import LEVELS, options
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
 
@@ -84,8 +85,6 @@ def run_action(name: str, actions: Mapping[str, Action], words: Sequence[str], l
 
 def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> None:
     """Add the flags of commands that read the task catalogue."""
-    from lmms_eval.config.options import LEVELS  # many commands do not need the options
-
     parser.add_argument(
         "--include-path",
         "--include_path",
@@ -94,7 +93,32 @@ def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> No
         metavar="DIR",
         help="folder with more task YAML files; may be given several times",
     )
-    parser.add_argument("--verbosity", default=verbosity, type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add_verbosity(parser, verbosity)
+
+
+def add_verbosity(parser: CommandParser, default: str = "WARNING") -> None:
+    """Add ``--verbosity``."""
+    parser.add_argument("--verbosity", default=default, type=str.upper, choices=LEVELS, metavar="LEVEL")
+
+
+def add_media_flags(parser: CommandParser) -> None:
+    """Add the flags of commands that show the media of samples."""
+    media = parser.add_mutually_exclusive_group()
+    media.add_argument(
+        "--media",
+        default="thumbnails",
+        choices=("thumbnails", "full"),
+        metavar="KIND",
+        help="full: also the original pictures; default: %(default)s",
+    )
+    media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
+    parser.add_argument(
+        "--allow_path", action="append", default=[], type=Path, metavar="FOLDER",
+        help="show media below this folder for runs without their record, too; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--redact", action="append", default=[], metavar="KEY", help="leave out the values of this key; repeatable"
+    )
 
 
 def add_choice_flags(parser: CommandParser) -> None:

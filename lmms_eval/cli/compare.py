@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
-from lmms_eval.cli.files import STANDARD_OUTPUT, Content, check_files, write_files
+from lmms_eval.cli.arguments import CommandParser, add_verbosity, command_parser
+from lmms_eval.cli.files import STANDARD_OUTPUT, Content, check_files, stated_files, write_files
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
@@ -82,9 +82,7 @@ def _parser() -> CommandParser:
     parser.add_argument("--markdown", metavar="FILE")
     parser.add_argument("--flips", metavar="FILE", help="documents that changed, the most surprising first (JSONL)")
     parser.add_argument("--plot", metavar="FILE.svg|png", help="forest plot (matplotlib)")
-    from lmms_eval.config.options import LEVELS
-
-    parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add_verbosity(parser)
     return parser
 
 
@@ -114,9 +112,7 @@ def _files(given: Namespace) -> dict[str, str]:
     Raises:
         UsageError: a file cannot be written or would replace an input; the message names the option.
     """
-    found = {option: getattr(given, option) for option in _FILES if getattr(given, option) is not None}
-    if found.get("json") == STANDARD_OUTPUT:
-        del found["json"]
+    found = stated_files(given, _FILES)
     check_files(found, (), given.runs)
     if given.plot is not None:
         from lmms_eval.plots.figure import check_available

@@ -24,6 +24,8 @@ from lmms_eval.tasks.yaml.task import YamlTask
 
 _MOST_SHOWN = 20
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+_FAILURES = (ValueError, OSError, http.client.HTTPException, EOFError)
+"""Errors that NLTK's downloader raises if a server, name, archive or folder cannot be used."""
 
 
 def fetch_tasks(tasks: Sequence[Task], is_dry: bool) -> list[str]:
@@ -117,10 +119,6 @@ def shown_size(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} {_UNITS[-1]}"
-
-
-_FAILURES = (ValueError, OSError, http.client.HTTPException, EOFError)
-"""Errors that NLTK's downloader raises if a server, name, archive or folder cannot be used."""
 
 
 class FetchError(LmmsEvalError):

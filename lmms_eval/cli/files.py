@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,12 @@ STANDARD_OUTPUT = "-"
 
 Content = bytes | Iterable[str]
 """Bytes, or texts in which known secrets are masked."""
+
+
+def stated_files(given: Namespace, options: Sequence[str]) -> dict[str, str]:
+    """Return the files that options name, by option. ``--json -``, which prints the JSON, is left out."""
+    found = {option: getattr(given, option) for option in options if getattr(given, option) is not None}
+    return {option: name for option, name in found.items() if (option, name) != ("json", STANDARD_OUTPUT)}
 
 
 def check_files(files: Mapping[str, str], inputs: Sequence[str], runs: Sequence[str]) -> None:

@@ -13,6 +13,24 @@ from lmms_eval.cli.output import emit
 from lmms_eval.config.options import GROUPS, Option, options
 from lmms_eval.errors import UnknownNameError
 
+_INDENT, _NARROW_INDENT, _WIDEST, _NARROW, _NARROWEST = 32, 6, 118, 80, 30
+EXIT_CODES = (
+    (0, "done"),
+    (1, "internal error, or an aggregation or metric list of a task that is wrong"),
+    (2, "usage: a bad option, an unknown name, bad input"),
+    (
+        3,
+        "a score is withheld: more samples failed than --error_budget allows, more lack a readable reply of the judge "
+        "than --judge_error_budget allows, every answer is blank or filtered, "
+        "nothing of a task could be scored, or --max_tokens or --max_cost is spent",
+    ),
+    (4, "gate: a score fell, it is worse than the margin of the policy allows"),
+    (5, "gate: undecided, since documents, coverage or a task are missing; no score fell"),
+    (130, "interrupted (143: terminated, 129: the terminal is gone); the same command continues the run"),
+)
+FILE = Path(__file__).with_name("topics.md")
+_FLAGS = "{flags: "
+
 
 class Example(NamedTuple):
     """A command line and its purpose. A named tuple, since importing dataclasses is slow (see ``Command``)."""
@@ -66,23 +84,6 @@ def example_lines(examples: tuple[Example, ...]) -> list[str]:
 def bare_evaluation() -> list[str]:
     """Return the text that follows the error of an evaluation without flags."""
     return ["", *example_lines(EXAMPLES), "", "Next:", *example_lines(NEXT_STEPS)]
-
-
-_INDENT, _NARROW_INDENT, _WIDEST, _NARROW, _NARROWEST = 32, 6, 118, 80, 30
-EXIT_CODES = (
-    (0, "done"),
-    (1, "internal error, or an aggregation or metric list of a task that is wrong"),
-    (2, "usage: a bad option, an unknown name, bad input"),
-    (
-        3,
-        "a score is withheld: more samples failed than --error_budget allows, more lack a readable reply of the judge "
-        "than --judge_error_budget allows, every answer is blank or filtered, "
-        "nothing of a task could be scored, or --max_tokens or --max_cost is spent",
-    ),
-    (4, "gate: a score fell, it is worse than the margin of the policy allows"),
-    (5, "gate: undecided, since documents, coverage or a task are missing; no score fell"),
-    (130, "interrupted (143: terminated, 129: the terminal is gone); the same command continues the run"),
-)
 
 
 def top_level_help() -> list[str]:
@@ -164,10 +165,6 @@ def _text(option: Option) -> str:
     if option.variables:
         notes.append(f"[environment: {', '.join(option.variables)}]")
     return " ".join(notes)
-
-
-FILE = Path(__file__).with_name("topics.md")
-_FLAGS = "{flags: "
 
 
 def run(arguments: Sequence[str]) -> int:

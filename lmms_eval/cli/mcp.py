@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from argparse import Namespace
 from collections.abc import Sequence
 
 from lmms_eval.cli.arguments import CommandParser, command_parser
@@ -16,7 +15,10 @@ _HTTP = ("http", "streamable-http")
 
 def run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(list(arguments))
-    _check_transport(given)
+    if given.transport == "sse":
+        raise UsageError("--transport sse: the protocol has replaced it by streamable HTTP: --transport http")
+    if given.server and not given.server.startswith(("http://", "https://")):
+        raise UsageError(f"--server {given.server}: give an address, such as http://localhost:8000")
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
@@ -39,13 +41,6 @@ def run(arguments: Sequence[str]) -> int:
     else:
         serve_http(server, jobs, settings, complain)
     return 0
-
-
-def _check_transport(given: Namespace) -> None:
-    if given.transport == "sse":
-        raise UsageError("--transport sse: the protocol has replaced it by streamable HTTP: --transport http")
-    if given.server and not given.server.startswith(("http://", "https://")):
-        raise UsageError(f"--server {given.server}: give an address, such as http://localhost:8000")
 
 
 def _parser() -> CommandParser:

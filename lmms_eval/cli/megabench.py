@@ -172,7 +172,7 @@ def _previous(path: Path, is_forced: bool) -> dict[str, Mapping[str, Any]]:
         raise DataError(f"output file {path} cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"output file {path} is there, but is no evaluator's output ({error}); give another name, or remove it"
+            f"output file {path} exists, but is not an evaluator's output ({error}); give another name, or remove it"
         ) from error
     return {name: entry for name, entry in entries.items() if not is_forced or entry.get("eval_type") == "llm"}
 

@@ -18,6 +18,10 @@ from lmms_eval.utils.terminal import encodable, printable, shown
 
 _GONE = (errno.EPIPE, errno.EIO)
 """Errors if the reader or the terminal has gone away."""
+_steps: list[Callable[[], None]] = []
+INTERNAL_ERROR = 1
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Errors of a file system. They are not defects of this package, so a traceback would not help."""
 
 
 def emit(lines: str | Iterable[str], masks: bool = True) -> None:
@@ -80,9 +84,6 @@ def announce_page(what: str, address: str, port: int, no_browser: bool) -> None:
     emit("Ctrl-C ends it")
 
 
-_steps: list[Callable[[], None]] = []
-
-
 def at_end(step: Callable[[], None]) -> None:
     """Register a function to be called when the command ends. It may not raise."""
     _steps.append(step)
@@ -113,11 +114,6 @@ class LastStep:
                 stream.flush()
         end()
         os._exit(self.code)
-
-
-INTERNAL_ERROR = 1
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""Errors of a file system. They are not defects of this package, so a traceback would not help."""
 
 
 def report_error(error: Exception, with_traceback: bool, place: str = "") -> int:

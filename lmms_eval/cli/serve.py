@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import CommandParser, command_parser, plugins_of_environment
+from lmms_eval.cli.arguments import CommandParser, add_verbosity, command_parser, plugins_of_environment
 from lmms_eval.cli.output import emit
 from lmms_eval.utils.arguments import comma_list
 
@@ -125,6 +125,4 @@ def add_server_flags(parser: CommandParser) -> None:
         help="time for a cancelled run to end; default: %(default)g",
     )
     add("--leave_running", action="store_true", help="jobs keep running when the server stops")
-    from lmms_eval.config.options import LEVELS
-
-    add("--verbosity", default="INFO", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add_verbosity(parser, "INFO")

@@ -29,6 +29,7 @@ MOST_BYTES = 64 << 20
 """Bytes of the largest file that is opened."""
 MOST_PICTURES = 8
 _CHUNK = 4096
+MOST_LINES = 50
 
 
 def protocol(environ: Mapping[str, str], is_terminal: bool) -> Protocol | None:
@@ -77,9 +78,6 @@ def escape_sequence(how: Protocol, png: bytes) -> str:
     first = ["a=T,f=100,q=2,"] + [""] * (len(chunks) - 1)
     more = [1] * (len(chunks) - 1) + [0]
     return "".join(f"\x1b_G{keys}m={flag};{chunk}\x1b\\" for keys, flag, chunk in zip(first, more, chunks, strict=True))
-
-
-MOST_LINES = 50
 
 
 def run(arguments: Sequence[str]) -> int:

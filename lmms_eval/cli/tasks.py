@@ -21,6 +21,9 @@ NOT_STATED = "not stated"
 MOST_CHECKED = 20
 """Tasks of a group that are tried, since a group may have hundreds."""
 _MOST_SHOWN = 40
+WHAT = ("list", "groups", "subtasks", "tags")
+ACTIONS = ("describe", "search")
+"""Actions that take further words."""
 
 
 def run_describe(arguments: Sequence[str]) -> int:
@@ -182,11 +185,6 @@ def _shown(metric: Metric) -> str:
     direction = "higher" if metric.higher_is_better else "lower"
     ends = (f"from {metric.low:g}" if metric.low is not None else "", f"to {metric.high:g}" if metric.high else "")
     return f"{metric.name} ({', '.join(filter(None, (f'{direction} is better', ' '.join(filter(None, ends)))))})"
-
-
-WHAT = ("list", "groups", "subtasks", "tags")
-ACTIONS = ("describe", "search")
-"""Actions that take further words."""
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.arguments import CommandParser, add_media_flags, add_verbosity, command_parser
 from lmms_eval.cli.output import announce_page, emit
 
 
@@ -42,23 +42,6 @@ def _parser() -> CommandParser:
     parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port on this machine; default: any free one")
     parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
-    media = parser.add_mutually_exclusive_group()
-    media.add_argument(
-        "--media",
-        default="thumbnails",
-        choices=("thumbnails", "full"),
-        metavar="KIND",
-        help="full: also the original pictures; default: %(default)s",
-    )
-    media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
-    parser.add_argument(
-        "--allow_path", action="append", default=[], type=Path, metavar="FOLDER",
-        help="show media below this folder for runs without their record, too; repeatable",
-    )  # fmt: skip
-    parser.add_argument(
-        "--redact", action="append", default=[], metavar="KEY", help="leave out the values of this key; repeatable"
-    )
-    from lmms_eval.config.options import LEVELS
-
-    parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add_media_flags(parser)
+    add_verbosity(parser)
     return parser

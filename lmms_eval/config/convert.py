@@ -20,6 +20,20 @@ FORMS = (
     "and a colon"
 )
 _HALFWIDTH, _DECIDED = "halfwidth<=", "decided:"
+log = logging.getLogger(__name__)
+_ARGUMENT_OPTIONS = (
+    "model_args",
+    "judge_args",
+    "t2i_args",
+    "gen_kwargs",
+    "task_kwargs",
+    "launcher_args",
+    "wandb_args",
+    "swanlab_args",
+    "trackio_args",
+    "hf_hub_log_args",
+)
+_NO_TAGS = ("", "none", "null", "false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +107,6 @@ def _bound(text: str) -> Bound | None:
     if not math.isfinite(number):
         return None
     return Bound(number / 100 if is_share else number, is_share)
-
-
-log = logging.getLogger(__name__)
-_ARGUMENT_OPTIONS = (
-    "model_args",
-    "judge_args",
-    "t2i_args",
-    "gen_kwargs",
-    "task_kwargs",
-    "launcher_args",
-    "wandb_args",
-    "swanlab_args",
-    "trackio_args",
-    "hf_hub_log_args",
-)
-_NO_TAGS = ("", "none", "null", "false")
 
 
 def convert(name: str, value: Any) -> Any:

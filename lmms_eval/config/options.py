@@ -35,6 +35,10 @@ if TYPE_CHECKING:
         repeatable: NotRequired[bool]
 
 
+DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
+LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """Declaration of one option, a field of ``RunConfig``, for the command line and the documentation."""
@@ -163,10 +167,6 @@ class DerivedOptions:
 
 
 # ruff: noqa: RUF009 - option and run make dataclass fields
-
-
-DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
-LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,18 @@ _VARIABLE = re.compile(
     r"|(?P<plain>[A-Za-z_]\w*)|(?P<broken>\{))"
 )
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+log = logging.getLogger(__name__)
+RUN_ONLY_MODEL_ARGS = frozenset(
+    {
+        "adaptive_concurrency", "adaptive_decrease_factor", "adaptive_failure_threshold", "adaptive_increase_step",
+        "adaptive_max_concurrency", "adaptive_min_concurrency", "adaptive_target_latency_s", "batch_max_mb",
+        "batch_max_requests", "batch_poll_s", "batch_size", "batch_timeout", "device", "image_cache_mb",
+        "max_batch_tokens", "max_reply_mb", "max_retries", "num_concurrent", "num_cpus",
+        "prefix_aware_queue", "prefix_hash_chars", "preprocess_workers", "retry_backoff_s", "timeout",
+    }
+)  # fmt: skip
+"""Model arguments that do not change an answer."""
+_BOOLEANS_TOO = ("resume", "dry_run", "reasoning_tags", "tasks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,20 +229,6 @@ def spellings(option: Option) -> list[str]:
             names["--" + name[2:].replace("-", "_")] = None
             names["--" + name[2:].replace("_", "-")] = None
     return list(names)
-
-
-log = logging.getLogger(__name__)
-RUN_ONLY_MODEL_ARGS = frozenset(
-    {
-        "adaptive_concurrency", "adaptive_decrease_factor", "adaptive_failure_threshold", "adaptive_increase_step",
-        "adaptive_max_concurrency", "adaptive_min_concurrency", "adaptive_target_latency_s", "batch_max_mb",
-        "batch_max_requests", "batch_poll_s", "batch_size", "batch_timeout", "device", "image_cache_mb",
-        "max_batch_tokens", "max_reply_mb", "max_retries", "num_concurrent", "num_cpus",
-        "prefix_aware_queue", "prefix_hash_chars", "preprocess_workers", "retry_backoff_s", "timeout",
-    }
-)  # fmt: skip
-"""Model arguments that do not change an answer."""
-_BOOLEANS_TOO = ("resume", "dry_run", "reasoning_tags", "tasks")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,6 @@ from lmms_eval.errors import ConfigError
 from lmms_eval.utils.arguments import comma_list
 
 CONTROLS = ("no-media", "blank-media", "shuffled-media", "choices-only")
-
-
-def controls_of(ablate: str | None) -> tuple[str, ...]:
-    """Return the controls that ``--ablate`` names, each once."""
-    return tuple(dict.fromkeys(comma_list(ablate)))
-
-
-def control_name(task: str, control: str) -> str:
-    """Return the name under which a control runs: ``TASK@CONTROL``."""
-    return f"{task}@{control}"
-
-
 _LEAST: dict[str, float] = {
     "num_fewshot": 0,
     "dry_run": 1,
@@ -50,6 +38,16 @@ _LEAST: dict[str, float] = {
 }
 _MOST: dict[str, float] = {"error_budget": 1, "judge_error_budget": 1, "image_jpeg_quality": 100}
 _FOLDERS = ("data_root",)
+
+
+def controls_of(ablate: str | None) -> tuple[str, ...]:
+    """Return the controls that ``--ablate`` names, each once."""
+    return tuple(dict.fromkeys(comma_list(ablate)))
+
+
+def control_name(task: str, control: str) -> str:
+    """Return the name under which a control runs: ``TASK@CONTROL``."""
+    return f"{task}@{control}"
 
 
 def check_config(config: RunConfig) -> RunConfig:

@@ -20,6 +20,17 @@ MOST_S = 20.0
 _READ_OVER = 16 << 20
 """Bytes of a too large body that are read and discarded, so that the client can read the answer."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+HEADER_S = 10.0
+"""Seconds in which the head of a request must arrive."""
+STALLED_S = 60.0
+"""Seconds for which a client may read nothing of an answer."""
+MOST_CONNECTIONS = 1600
+"""Number of connections from which requests are answered with 503."""
+_DROPPED_FROM = 2048
+"""Number of connections from which new ones are closed unread."""
+HEADER_BYTES = 32 << 10
+"""Bytes of a request's head. Browsers send every server on a machine the cookies of all of them."""
+_FILES = 4096
 
 
 class _BodyError(Exception):
@@ -85,19 +96,6 @@ def _given(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return given
-
-
-HEADER_S = 10.0
-"""Seconds in which the head of a request must arrive."""
-STALLED_S = 60.0
-"""Seconds for which a client may read nothing of an answer."""
-MOST_CONNECTIONS = 1600
-"""Number of connections from which requests are answered with 503."""
-_DROPPED_FROM = 2048
-"""Number of connections from which new ones are closed unread."""
-HEADER_BYTES = 32 << 10
-"""Bytes of a request's head. Browsers send every server on a machine the cookies of all of them."""
-_FILES = 4096
 
 
 class BoundedConnection(H11Protocol):

@@ -25,6 +25,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 MOST_CLIENTS = 4096
 _NETWORK_BITS = 64
 """Prefix length of an IPv6 network that counts as one client."""
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_OF_THIS_PAGE = frozenset({"same-origin", "none"})
+_BEARER = "bearer "
+_SAFE = {
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+_HEAD_BYTES = 32 << 10
 
 
 @dataclass(slots=True)
@@ -80,11 +93,6 @@ def _network(client: str) -> str:
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
-
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_OF_THIS_PAGE = frozenset({"same-origin", "none"})
-_BEARER = "bearer "
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,18 +247,6 @@ def _cookie(header: str, name: str) -> str:
     except CookieError:
         return ""
     return "" if found is None else found.value
-
-
-_SAFE = {
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "x-frame-options": "DENY",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-}
-_HEAD_BYTES = 32 << 10
 
 
 def plain_answer(refusal: Refusal) -> Response:

@@ -36,6 +36,19 @@ if TYPE_CHECKING:
 
 
 STATES = ("queued", "running", "completed", "failed", "cancelled")
+_HEAD = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>lmms-eval server</title>'
+    '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}'
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}td{border-top:1px solid #8886;padding:.2rem .6rem .2rem 0;"
+    "vertical-align:top;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .3rem}</style>"
+    "<h1>lmms-eval server</h1><p>The same as a schema: <a href=openapi.json>openapi.json</a></p>"
+)
+log = logging.getLogger(__name__)
+METHODS = ("GET", "HEAD", "POST", "DELETE")
+_GUESSES, _GUESSES_PER_S = 20, 0.2
+"""Wrong tokens that one client may send: as a burst, and per second after that."""
+_EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
 
 
 class _Jobs(Collector):
@@ -76,16 +89,6 @@ class Metrics:
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
-
-
-_HEAD = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>lmms-eval server</title>'
-    '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}'
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;width:100%}td{border-top:1px solid #8886;padding:.2rem .6rem .2rem 0;"
-    "vertical-align:top;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .3rem}</style>"
-    "<h1>lmms-eval server</h1><p>The same as a schema: <a href=openapi.json>openapi.json</a></p>"
-)
 
 
 def reference_page(schema: Mapping[str, Any]) -> str:
@@ -168,13 +171,6 @@ class Timing:
             await send(message)
 
         await self._app(scope, receive, recorded)
-
-
-log = logging.getLogger(__name__)
-METHODS = ("GET", "HEAD", "POST", "DELETE")
-_GUESSES, _GUESSES_PER_S = 20, 0.2
-"""Wrong tokens that one client may send: as a burst, and per second after that."""
-_EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
 
 
 def serve(settings: ServerSettings, announce: Callable[[str], None] = log.info) -> None:

@@ -28,6 +28,17 @@ from lmms_eval.server.settings import TOKEN_VARIABLE
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.terminal import printable
 
+_T = TypeVar("_T")
+IDEMPOTENCY_HEADER = "idempotency-key"
+"""A server that has seen the key before answers with the job of that submission and starts no second one."""
+_RETRIED = frozenset({429, 502, 503, 504})
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 8.0
+Job = dict[str, Any]
+"""A job as the server describes it: ``job_id, status, created_at, started_at, completed_at, request, result, error,
+position_in_queue``."""
+PATIENCE_S = 60.0
+CONNECT_S = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -185,17 +196,6 @@ def _unwritten(folder: Path, error: OSError) -> DataError:
     return DataError(f"{folder}: the job's files cannot be written: {error.strerror or error}")
 
 
-_T = TypeVar("_T")
-IDEMPOTENCY_HEADER = "idempotency-key"
-"""A server that has seen the key before answers with the job of that submission and starts no second one."""
-_RETRIED = frozenset({429, 502, 503, 504})
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 8.0
-
-Job = dict[str, Any]
-"""A job as the server describes it: ``job_id, status, created_at, started_at, completed_at, request, result, error,
-position_in_queue``."""
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request.
@@ -296,7 +296,11 @@ def asked(call: Call, patience: float) -> Exchange[dict[str, Any]]:
         reply = yield call
         assert reply is not None
         if 0 < reply.status < 400:
-            return _content(call, reply)
+            value = _json(reply.content)
+            if not isinstance(value, dict):
+                text = "the answer is not a JSON object; is this the address of an evaluation server?"
+                raise EvaluationServerError(f"{call.method} {call.path}: {text}", reply.status)
+            return value
         yield pause_before(call, reply, waiting)
 
 
@@ -345,14 +349,6 @@ def _json(content: bytes) -> Any:
         return None
 
 
-def _content(call: Call, reply: Reply) -> dict[str, Any]:
-    value = _json(reply.content)
-    if not isinstance(value, dict):
-        text = f"{call.method} {call.path}: the answer is no JSON object; is this the address of an evaluation server?"
-        raise EvaluationServerError(text, reply.status)
-    return value
-
-
 def _reason(content: bytes) -> str:
     """Read the text of a refusal, or the fields of the request that are wrong."""
     value = _json(content)
@@ -379,10 +375,6 @@ def _has_ended(found: Job) -> bool:
     if status == "cancelled":
         raise JobFailedError(printable(f"job {found.get('job_id')} was cancelled"))
     return status == "completed"
-
-
-PATIENCE_S = 60.0
-CONNECT_S = 10.0
 
 
 def limits(timeout: float | None) -> httpx2.Timeout:

@@ -26,6 +26,11 @@ from lmms_eval.utils.launch import LAUNCHER_VARIABLES, VISIBLE
 
 _OF_LAUNCHERS = ("TORCHELASTIC_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "SLURM_PROCID", "SLURM_LOCALID")
 _NOT_OPTIONS = frozenset({"num_gpus", "output_dir"})
+TIMEOUT_S = 3600.0
+MOST_AT_ONCE, RETRY_S = 2, 30.0
+_room = threading.BoundedSemaphore(MOST_AT_ONCE)
+KINDS = {"regular": "pytorch_model_fsdp_0", "ema": "ema_fsdp_0"}
+"""Folders of the shards in a checkpoint, as training libraries name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +109,6 @@ def environment(environ: Mapping[str, str], gpus: Sequence[str] | None) -> dict[
         kept["PYTHONPATH"] = os.pathsep.join(paths)
     kept |= {"PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "1"}
     return kept if gpus is None else {**kept, VISIBLE: ",".join(gpus)}
-
-
-TIMEOUT_S = 3600.0
-MOST_AT_ONCE, RETRY_S = 2, 30.0
-_room = threading.BoundedSemaphore(MOST_AT_ONCE)
-KINDS = {"regular": "pytorch_model_fsdp_0", "ema": "ema_fsdp_0"}
-"""Folders of the shards in a checkpoint, as training libraries name them."""
 
 
 class MergeRequest(BaseModel):

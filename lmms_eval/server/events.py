@@ -31,6 +31,12 @@ MOST_JOBS = 16
 MOST_TASKS = 200
 MOST_LETTERS = 300
 """Characters that are sent of a reason why documents have no score."""
+EVERY_S = 0.5
+PROGRESS_EVERY_S = 2.0
+"""Least seconds between two progress events. The rates of a running job change at every look."""
+MOST_STREAMS, RETRY_S = 1000, 5.0
+_ALIVE_S = 15.0
+_PIECE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +111,6 @@ class JobsProgress:
             while len(self._jobs) > MOST_JOBS:
                 self._jobs.popitem(last=False)
         return followed.look(records)
-
-
-EVERY_S = 0.5
-PROGRESS_EVERY_S = 2.0
-"""Least seconds between two progress events. The rates of a running job change at every look."""
-MOST_STREAMS, RETRY_S = 1000, 5.0
-_ALIVE_S = 15.0
-_PIECE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)

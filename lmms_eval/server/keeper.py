@@ -27,6 +27,11 @@ from lmms_eval.utils.redaction import learn_secrets
 
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _BETWEEN_S = 0.02
+POLL_S = 0.1
+_READ_BYTES = 1 << 16
+_DRAIN_S = 2.0
+"""Seconds to read what is left in the pipe after every process that could write to it has ended."""
+_RETRY_S = 1.0
 
 
 def adopt_orphans() -> None:
@@ -74,13 +79,6 @@ def _reap() -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-
-
-POLL_S = 0.1
-_READ_BYTES = 1 << 16
-_DRAIN_S = 2.0
-"""Seconds to read what is left in the pipe after every process that could write to it has ended."""
-_RETRY_S = 1.0
 
 
 @dataclass(slots=True)
@@ -136,8 +134,8 @@ class Keeper:
             while child.poll() is None:
                 if selector.select(POLL_S):
                     self._copy(pipe, log, selector)
-                self._end_where_asked(child, grace_s)
-            kill_descendants()  # whatever it has left behind
+                self._end_if_asked(child, grace_s)
+            kill_descendants()  # processes that the run has left
             deadline = time.monotonic() + _DRAIN_S
             while selector.get_map() and selector.select(POLL_S) and time.monotonic() < deadline:
                 self._copy(pipe, log, selector)
@@ -151,7 +149,7 @@ class Keeper:
             else:
                 selector.unregister(pipe)
 
-    def _end_where_asked(self, child: subprocess.Popen[bytes], grace_s: float) -> None:
+    def _end_if_asked(self, child: subprocess.Popen[bytes], grace_s: float) -> None:
         """Send the run SIGTERM once, if it is to end; kill it and its descendants when the grace period is over."""
         if self._asked_at is None:
             if self.folder.cancel_file.exists():

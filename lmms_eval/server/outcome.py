@@ -172,7 +172,8 @@ def records(job: Job) -> Iterator[Path]:
     output = output_of(job)
     for place in (output, *_folders(output)):
         for state in sorted((place / RUNS).glob("*/run.json")):
-            if not job.request.get("output_dir") or _is_record_of(state.parent, job):
+            stated = part_of(read_state(state.parent), "arguments").get("config")
+            if not job.request.get("output_dir") or stated == str(job.files.config_file):
                 yield state.parent
 
 
@@ -180,10 +181,6 @@ def _folders(output: Path) -> list[Path]:
     with contextlib.suppress(OSError):
         return sorted(path for path in output.iterdir() if path.is_dir() and path.name != RUNS)
     return []
-
-
-def _is_record_of(record: Path, job: Job) -> bool:
-    return part_of(read_state(record), "arguments").get("config") == str(job.files.config_file)
 
 
 def scores_of(job: Job) -> dict[str, Any]:
@@ -273,23 +270,14 @@ def files_of(job: Job) -> Mapping[str, Path]:
     are left out, since they may lead anywhere.
     """
     output = output_of(job)
-    if not job.request.get("output_dir"):
-        found = _files_below(output)
-    else:
-        found = [path for place, stamp in _stamps(job) for path in _stamped(place, stamp)]
-        found += [path for record in records(job) for path in _files_below(record)]
-    return {str(path.relative_to(output)): path for path in sorted(set(found))}
-
-
-def _stamps(job: Job) -> set[tuple[Path, str]]:
-    ended = {(path.parent, results_date(path.name) or "") for path in results_files(job)}
-    begun = {(record.parent.parent, str(read_state(record).get("stamp") or "")) for record in records(job)}
-    return {(place, stamp) for place, stamp in ended | begun if stamp}
-
-
-def _stamped(place: Path, stamp: str) -> Iterator[Path]:
-    for path in place.glob(f"{stamp}_*"):
-        yield from _files_below(path)
+    places = [output]
+    if job.request.get("output_dir"):
+        places = [*records(job)]
+        stamps = {(path.parent, results_date(path.name) or "") for path in results_files(job)}
+        stamps |= {(record.parent.parent, str(read_state(record).get("stamp") or "")) for record in places}
+        places += [path for folder, stamp in stamps if stamp for path in folder.glob(f"{stamp}_*")]
+    found = {path for place in places for path in _files_below(place)}
+    return {str(path.relative_to(output)): path for path in sorted(found)}
 
 
 def _files_below(place: Path) -> list[Path]:

@@ -34,6 +34,11 @@ _LISTS = list[Any] | str | int
 """Further types of the options that configuration files may state as lists."""
 _LONGEST = 60
 _DEEPEST = 32
+FAMILY_FIELDS = (
+    "model", "tasks", "model_args", "num_fewshot", "batch_size", "device", "limit", "gen_kwargs", "log_samples",
+    "predict_only", "num_gpus", "output_dir",
+)  # fmt: skip
+"""Fields that a stored request always has, given or not."""
 
 
 class _Body(BaseModel):
@@ -69,13 +74,6 @@ def body_type() -> type[BaseModel]:
         field = stated if hasattr(stated, "description") else Field(stated, description=option.text)
         fields[option.name] = (kind, field)
     return create_model("EvaluateRequest", __base__=_Body, **fields)
-
-
-FAMILY_FIELDS = (
-    "model", "tasks", "model_args", "num_fewshot", "batch_size", "device", "limit", "gen_kwargs", "log_samples",
-    "predict_only", "num_gpus", "output_dir",
-)  # fmt: skip
-"""Fields that a stored request always has, given or not."""
 
 
 class InvalidBodyError(RequestError):

@@ -27,6 +27,13 @@ from lmms_eval.storage.atomic import write_atomically
 
 _WORKERS = ("media_workers", "score_workers")
 _WORKERS_PER_CORE = 8
+log = logging.getLogger(__name__)
+POLL_S = 0.1
+_KILLING_S = 10.0
+_FULL_S = 30.0
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
+MOST_DEATHS = 3
+"""Times that the processes of one job may be killed from outside before the job fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +66,18 @@ class Room:
             return
         wanted = _named_gpu(request)
         if wanted is not None and wanted not in self.gpus:
-            raise RequestError(f"device: this server gives out the GPUs {', '.join(self.gpus)}; there is no {wanted}")
+            raise RequestError(f"device: this server assigns the GPUs {', '.join(self.gpus)}; there is no {wanted}")
         if wanted is not None and _count(request) > 1:
             raise RequestError("device: cuda:N is one GPU; leave it out for num_gpus above 1")
         if _count(request) > len(self.gpus):
-            raise RequestError(f"num_gpus: this server gives out {len(self.gpus)}; got {_count(request)}")
+            raise RequestError(f"num_gpus: this server assigns {len(self.gpus)} GPUs; got {_count(request)}")
 
     def find(self, request: Mapping[str, Any], held: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
         """Return the GPUs for a run, given those that other runs hold; ``None`` if the run must wait."""
         taken = list(held)
         if len(taken) >= self.parallel:
             return None
-        if not self.gpus or _runs_without(request):
+        if not self.gpus or str(request.get("device") or "").strip().lower() == "cpu":
             return ()
         free = [gpu for gpu in self.gpus if not any(gpu in one for one in taken)]
         wanted = _named_gpu(request)
@@ -85,10 +92,6 @@ class Room:
 
 def _count(request: Mapping[str, Any]) -> int:
     return int(request.get("num_gpus") or 1)
-
-
-def _runs_without(request: Mapping[str, Any]) -> bool:
-    return str(request.get("device") or "").strip().lower() == "cpu"
 
 
 def _named_gpu(request: Mapping[str, Any]) -> str | None:
@@ -155,15 +158,6 @@ class Worker:
     def suspend(self) -> None:
         """Make the keeper interrupt the run, which resumes when a server starts it again. Raises ``JournalError``."""
         write_atomically(self.folder.suspend_file, b"")
-
-
-log = logging.getLogger(__name__)
-POLL_S = 0.1
-_KILLING_S = 10.0
-_FULL_S = 30.0
-_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
-MOST_DEATHS = 3
-"""Times that the processes of one job may be killed from outside before the job fails."""
 
 
 class Scheduler:

@@ -26,6 +26,41 @@ from lmms_eval.server.folder import JobFolder
 State = Literal["queued", "running", "completed", "failed", "cancelled"]
 FinalState = Literal["completed", "failed", "cancelled"]
 FINAL: frozenset[State] = frozenset({"completed", "failed", "cancelled"})
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS jobs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL,
+    request TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    started_at TEXT,
+    completed_at TEXT,
+    result TEXT,
+    error TEXT,
+    gpus TEXT NOT NULL DEFAULT '[]',
+    is_cancelled INTEGER NOT NULL DEFAULT 0,
+    submission_key TEXT UNIQUE,
+    seal TEXT NOT NULL DEFAULT '00000000'
+);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL, seal TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number);
+"""
+log = logging.getLogger(__name__)
+_VERSION = 2
+"""Version of the schema. A file of a newer version is left alone; version 1 had no checksums."""
+_COLUMNS = (
+    "job_id, number, state, request, folder, created_at, started_at, completed_at, result, error, gpus, is_cancelled, "
+    "submission_key"
+)
+_VERSION_FACT, _TOTAL_FACT = "version", "total"
+_BUSY_S = 10.0
+_PLACE = frozenset({
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
+})  # fmt: skip
+"""Codes of errors that do not mean that the file is damaged: it is left as it is."""
+DATABASE = "jobs.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,42 +106,6 @@ class Ending:
 def now() -> str:
     """Return the current time in the format that jobs record."""
     return datetime.now(tz=UTC).isoformat()
-
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS jobs (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    job_id TEXT NOT NULL UNIQUE,
-    state TEXT NOT NULL,
-    request TEXT NOT NULL,
-    folder TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    started_at TEXT,
-    completed_at TEXT,
-    result TEXT,
-    error TEXT,
-    gpus TEXT NOT NULL DEFAULT '[]',
-    is_cancelled INTEGER NOT NULL DEFAULT 0,
-    submission_key TEXT UNIQUE,
-    seal TEXT NOT NULL DEFAULT '00000000'
-);
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL, seal TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number);
-"""
-log = logging.getLogger(__name__)
-_VERSION = 2
-"""Version of the schema. A file of a newer version is left alone; version 1 had no checksums."""
-_COLUMNS = (
-    "job_id, number, state, request, folder, created_at, started_at, completed_at, result, error, gpus, is_cancelled, "
-    "submission_key"
-)
-_VERSION_FACT, _TOTAL_FACT = "version", "total"
-_BUSY_S = 10.0
-_PLACE = frozenset({
-    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
-})  # fmt: skip
-"""Codes of errors that do not mean that the file is damaged: it is left as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,9 +414,6 @@ def _job(row: Sequence[Any]) -> Job:
         job_id, number, state, json.loads(request), folder, created, started, completed,
         None if result is None else json.loads(result), error, tuple(json.loads(gpus)), bool(is_cancelled),
     )  # fmt: skip
-
-
-DATABASE = "jobs.sqlite"
 
 
 def open_store(folder: Path, jobs: Path) -> JobStore:

@@ -25,6 +25,11 @@ OPTION_TEXT = "text of an option"
 WORD_ALONE = "word alone"
 WHOLE_ANSWER = "whole answer"
 _LONGEST = 80
+_NOTES: ContextVar[ReadingNotes | None] = ContextVar("_NOTES", default=None)
+T = TypeVar("T")
+RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
+"""Seed of the run whose task function is being called; 0 outside a run."""
+_CHANCE: ContextVar[Chance | None] = ContextVar("_CHANCE", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +54,6 @@ class ReadingNotes:
     def add(self, rule: str, found: Sequence[str]) -> None:
         if self.reading.rule in ("", NOTHING):
             self.reading = AnswerReading(rule, tuple(dict.fromkeys(text[:_LONGEST] for text in found)))
-
-
-_NOTES: ContextVar[ReadingNotes | None] = ContextVar("_NOTES", default=None)
 
 
 def note_reading(rule: str, *found: str) -> None:
@@ -84,19 +86,11 @@ def noting_reading() -> Iterator[ReadingNotes]:
         _NOTES.reset(token)
 
 
-T = TypeVar("T")
-RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
-"""Seed of the run whose task function is being called; 0 outside a run."""
-
-
 @dataclass(slots=True)
 class Chance:
     """Whether scoring drew at random."""
 
     drew: bool = False
-
-
-_CHANCE: ContextVar[Chance | None] = ContextVar("_CHANCE", default=None)
 
 
 def guessed(choices: Sequence[T], key: object) -> T:

@@ -7,6 +7,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+_RATE_LIMIT_MARKS = (
+    "429", "rate limit", "too many requests", "quota", "rate_limit", "throttle", "requests per min",
+    "tokens per min", "rpm", "tpm",
+)  # fmt: skip
+
 
 @asynccontextmanager
 async def closed_on_error(items: AsyncIterator[Any]) -> AsyncIterator[None]:
@@ -22,12 +27,6 @@ async def closed_on_error(items: AsyncIterator[Any]) -> AsyncIterator[None]:
         if close is not None:
             await close()
         raise
-
-
-_RATE_LIMIT_MARKS = (
-    "429", "rate limit", "too many requests", "quota", "rate_limit", "throttle", "requests per min",
-    "tokens per min", "rpm", "tpm",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,10 +101,7 @@ def _ranges(text: str) -> Ranges:
 def _pair(word: str) -> tuple[int, int]:
     first, mark, last = word.partition("-")
     numbers = (first, last) if mark else (first, first)
-    if not all(_is_number(number) for number in numbers) or int(numbers[0]) > int(numbers[1]):
+    are_numbers = all(number.isascii() and number.isdigit() and len(number) <= 15 for number in numbers)
+    if not are_numbers or int(numbers[0]) > int(numbers[1]):
         raise UsageError(f"--ids: {word[:80]!r} is not a document number, a range such as 5-9, or a file")
     return int(numbers[0]), int(numbers[1])
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 15

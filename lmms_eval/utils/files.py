@@ -14,6 +14,7 @@ from lmms_eval.errors import TaskError
 
 MOST_BYTES = 1 << 32
 """Bytes of the largest file that is read as a whole."""
+Row = Mapping[str, str]
 
 
 def read_plain(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -46,9 +47,6 @@ def read_plain_text(path: Path, encoding: str = "utf-8", most: int = MOST_BYTES)
     """
     text = read_plain(path, most).decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-Row = Mapping[str, str]
 
 
 def read_text(path: Path, included_by: Path | None = None) -> str:

@@ -7,6 +7,12 @@ import re
 import subprocess
 from pathlib import Path
 
+FAMILY_VERSION = "0.7"
+"""Version of lmms-eval whose names task folders and plugins may import."""
+_PACKAGE = "lmms_eval"
+_FOLDER = Path(__file__).resolve().parents[1]
+_NAME = re.compile(r"cannot import name '([^']+)' from '")
+
 
 def package_version(name: str) -> str | None:
     """Return the version of an installed package without importing it; ``None`` if it is not installed."""
@@ -33,13 +39,6 @@ def git(*arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None if done.returncode == 0 else None
-
-
-FAMILY_VERSION = "0.7"
-"""Version of lmms-eval whose names task folders and plugins may import."""
-_PACKAGE = "lmms_eval"
-_FOLDER = Path(__file__).resolve().parents[1]
-_NAME = re.compile(r"cannot import name '([^']+)' from '")
 
 
 def error_text(error: BaseException) -> str:

@@ -15,6 +15,16 @@ from pathlib import Path
 from lmms_eval.errors import ModelError
 
 _M_ARENA_MAX = -8
+STORE_PORT, STORE_TOKEN = "LMMS_EVAL_STORE_PORT", "LMMS_EVAL_STORE_TOKEN"
+"""Variables by which the processes of ``--processes`` find their store: a port of the loopback address, and a key."""
+LAUNCHER_VARIABLES = frozenset({
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
+    "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", STORE_PORT, STORE_TOKEN,
+})  # fmt: skip
+GPU_DRIVERS = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/kfd", "/dev/dxg")
+"""Devices of NVIDIA cards, NVIDIA boards, AMD cards, and WSL."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_OF_MPI = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 
 
 @functools.cache
@@ -28,18 +38,6 @@ def share_heap() -> bool:
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return mallopt is not None and bool(mallopt(_M_ARENA_MAX, 1))
-
-
-STORE_PORT, STORE_TOKEN = "LMMS_EVAL_STORE_PORT", "LMMS_EVAL_STORE_TOKEN"
-"""Variables by which the processes of ``--processes`` find their store: a port of the loopback address, and a key."""
-LAUNCHER_VARIABLES = frozenset({
-    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
-    "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", STORE_PORT, STORE_TOKEN,
-})  # fmt: skip
-GPU_DRIVERS = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/kfd", "/dev/dxg")
-"""Devices of NVIDIA cards, NVIDIA boards, AMD cards, and WSL."""
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-_OF_MPI = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 
 
 def accelerate_started_one(environ: Mapping[str, str]) -> bool:

@@ -23,6 +23,7 @@ from lmms_eval.utils.terminal import guard_standard_error
 
 ENDING_S = 1.0
 """Seconds after the end of its input until a child that is still working ends itself."""
+_ROOT = str(Path(__file__).parents[2])
 
 
 def own_pipes() -> tuple[queue.SimpleQueue[bytes], IO[bytes]]:
@@ -47,9 +48,6 @@ def _read(incoming: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     lines.put(b"")
     time.sleep(ENDING_S)
     os._exit(1)
-
-
-_ROOT = str(Path(__file__).parents[2])
 
 
 def module_command(module: str) -> list[str]:

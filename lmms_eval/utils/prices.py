@@ -27,7 +27,16 @@ UNIT = "currency per million tokens"
 MILLION = 1_000_000
 MOST_NAMES = 20
 """Most models that a message names."""
-_WILD = "*?["
+_WILD = frozenset("*?[")
+_LITELLM_NAMES = {
+    "input": ("input_cost_per_token", MILLION),
+    "output": ("output_cost_per_token", MILLION),
+    "cached_input": ("cache_read_input_token_cost", MILLION),
+    "reasoning": ("output_cost_per_reasoning_token", MILLION),
+    "image": ("input_cost_per_image", 1),
+    "audio_second": ("input_cost_per_audio_per_second", 1),
+}
+"""litellm's key for each key of ours, and the factor that converts its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +145,7 @@ class PriceTable:
         """
         given = [name for name in names if name]
         for name in (*given, *(name.rpartition("/")[2] for name in given if "/" in name)):
-            fitting = [key for key in self.models if key == name or (_is_wild(key) and fnmatchcase(name, key))]
+            fitting = [key for key in self.models if key == name or (_WILD & {*key} and fnmatchcase(name, key))]
             if fitting:
                 entry = max(fitting, key=lambda key: (key == name, len(key)))
                 return Tariff(self.models[entry], self.currency, f"{self.source}: {entry}", is_batch)
@@ -155,10 +164,6 @@ class PriceTable:
         near = difflib.get_close_matches(wanted, known, n=MOST_NAMES, cutoff=0.5) if len(known) > MOST_NAMES else known
         listed = ", ".join(near[:MOST_NAMES]) or "no similar name"
         raise UsageError(f"--prices {self.source}: no price for the model {wanted!r}; the table has: {listed}")
-
-
-def _is_wild(name: str) -> bool:
-    return any(sign in name for sign in _WILD)
 
 
 def read_prices(source: str) -> PriceTable:
@@ -224,17 +229,6 @@ def _check(price: Price, place: str) -> None:
         value = getattr(price, one.name)
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise DataError(f"{place}.{one.name}: a price is a number from 0 on ({UNIT}); got {value}")
-
-
-_LITELLM_NAMES = {
-    "input": ("input_cost_per_token", MILLION),
-    "output": ("output_cost_per_token", MILLION),
-    "cached_input": ("cache_read_input_token_cost", MILLION),
-    "reasoning": ("output_cost_per_reasoning_token", MILLION),
-    "image": ("input_cost_per_image", 1),
-    "audio_second": ("input_cost_per_audio_per_second", 1),
-}
-"""litellm's key for each key of ours, and the factor that converts its number."""
 
 
 def litellm_prices() -> PriceTable:

@@ -178,11 +178,8 @@ def _least(name: str) -> int:
 def _without_secrets(address: re.Match[str]) -> str:
     text = _USER.sub(f"{REDACTED}@", address.group())
     begin = min((place for mark in "?#" if (place := text.find(mark)) >= 0), default=len(text))
-    return text[:begin] + _QUERY_VALUE.sub(_without_value, text[begin:])
-
-
-def _without_value(part: re.Match[str]) -> str:
-    return REDACTED if part[1] is None else f"{part[1]}={REDACTED}"
+    query = _QUERY_VALUE.sub(lambda part: REDACTED if part[1] is None else f"{part[1]}={REDACTED}", text[begin:])
+    return text[:begin] + query
 
 
 def _secrets_in(value: Any, least: int = 0) -> Iterator[str]:

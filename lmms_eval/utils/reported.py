@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+_REPORTS: dict[str, Report] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -15,9 +17,6 @@ class Report:
     """Returns the totals; empty if nothing was reported."""
     reset: Callable[[], None]
     """Resets the totals, at the start of a run."""
-
-
-_REPORTS: dict[str, Report] = {}
 
 
 def offer(name: str, report: Report) -> None:

@@ -21,6 +21,20 @@ _UNPRINTABLE = re.compile(
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks of writing direction
     "\u2028\u2029\ud800-\udfff]"  # line separators; surrogates, which no encoding accepts
 )
+_PLAINLY = "lmms_eval.plainly"
+_PLAIN = {
+    "\u2191": "^", "\u2193": "v", "\u00b1": "+-", "\u00b1 ": "+-", "\u2013": "-", "\u2014": "-", "\u2026": "...",
+    "\u2192": "->", "\u00d7": "x", "\u2264": "<=", "\u2265": ">=", "\u2212": "-", "\u00b7": "-", "\u2018": "'",
+    "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u0394": "d",
+}  # fmt: skip
+"""Replacements for characters in this package's output. Plus-minus with a space after it keeps its width."""
+_plain_warning = warnings.formatwarning
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_MARKUP = re.compile(r"[\\`*{}\[\]<>#!&~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_MIN_WIDTH = 3
+_FORMULA = re.compile(r'(?:^|(?<=[;\t\r\n]))(?=[ \t\r"]*[=+\-@]|[\t\r])')
+"""Positions at which a formula may begin: the beginning of a text, and separators after which a spreadsheet may begin a
+new cell. Spreadsheets that separate cells with semicolons split there even in quoted text."""
 
 
 def printable(text: str) -> str:
@@ -47,15 +61,6 @@ def encodable(text: str, stream: TextIO) -> str:
     """Replace the characters that the stream's encoding lacks: arrows and dashes by similar ASCII characters."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, _PLAINLY).decode(encoding)
-
-
-_PLAINLY = "lmms_eval.plainly"
-_PLAIN = {
-    "\u2191": "^", "\u2193": "v", "\u00b1": "+-", "\u00b1 ": "+-", "\u2013": "-", "\u2014": "-", "\u2026": "...",
-    "\u2192": "->", "\u00d7": "x", "\u2264": "<=", "\u2265": ">=", "\u2212": "-", "\u00b7": "-", "\u2018": "'",
-    "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u0394": "d",
-}  # fmt: skip
-"""Replacements for characters in this package's output. Plus-minus with a space after it keeps its width."""
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:
@@ -86,9 +91,6 @@ def shown(text: str) -> str:
     return printable(redact(text))
 
 
-_plain_warning = warnings.formatwarning
-
-
 def _format_warning(*args: Any, **more: Any) -> str:
     return shown(_plain_warning(*args, **more))
 
@@ -107,11 +109,6 @@ def _print_thread_error(args: threading.ExceptHookArgs) -> None:
 def _print_unraisable(args: sys.UnraisableHookArgs) -> None:
     trace = "".join(traceback.format_exception(args.exc_type, args.exc_value, args.exc_traceback))
     sys.stderr.write(shown(f"{args.err_msg or 'Exception ignored in'}: {args.object!r}\n{trace}"))
-
-
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-_MARKUP = re.compile(r"[\\`*{}\[\]<>#!&~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_MIN_WIDTH = 3
 
 
 class Column(NamedTuple):
@@ -179,11 +176,6 @@ def markdown_table(columns: Sequence[Column]) -> str:
         rule = "-" * (width - 1) + (":" if all_numbers else "-")
         parts.append([heading, rule, *map(_padded, cells, [width] * len(cells), right)])
     return "".join(f"|{'|'.join(line)}|\n" for line in zip(*parts, strict=True)) if parts else "||\n||\n"
-
-
-_FORMULA = re.compile(r'(?:^|(?<=[;\t\r\n]))(?=[ \t\r"]*[=+\-@]|[\t\r])')
-"""Positions at which a formula may begin: the beginning of a text, and separators after which a spreadsheet may begin a
-new cell. Spreadsheets that separate cells with semicolons split there even in quoted text."""
 
 
 def no_formula(text: str) -> str:

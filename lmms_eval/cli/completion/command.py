@@ -1,19 +1,35 @@
-"""``lmms-eval completion``: prints the completion script of a shell, and answers the requests of that script."""
+"""``lmms-eval completion``: prints the completion script of a shell, and answers the requests of that script.
+
+The answers come from an index in the user's cache. Building it opens every command and every model's class and takes a
+second; reading the file takes a millisecond.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import lmms_eval
 from lmms_eval.cli.completion.contents import EVALUATION, Index, Node, Value
-from lmms_eval.cli.completion.index import current_index, more_tasks
 from lmms_eval.utils.terminal import printable
 
+_PACKAGE = os.path.dirname(lmms_eval.__file__)
+_PARTS = ("cli", "config", "models", "tasks")
+"""Folders of the package that the index is built from."""
+_ENDINGS = (".py", ".yaml", ".tsv")
 _UNSAFE = re.compile(r"[^\w%+,./:=@-]")
 _IN_DOUBLE_QUOTES = re.compile(r'["$`\\]')
+WORDS, KEYS, FILES = "words", "keys", "files"
+SHELLS = ("bash", "zsh", "fish")
+ANSWER, LEAST_ANSWERED = "answer", 3
+"""Word that a shell's script passes, followed by the shell's name and the words of the line."""
 
 
 class Line(NamedTuple):
@@ -73,9 +89,6 @@ def _is_assignment(word: str) -> bool:
     return bool(equals) and name.isidentifier()
 
 
-WORDS, KEYS, FILES = "words", "keys", "files"
-
-
 class Suggestions(NamedTuple):
     """Values for the word that is being typed. A named tuple, since one is built at every key press."""
 
@@ -116,7 +129,7 @@ def _suggest(words: Sequence[str], index: Index) -> Suggestions:
 
 
 def _node(words: Sequence[str], index: Index) -> tuple[Node, Sequence[str]]:
-    """Find the command that the words name, and return the words behind it."""
+    """Find the command that the words name, and return the words after it."""
     for count in (2, 1):
         name = " ".join(words[:count])
         if len(words) >= count and name in index["nodes"]:
@@ -178,11 +191,6 @@ def _beginning(text: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(text)]
 
 
-SHELLS = ("bash", "zsh", "fish")
-ANSWER, LEAST_ANSWERED = "answer", 3
-"""Word that a shell's script passes, followed by the shell's name and the words of the line."""
-
-
 def run(arguments: Sequence[str]) -> int:
     if arguments[:1] == [ANSWER] and len(arguments) >= LEAST_ANSWERED:
         return _answer(arguments[1], arguments[2:])
@@ -214,3 +222,65 @@ def _answer(shell: str, words: Sequence[str]) -> int:
         rows = [f"{found.kind}\t{found.prefix}", *map("\t".join, zip(found.values, shown, strict=True))]
     sys.stdout.buffer.write("".join(f"{row}\n" for row in rows).encode("utf-8", "surrogateescape"))
     return 0
+
+
+def current_index() -> Index:
+    """Return the index of this installation, from its file if nothing has changed since it was written."""
+
+    def gathered() -> Index:
+        from lmms_eval.cli.completion.gather import gathered_index
+
+        return gathered_index()
+
+    packages = (place for place in sys.path if place.endswith(("site-packages", "dist-packages")))
+    installed = [os.stat(place).st_mtime_ns for place in packages if os.path.isdir(place)]
+    own = [_state(os.path.join(_PACKAGE, part)) for part in _PARTS]
+    state = [sys.version, os.environ.get("LMMS_EVAL_PLUGINS", ""), installed, own]
+    index: Index = _kept("index", _PACKAGE, state, gathered)
+    return index
+
+
+def more_tasks(folder: str) -> list[str]:
+    """Return the names of the tasks in a folder; empty if it cannot be read."""
+    path = os.path.abspath(os.path.expanduser(folder))
+
+    def gathered() -> list[str]:
+        from lmms_eval.cli.completion.gather import tasks_of
+
+        return tasks_of(path)
+
+    names: list[str] = _kept("tasks", path, [_state(path)], gathered) if os.path.isdir(path) else []
+    return names
+
+
+def _state(folder: str) -> list[int]:
+    """Return the number of files below a folder and the time of the newest change."""
+    count = newest = 0
+    for base, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(_ENDINGS):
+                count += 1
+                with contextlib.suppress(OSError):  # removed meanwhile, or a link to nothing
+                    newest = max(newest, os.stat(os.path.join(base, name)).st_mtime_ns)
+    return [count, newest]
+
+
+def _kept(name: str, place: str, state: list[Any], make: Callable[[], Any]) -> Any:
+    """Return the result of ``make`` for this state, from the file of an earlier process if that exists."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    path = os.path.join(base, "lmms_eval", "completion", f"{name}-{zlib.crc32(os.fsencode(place)):08x}.json")
+    state = [place, *state]
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # the file does not exist, or is not ours
+        with open(path, encoding="utf-8") as file:
+            kept = json.load(file)
+        if kept["state"] == state:
+            return kept["content"]
+    content = make()
+    from lmms_eval.storage.atomic import replacing
+
+    with (
+        contextlib.suppress(OSError),
+        replacing(Path(path), survives_power_loss=False) as file,
+    ):
+        file.write(json.dumps({"state": state, "content": content}).encode())
+    return content

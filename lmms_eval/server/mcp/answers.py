@@ -20,6 +20,17 @@ _LONGEST_SHOWN = 60
 _MOST_TASKS = 1000
 _LONGEST_WAIT_S = 3600
 Mode = Literal["auto", "async", "sync"]
+_Name = Annotated[str, Field(min_length=1, max_length=300)]
+LONGEST_TEXT, MOST_ITEMS, DEEPEST = 2_000, 50, 8
+"""Characters of a text, entries of a list or mapping, and depth, in a sample."""
+LONGEST_ERROR = 4_000
+MOST_BYTES = 200_000
+"""Bytes of the samples in one answer."""
+_SHOWN = 300
+"""Characters of a sample's answer in a text."""
+_MOST_SHOWN = 50
+"""Samples in a text."""
+Status = Literal["queued", "running", "completed", "failed", "cancelled"]
 
 
 class Arguments(BaseModel):
@@ -29,7 +40,6 @@ class Arguments(BaseModel):
 
 
 _Kind = TypeVar("_Kind", bound=Arguments)
-_Name = Annotated[str, Field(min_length=1, max_length=300)]
 
 
 def _listed(given: Any) -> Any:
@@ -115,13 +125,6 @@ def _problem(kind: type[Arguments], error: Any) -> str:
     return f"{name!r}: not an argument of this tool; {known}"
 
 
-LONGEST_TEXT, MOST_ITEMS, DEEPEST = 2_000, 50, 8
-"""Characters of a text, entries of a list or mapping, and depth, in a sample."""
-LONGEST_ERROR = 4_000
-MOST_BYTES = 200_000
-"""Bytes of the samples in one answer."""
-
-
 def readable(text: str) -> str:
     """Return a text without secrets and this machine's paths. Of a long text, the middle is left out."""
     text = without_paths(redact_text(text))
@@ -153,12 +156,6 @@ def size(value: Any) -> int:
 
 def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… [{len(text) - longest} more characters]"
-
-
-_SHOWN = 300
-"""Characters of a sample's answer in a text."""
-_MOST_SHOWN = 50
-"""Samples in a text."""
 
 
 class Answer(BaseModel):
@@ -301,9 +298,6 @@ def task_progress(task: TaskSnapshot) -> TaskProgress:
         low=None if score is None else score.low,
         high=None if score is None else score.high,
     )
-
-
-Status = Literal["queued", "running", "completed", "failed", "cancelled"]
 
 
 class RunStatus(Answer):

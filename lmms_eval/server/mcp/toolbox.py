@@ -43,6 +43,19 @@ _AT_ONCE = 50
 
 Page = tuple[list[RunSample], int | None, str]
 """Samples of one answer, the offset of the next ones, and a note."""
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Reports progress to the caller: amount done, total, and a message."""
+AUTO_WAIT_S = 10.0
+"""Seconds that ``mode="auto"`` waits at most."""
+_LOOK_S = 0.25
+_REPORT_S = 1.0
+_NEXT = {
+    "queued": "it waits for its turn; ask get_run_status again, cancel_run withdraws it",
+    "running": "it is in progress; ask get_run_status again, get_run_result for its scores once it is completed",
+    "completed": "get_run_result returns samples too",
+    "failed": "it has ended without scores; the error says why; evaluate starts another one",
+    "cancelled": "it was cancelled; evaluate starts another one",
+}
 
 
 async def read_samples(jobs: Jobs, asked: GetRunResult, tasks: Sequence[str | None]) -> Page:
@@ -76,22 +89,6 @@ async def read_samples(jobs: Jobs, asked: GetRunResult, tasks: Sequence[str | No
         passed += found["total"]
     is_beyond = not samples and asked.sample_offset >= passed > 0
     return samples, None, f"there are {passed} samples" if is_beyond else ""
-
-
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Reports progress to the caller: amount done, total, and a message."""
-
-AUTO_WAIT_S = 10.0
-"""Seconds that ``mode="auto"`` waits at most."""
-_LOOK_S = 0.25
-_REPORT_S = 1.0
-_NEXT = {
-    "queued": "it waits for its turn; ask get_run_status again, cancel_run withdraws it",
-    "running": "it is in progress; ask get_run_status again, get_run_result for its scores once it is completed",
-    "completed": "get_run_result returns samples too",
-    "failed": "it has ended without scores; the error says why; evaluate starts another one",
-    "cancelled": "it was cancelled; evaluate starts another one",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,12 @@ _SORTS: tuple[Sort, ...] = ("Local models", "Services", "Engines", "Checks", "Pl
 _FIRST = ("hf", "openai")
 _CHECKS = ("baseline", "dummy", "replay")
 """Models without a network or weights: they check tasks, or repeat an earlier run."""
+ELSEWHERE = ("config", "model", "model_args", "tasks")
+"""Options that the page asks for separately, or not at all."""
+USUAL = (
+    "limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "order", "judge_model",
+    "device",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,14 +269,6 @@ class TaskChoices:
             entry.name, entry.kind, title, facts.documents if facts else None, facts.modalities if facts else (),
             facts.needs if facts else (), entry.tags, entry.output_type, 0,
         )  # fmt: skip
-
-
-ELSEWHERE = ("config", "model", "model_args", "tasks")
-"""Options that the page asks for separately, or not at all."""
-USUAL = (
-    "limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "order", "judge_model",
-    "device",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

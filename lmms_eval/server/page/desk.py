@@ -51,6 +51,24 @@ from lmms_eval.viewer.live.watch import Watch
 from lmms_eval.viewer.page import ReportOptions
 
 PATIENCE_S = 180.0
+LOG_BYTES = 256 << 10
+"""Bytes of a log in one answer."""
+_FILLED = {"log_samples": True, "predict_only": False, "num_gpus": 1}
+"""Values that the server fills in if a request omits them."""
+MOST_VIEWS = 4
+IDLE_S = 120.0
+"""A view that was not used for this long is closed when another one is opened."""
+MOST_RUNS = 20
+PAGE_PATIENCE_S = 1800.0
+_REPORT, _MADE = "report", "made"
+"""Folder of the pages, and the file that marks them as complete."""
+_CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
+"""Options that the server accepts only with ``--allow_code``."""
+_MOST_FORMS = 64
+_COMPARISON = re.compile(r"[0-9a-f]{20}")
+_GPUS = OptionChoice(
+    "num_gpus", RUNNING, "whole number", 1, (), "GPUs of the run; above 1 with a process on each", "N", is_usual=True
+)
 
 
 def command_output(words: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -79,12 +97,6 @@ def missing_of(task: str, places: Sequence[str], environment: Mapping[str, str])
     """
     found = json.loads(command_output(["tasks", "describe", "--json", *places, "--", task], environment))
     return [str(text) for text in found.get("missing") or ()]
-
-
-LOG_BYTES = 256 << 10
-"""Bytes of a log in one answer."""
-_FILLED = {"log_samples": True, "predict_only": False, "num_gpus": 1}
-"""Values that the server fills in if a request omits them."""
 
 
 def entry(job: Job, position: int) -> dict[str, Any]:
@@ -175,11 +187,6 @@ def log_piece(job: Job, place: int) -> dict[str, Any]:
     return {"text": gap + text, "next": piece.next - (len(piece.data) - end)}
 
 
-MOST_VIEWS = 4
-IDLE_S = 120.0
-"""A view that was not used for this long is closed when another one is opened."""
-
-
 class Views:
     """The open live views of jobs. A context manager, which closes them.
 
@@ -217,12 +224,6 @@ class Views:
                     del self._open[other]
                     watch.__exit__()
             return app
-
-
-MOST_RUNS = 20
-PAGE_PATIENCE_S = 1800.0
-_REPORT, _MADE = "report", "made"
-"""Folder of the pages, and the file that marks them as complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,16 +311,6 @@ def file_of(folder: Path, path: str) -> Path | None:
         return found if found.is_relative_to(root) and found.is_file() else None
     except (OSError, ValueError):
         return None
-
-
-_CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
-"""Options that the server accepts only with ``--allow_code``."""
-
-_MOST_FORMS = 64
-_COMPARISON = re.compile(r"[0-9a-f]{20}")
-_GPUS = OptionChoice(
-    "num_gpus", RUNNING, "whole number", 1, (), "GPUs of the run; above 1 with a process on each", "N", is_usual=True
-)
 
 
 class Desk:

@@ -36,6 +36,12 @@ from lmms_eval.utils.redaction import redact
 from lmms_eval.viewer.page import bundle
 
 SCRIPT, STYLE = "ui.js", "ui.css"
+EVERY_S = 0.5
+_ALIVE_S = 15.0
+_ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
+MOST_BODY = 1 << 20
+"""Bytes that a request may have."""
+Work = Callable[["Call"], Any]
 
 
 def policy(nonce: str) -> str:
@@ -74,11 +80,6 @@ def page(nonce: str) -> str:
 """
 
 
-EVERY_S = 0.5
-_ALIVE_S = 15.0
-_ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
-
-
 async def stream(desk: Desk, job_id: str) -> AsyncIterator[bytes]:
     """Yield the log of a job from its beginning, and at the end its final state."""
     place, quiet_s = 0, 0.0
@@ -104,11 +105,6 @@ async def stream(desk: Desk, job_id: str) -> AsyncIterator[bytes]:
 
 def _event(kind: str, data: dict[str, Any]) -> bytes:
     return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
-
-
-MOST_BODY = 1 << 20
-"""Bytes that a request may have."""
-Work = Callable[["Call"], Any]
 
 
 class Call:
