@@ -46,6 +46,7 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m release.english
 
 # The site, strictly: a warning or a broken link ends it.
 docs: $(VENV)/.ready-docs
