@@ -19,6 +19,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, SentMedia
 from lmms_eval.api.task import Task
 from lmms_eval.engine.prompts import message_fingerprint, outline, text_fingerprint
+from lmms_eval.engine.records import media_from_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.media.sent import recording, unrecorded
@@ -66,9 +67,10 @@ def _ask_again_changed_media(tasks: Sequence[Task], model: Model, store: RunStor
 
 def _has_changed_media(task: Task, model: Model, store: RunStore, request_id: str) -> bool:
     """Return whether a request would be sent with other media, or cannot be rendered by itself."""
-    record = store.record(request_id)
-    now = _rendered(task, model, request_id)
-    return now is None or _differing_media(record, now.media) is not None or len(now.media) != len(_media(record))
+    record, now = store.record(request_id), _rendered(task, model, request_id)
+    if now is None or len(now.media) != len(media_from_record(record)):
+        return True
+    return _differing_media(record, now.media) is not None
 
 
 def _check_task(task: Task, model: Model, store: RunStore, answered: Sequence[str], deadline: float) -> None:
@@ -151,13 +153,9 @@ def _prepared(request: Request, model: Model) -> _Rendered:
     return _Rendered(request, prompt, media, tuple(message.to_dict() for message in sent_messages))
 
 
-def _media(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
-    return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
-
-
 def _differing_media(record: Mapping[str, Any], now: Sequence[SentMedia]) -> SentMedia | None:
     """Return the first medium whose content differs from the record; ``None`` if all are equal or unknown."""
-    recorded = _media(record)
+    recorded = media_from_record(record)
     if len(recorded) != len(now):
         return None
     pairs = zip(recorded, now, strict=True)
@@ -166,7 +164,7 @@ def _differing_media(record: Mapping[str, Any], now: Sequence[SentMedia]) -> Sen
 
 def _is_same_text(record: Mapping[str, Any], now: _Rendered, store: RunStore, task: Task) -> bool:
     """Return whether two prompts with different fingerprints differ only in the paths of their media files."""
-    media, score = _media(record), store.score(task.name, now.request.doc_id)
+    media, score = media_from_record(record), store.score(task.name, now.request.doc_id)
     if not media or len(media) != len(now.media) or score is None or len(score["answers"]) <= now.request.repeat:
         return False
     if any(not old.sha256 or old.sha256 != new.sha256 for old, new in zip(media, now.media, strict=True)):

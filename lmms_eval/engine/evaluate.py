@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -19,7 +19,7 @@ from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
 from lmms_eval.engine.drive import AskReport, Driven
 from lmms_eval.engine.judging import JudgeSetup, Judging
 from lmms_eval.engine.live import Progress, Vitals
-from lmms_eval.engine.looks import Counted, EarlyStop, LookExchange, Looks, Sampling
+from lmms_eval.engine.looks import Counted, LookExchange, Looks, Sampling
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
 from lmms_eval.engine.response_cache import ResponseCache
@@ -386,17 +386,13 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
     chosen = replace(work.options.aggregate, interrupted=report.interrupted is not None)
     sampling = work.options.sampling
     stops = {} if sampling is None else sampling.early_stops(work.plans, work.store)
-    return tuple(
-        aggregate_task(plan, work.store, chosen, not_asked or _given_up(work, plan), _counted(plan, sampling, stops))
-        for plan in work.plans
-    )
-
-
-def _counted(plan: TaskPlan, sampling: Sampling | None, stops: Mapping[str, EarlyStop]) -> Counted | None:
-    """Return which documents of a task count; ``None`` unless a task of the run ended early."""
-    if sampling is None or not stops:
-        return None
-    return Counted(sampling.order.of(plan), stops.get(plan.task.name))
+    results = []
+    for plan in work.plans:
+        counted = (
+            Counted(sampling.order.of(plan), stops.get(plan.task.name)) if sampling is not None and stops else None
+        )
+        results.append(aggregate_task(plan, work.store, chosen, not_asked or _given_up(work, plan), counted))
+    return tuple(results)
 
 
 def _given_up(work: _Work, plan: TaskPlan) -> str:

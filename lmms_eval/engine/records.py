@@ -257,9 +257,8 @@ def spent_in(record: Mapping[str, Any]) -> Spending:
         return NOTHING
     usage = Usage(*record.get("usage", ())[:3])
     read, written, thought = (count or 0 for count in usage.to_dict().values())
-    media = [SentMedia.from_dict(medium) for medium in record.get("media", ())]
     untold = not usage.is_known and "error" not in record
-    return Spending(read, written, thought, untold=int(untold)) + media_spent(media)
+    return Spending(read, written, thought, untold=int(untold)) + media_spent(media_from_record(record))
 
 
 def spending_from(sums: Mapping[str, Any]) -> Spending:
@@ -290,8 +289,7 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
     """Return the record of a response without empty values; ``prompt`` is the fingerprint of the rendered request."""
     record: dict[str, Any] = {"id": response.request_id, **_content(response)}
     if response.usage is not None:
-        usage = response.usage
-        record["usage"] = [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens]
+        record["usage"] = list(response.usage.to_dict().values())
     if response.thoughts is not None:
         record["thoughts"] = _thoughts_record(response.thoughts)
     if response.stops:
@@ -301,10 +299,7 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
         record["attempts"] = response.attempts
     if response.batch:
         record["batch"] = list(response.batch)
-    record |= {"media": _media_record(response.media)} if response.media else {}
-    for key, messages in (("messages", response.messages), ("tool_messages", response.tool_messages)):
-        if messages:
-            record[key] = _messages_record(messages)
+    record |= _lists_of_objects(response, ("media", "messages", "tool_messages"))
     if response.is_cached:
         record["cached"] = True
     if prompt:
@@ -315,6 +310,11 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
 def _stated(item: Response | Answer, names: Sequence[str]) -> dict[str, Any]:
     """Return the fields of these names that are not ``None``."""
     return {name: value for name in names if (value := getattr(item, name)) is not None}
+
+
+def _lists_of_objects(item: Response | Answer, names: Sequence[str]) -> dict[str, Any]:
+    """Return as JSON the fields of these names that are not empty."""
+    return {name: [each.to_dict() for each in values] for name in names if (values := getattr(item, name))}
 
 
 def _content(response: Response) -> dict[str, Any]:
@@ -348,7 +348,7 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         attempts=record.get("attempts", 1),
         batch=tuple(record.get("batch", ())),
         model=record.get("model"),
-        media=_media_from_record(record),
+        media=media_from_record(record),
         messages=_messages_from_record(record),
         tool_messages=_messages_from_record(record, "tool_messages"),
         thoughts=_thoughts_from_record(record.get("thoughts")),
@@ -445,9 +445,7 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
     if parts is not None:
         record["parts"] = parts
     if any(usage is not None for usage in answer.usage):
-        record["usage"] = [
-            usage and [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens] for usage in answer.usage
-        ]
+        record["usage"] = [usage and list(usage.to_dict().values()) for usage in answer.usage]
     if answer.thoughts:
         record["thoughts"] = [thoughts and _thoughts_record(thoughts) for thoughts in answer.thoughts]
     record |= {name: list(values) for name in ("stops", "ended_by") if (values := getattr(answer, name))}
@@ -456,10 +454,7 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
         record["error"] = redact_text(answer.error)
     if not answer.is_loss:
         record["is_loss"] = False
-    if answer.media:
-        record["media"] = _media_record(answer.media)
-    if answer.messages:
-        record["messages"] = _messages_record(answer.messages)
+    record |= _lists_of_objects(answer, ("media", "messages"))
     if answer.attempts > 1:
         record["attempts"] = answer.attempts
     return record
@@ -478,7 +473,7 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
         input=record["input"],
         is_loss=record.get("is_loss", True),
         model=record.get("model"),
-        media=_media_from_record(record),
+        media=media_from_record(record),
         messages=_messages_from_record(record),
         attempts=record.get("attempts", 1),
     )
@@ -491,16 +486,9 @@ def without_cut_thought(answer: Answer) -> Answer:
     return replace(answer, value="", thoughts=(Thoughts(answer.value, is_finished=False),))
 
 
-def _media_record(media: Sequence[SentMedia]) -> list[dict[str, Any]]:
-    return [medium.to_dict() for medium in media]
-
-
-def _media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
+def media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
+    """Return the media of a response's or an answer's record."""
     return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
-
-
-def _messages_record(messages: Sequence[SentMessage]) -> list[dict[str, Any]]:
-    return [message.to_dict() for message in messages]
 
 
 def _messages_from_record(record: Mapping[str, Any], key: str = "messages") -> tuple[SentMessage, ...]:

@@ -100,7 +100,7 @@ class HopelessTasks:
 UNIT = 1000
 """Processes exchange seconds of sound as whole numbers, multiplied by this."""
 SHARE = 64
-"""A process publishes its spending at once if it spent the remaining budget divided by this; else once per second."""
+"""A process publishes its spending early if it has since spent more than the remaining budget divided by this."""
 
 
 @dataclass(frozen=True, slots=True)

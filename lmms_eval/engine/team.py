@@ -13,19 +13,21 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import orjson
 
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.utils.launch import STORE_PORT, STORE_TOKEN
 
+P = ParamSpec("P")
+T = TypeVar("T")
 HOST = "127.0.0.1"
 
 
@@ -191,30 +193,25 @@ class HostedStore:
         self._store = store
 
     def set(self, key: str, value: bytes) -> None:
-        with _while_hosted():
-            self._store.set(key, value)
+        _hosted(self._store.set, key, value)
 
     def get(self, key: str) -> bytes:
-        with _while_hosted():
-            return self._store.get(key)
+        return _hosted(self._store.get, key)
 
     def add(self, key: str, amount: int) -> int:
-        with _while_hosted():
-            return self._store.add(key, amount)
+        return _hosted(self._store.add, key, amount)
 
     def delete_key(self, key: str) -> bool:
-        with _while_hosted():
-            return self._store.delete_key(key)
+        return _hosted(self._store.delete_key, key)
 
     def check(self, keys: list[str]) -> bool:
-        with _while_hosted():
-            return self._store.check(keys)
+        return _hosted(self._store.check, keys)
 
 
-@contextmanager
-def _while_hosted() -> Iterator[None]:
+def _hosted(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function of a store. Raises ``TeamError`` if the host of the store has ended."""
     try:
-        yield
+        return function(*args, **kwargs)
     except (RuntimeError, OSError) as error:
         raise TeamError(HOST_IS_GONE) from error
 
@@ -256,8 +253,7 @@ def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
         TeamError: the host of the store has ended.
     """
     if STORE_PORT in os.environ:
-        with _while_hosted():
-            return HostedStore(StoreClient(os.environ))
+        return HostedStore(_hosted(StoreClient, os.environ))
     # Read when PyTorch is loaded: else each waiting call would print a C++ traceback if the host ends.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from datetime import timedelta

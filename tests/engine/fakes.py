@@ -22,19 +22,19 @@ class EchoExchange(Exchange):
 
     def __init__(self, task: FakeTask, doc_id: int, repeat: int) -> None:
         self.task, self.doc_id, self.repeat = task, doc_id, repeat
-        self.said: list[Response] = []
+        self.responses: list[Response] = []
 
     def _request(self) -> Request:
-        text = f"question {self.doc_id} round {len(self.said)}"
+        text = f"question {self.doc_id} round {len(self.responses)}"
         return Request(
-            id=f"{self.task.name}/{self.doc_id}/{self.repeat}/{len(self.said)}/0",
+            id=f"{self.task.name}/{self.doc_id}/{self.repeat}/{len(self.responses)}/0",
             kind="generate_until",
             task=self.task,
             doc_id=self.doc_id,
             build_messages=lambda: ChatMessages(messages=build_user_turn(None, text)),
             context=text,
             repeat=self.repeat,
-            round=len(self.said),
+            round=len(self.responses),
         )
 
     def open(self) -> Sequence[Request]:
@@ -43,15 +43,15 @@ class EchoExchange(Exchange):
         return [self._request()]
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
-        self.said += responses
-        return [] if len(self.said) >= self.task.rounds else [self._request()]
+        self.responses += responses
+        return [] if len(self.responses) >= self.task.rounds else [self._request()]
 
     def answer(self) -> Answer:
-        texts = [response.text for response in self.said]
+        texts = [response.text for response in self.responses]
         return Answer(
             value=texts[-1] if self.task.rounds == 1 else texts,
-            usage=tuple(response.usage for response in self.said),
-            finish_reason=self.said[-1].finish_reason,
+            usage=tuple(response.usage for response in self.responses),
+            finish_reason=self.responses[-1].finish_reason,
             input=f"question {self.doc_id} round 0",
         )
 

@@ -351,7 +351,7 @@ def test_a_value_that_is_no_number_has_no_error(tmp_path: Path) -> None:
     assert result.stderr_clt == NOT_AVAILABLE and result.interval is None
 
 
-def said(task: FakeTask, *answers: Answer) -> list[dict[str, Any]]:
+def records_of(task: FakeTask, *answers: Answer) -> list[dict[str, Any]]:
     score = PipelineScore("none", "said", {"acc": 0.0})
     return [scored(task, number, score, answers=(one,)) for number, one in enumerate(answers)]
 
@@ -367,7 +367,7 @@ def test_answers_that_are_none_or_cut_off_are_counted(tmp_path: Path) -> None:
         answer("and so", finish_reason="length"),
         answer([(-1.0, False)], finish_reason=None),
     ]
-    result = aggregated(tmp_path, task, said(task, *answers))
+    result = aggregated(tmp_path, task, records_of(task, *answers))
     assert result.outcome.answers == AnswerCounts(total=7, blank=2, filtered=2, truncated=2)
     assert result.outcome.answers.described() == "2 blank (28.6%), 2 filtered (28.6%), 2 truncated (28.6%)"
     assert result.metrics[0].value == 0.0
@@ -396,7 +396,7 @@ def test_completed_and_truncated_answers_are_scored_apart_with_the_bounds_of_wha
 def test_a_number_that_is_no_mean_over_documents_has_no_bounds(tmp_path: Path) -> None:
     task = FakeTask(3)
     task.metrics = (MetricDefinition("acc", max, None, True),)
-    records = said(task, answer(finish_reason="length"), answer(), answer())
+    records = records_of(task, answer(finish_reason="length"), answer(), answer())
     for number, record in enumerate(records):
         record["scores"][0]["metrics"]["acc"] = [0.1, 0.9, 0.3][number]
     assert aggregated(tmp_path, task, records).metrics[0].truncation is None
@@ -405,7 +405,7 @@ def test_a_number_that_is_no_mean_over_documents_has_no_bounds(tmp_path: Path) -
 @pytest.mark.parametrize("finish", ["stop", "content_filter", "tool_calls", "length", None])
 def test_a_score_that_rests_on_no_answer_is_withheld(tmp_path: Path, finish: str | None) -> None:
     task = FakeTask(2)
-    records = said(task, answer("", finish_reason=finish), answer("\t", finish_reason=finish))
+    records = records_of(task, answer("", finish_reason=finish), answer("\t", finish_reason=finish))
     result = aggregated(tmp_path / "a", task, records)
     assert (result.metrics[0].value, result.metrics[0].partial) == (None, 0.0)
     assert result.metrics[0].withheld_reason == "all 2 answers are blank or filtered"
@@ -415,7 +415,7 @@ def test_a_score_that_rests_on_no_answer_is_withheld(tmp_path: Path, finish: str
 
 def test_models_that_were_served_are_counted(tmp_path: Path) -> None:
     task = FakeTask(3)
-    result = aggregated(tmp_path, task, said(task, answer(model="m"), answer(model="m-2026"), answer()))
+    result = aggregated(tmp_path, task, records_of(task, answer(model="m"), answer(model="m-2026"), answer()))
     assert result.tally.served == {"m": 1, "m-2026": 1}
 
 

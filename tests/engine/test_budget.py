@@ -19,23 +19,23 @@ from tests.servers.stub import StubServer
 
 DOCUMENTS = 30
 EACH = 12
-PRICES = "models:\n  told: {input: 100000, output: 100000}\n  jury: {input: 100000, output: 100000}\n"
+PRICES = "models:\n  counted: {input: 100000, output: 100000}\n  jury: {input: 100000, output: 100000}\n"
 
 
 def counted(request: Request) -> Response:
     return Response(request.id, text=right(request).text, usage=Usage(10, 2))
 
 
-def told(tmp: Path, model: Told, **over) -> RunReport:
+def run_with(tmp: Path, model: Told, **over) -> RunReport:
     if not (tmp / "tasks").exists():
         tasks(tmp, DOCUMENTS)
     (tmp / "p.yaml").write_text(PRICES)
-    return run(config(tmp, model="told", **over), model)
+    return run(config(tmp, model="counted", **over), model)
 
 
 def test_a_run_ends_at_its_budget_and_goes_on_with_a_larger_one(tmp_path) -> None:
     model = Told(counted)
-    report = told(tmp_path, model, max_tokens=10 * EACH)
+    report = run_with(tmp_path, model, max_tokens=10 * EACH)
     assert report.exit_code == 3 and len(model.asked) == 10 and report.results["state"] == "withheld"
     assert report.results["results"][NAME]["exact_match,none"] is None
     outcome = report.results["outcomes"][NAME]
@@ -43,23 +43,23 @@ def test_a_run_ends_at_its_budget_and_goes_on_with_a_larger_one(tmp_path) -> Non
     assert any("the budget of 120 tokens is spent: 20 of 30 documents not asked" in line for line in report.lines)
     assert report.results["usage"]["budget_exceeded"] is True
     same, larger = Told(counted), Told(counted)
-    assert told(tmp_path, same, max_tokens=10 * EACH).exit_code == 3 and same.asked == []
-    done = told(tmp_path, larger, max_tokens=1000)
+    assert run_with(tmp_path, same, max_tokens=10 * EACH).exit_code == 3 and same.asked == []
+    done = run_with(tmp_path, larger, max_tokens=1000)
     assert done.exit_code == 0 and len(larger.asked) == 20 and done.results["usage"]["budget_exceeded"] is False
 
 
 def test_a_budget_of_money(tmp_path) -> None:
     model = Told(counted)
-    report = told(tmp_path, model, max_cost=6.0, prices=str(tmp_path / "p.yaml"))  # 1.20 for a document
+    report = run_with(tmp_path, model, max_cost=6.0, prices=str(tmp_path / "p.yaml"))  # 1.20 for a document
     assert report.exit_code == 3 and len(model.asked) == 5
     assert any("the budget of 6.00 USD is spent: 25 of 30" in line for line in report.lines)
 
 
 def test_hits_of_the_cache_do_not_count(tmp_path) -> None:
     cache = str(tmp_path / "cache.db")
-    assert told(tmp_path, Told(counted), use_cache=cache, output_path=str(tmp_path / "a")).exit_code == 0
+    assert run_with(tmp_path, Told(counted), use_cache=cache, output_path=str(tmp_path / "a")).exit_code == 0
     again = Told(counted)
-    report = told(tmp_path, again, use_cache=cache, output_path=str(tmp_path / "b"), max_tokens=EACH)
+    report = run_with(tmp_path, again, use_cache=cache, output_path=str(tmp_path / "b"), max_tokens=EACH)
     assert report.exit_code == 0 and again.asked == []
 
 
@@ -71,15 +71,15 @@ def test_a_sound_of_unknown_length_has_no_cost(tmp_path, media, cost) -> None:
         return replace(counted(request), media=(SentMedia(**media),))
 
     tasks(tmp_path, DOCUMENTS)
-    (tmp_path / "p.yaml").write_text("models:\n  told: {input: 10000, output: 100000, audio_second: 0.5}\n")
-    given = config(tmp_path, model="told", prices=str(tmp_path / "p.yaml"))
+    (tmp_path / "p.yaml").write_text("models:\n  counted: {input: 10000, output: 100000, audio_second: 0.5}\n")
+    given = config(tmp_path, model="counted", prices=str(tmp_path / "p.yaml"))
     report = run(given, Told(heard))
     usage = report.results["usage"]["cost"]
     assert usage["model"] == usage["total"] == (None if cost is None else pytest.approx(cost + 1))
     is_said = "cost: not known, for 30 sounds of unknown length or whole videos were sent"
     assert any(line.startswith(is_said) for line in report.lines) == (cost is None)
     limited = config(
-        tmp_path, model="told", prices=str(tmp_path / "p.yaml"), max_cost=1000.0, output_path=str(tmp_path / "l")
+        tmp_path, model="counted", prices=str(tmp_path / "p.yaml"), max_cost=1000.0, output_path=str(tmp_path / "l")
     )
     model = Told(heard)
     report = run(limited, model)
@@ -88,7 +88,7 @@ def test_a_sound_of_unknown_length_has_no_cost(tmp_path, media, cost) -> None:
 
 def test_a_model_that_tells_no_tokens_is_not_asked_on(tmp_path) -> None:
     model = Told()
-    report = told(tmp_path, model, max_tokens=1000)
+    report = run_with(tmp_path, model, max_tokens=1000)
     assert report.exit_code == 3 and len(model.asked) == 1
     assert any("the model does not report token counts" in line for line in report.lines)
 
@@ -99,10 +99,10 @@ def test_counts_that_cannot_be_are_unknown_and_end_a_run_with_a_budget(tmp_path,
         return replace(counted(request), usage=Usage(*counts))
 
     model = Told(odd)
-    report = told(tmp_path, model, max_tokens=1000, output_path=str(tmp_path / "limited"))
+    report = run_with(tmp_path, model, max_tokens=1000, output_path=str(tmp_path / "limited"))
     assert report.exit_code == 3 and len(model.asked) == 1
-    (tmp_path / "p.yaml").write_text("models:\n  told: {input: 10000, output: 100000}\n")
-    free = told(tmp_path, Told(odd), prices=str(tmp_path / "p.yaml"), output_path=str(tmp_path / "free"))
+    (tmp_path / "p.yaml").write_text("models:\n  counted: {input: 10000, output: 100000}\n")
+    free = run_with(tmp_path, Told(odd), prices=str(tmp_path / "p.yaml"), output_path=str(tmp_path / "free"))
     assert free.exit_code == 0
     assert free.results["usage"]["cost"]["total"] is None
     assert any("came without a count of their tokens" in line for line in free.lines)
@@ -112,18 +112,18 @@ def test_the_judges_tokens_count(tmp_path) -> None:
     rated_task(tmp_path / "tasks", DOCUMENTS)
     with StubServer() as server:
         judge = {"judge_model": "jury", "judge_base_url": server.url, "judge_args": "api_key=x,num_concurrent=1"}
-        report = told(tmp_path, Told(counted), tasks="rated", max_tokens=DOCUMENTS * EACH + 60, **judge)
+        report = run_with(tmp_path, Told(counted), tasks="rated", max_tokens=DOCUMENTS * EACH + 60, **judge)
         assert report.exit_code == 3 and 0 < server.stats()["total"] < DOCUMENTS
-        done = told(tmp_path, Told(counted), tasks="rated", max_tokens=10**6, **judge)
+        done = run_with(tmp_path, Told(counted), tasks="rated", max_tokens=10**6, **judge)
     assert done.exit_code == 0 and done.results["outcomes"]["rated"]["scored"] == DOCUMENTS
 
 
 def test_bad_input(tmp_path) -> None:
     with pytest.raises(UsageError, match="--max_cost needs prices"):
-        told(tmp_path, Told(), max_cost=1)
+        run_with(tmp_path, Told(), max_cost=1)
     for name in ("max_tokens", "max_cost"):
         with pytest.raises(ConfigError, match=f"--{name}: must be at least"):
-            told(tmp_path, Told(), **{name: -1})
+            run_with(tmp_path, Told(), **{name: -1})
 
 
 def test_processes_count_each_others_spending_and_a_shared_journal_once() -> None:

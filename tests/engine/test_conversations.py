@@ -19,16 +19,16 @@ class Desk:
         self.jobs: list[Job] = []
         held = {key: Response(key, text=text) for key, text in (known or {}).items()}
         units = [Unit(task, number, task.repeats) for number in range(task.size if docs is None else docs)]
-        self.talks = Conversations(Documents(units, self.jobs.append), held.get)
+        self.conversations = Conversations(Documents(units, self.jobs.append), held.get)
 
     def ask_all(self) -> list[str]:
         """Answer everything, round after round; ids in the order asked."""
         asked: list[str] = []
-        waiting = list(self.talks.source())
+        waiting = list(self.conversations.source())
         while waiting:
             request = waiting.pop(0)
             asked.append(request.id)
-            waiting += self.talks.take_in(Response(request.id, text=f"said {request.id}"))
+            waiting += self.conversations.take_in(Response(request.id, text=f"said {request.id}"))
         return asked
 
     @property
@@ -44,19 +44,19 @@ def test_documents_are_built_one_at_a_time() -> None:
             built.append(doc_id)
             return super().exchange(doc_id, repeat)
 
-    source = Desk(Noting(10)).talks.source()
+    source = Desk(Noting(10)).conversations.source()
     next(source), next(source)
     assert built == [0, 1]
 
 
 def test_a_document_is_delivered_when_all_its_repeats_are_answered() -> None:
     desk = Desk(FakeTask(2, repeats=2))
-    requests = list(desk.talks.source())
+    requests = list(desk.conversations.source())
     assert [request.id for request in requests] == [f"fake/{doc}/{rep}/0/0" for doc in (0, 1) for rep in (0, 1)]
-    desk.talks.take_in(Response(requests[1].id, text="second"))
-    desk.talks.take_in(Response(requests[2].id, text="other"))
+    desk.conversations.take_in(Response(requests[1].id, text="second"))
+    desk.conversations.take_in(Response(requests[2].id, text="other"))
     assert desk.jobs == []
-    desk.talks.take_in(Response(requests[0].id, text="first"))
+    desk.conversations.take_in(Response(requests[0].id, text="first"))
     assert desk.values == {0: ["first", "second"]}
 
 
@@ -64,7 +64,7 @@ def test_rounds_follow_each_other() -> None:
     desk = Desk(FakeTask(1, rounds=3))
     assert desk.ask_all() == ["fake/0/0/0/0", "fake/0/0/1/0", "fake/0/0/2/0"]
     assert desk.values == {0: [["said fake/0/0/0/0", "said fake/0/0/1/0", "said fake/0/0/2/0"]]}
-    assert not desk.talks.has_open()
+    assert not desk.conversations.has_open()
 
 
 def test_what_the_journal_holds_is_not_asked() -> None:
@@ -80,13 +80,13 @@ def test_what_the_journal_holds_is_not_asked() -> None:
 
 def test_an_answer_that_nobody_waits_for_is_refused() -> None:
     desk = Desk(FakeTask(1))
-    (request,) = desk.talks.source()
+    (request,) = desk.conversations.source()
     for unknown in ("fake/9/0/0/0", ""):
         with pytest.raises(ModelError, match="which is not open"):
-            desk.talks.take_in(Response(unknown, text="x"))
-    desk.talks.take_in(Response(request.id, text="x"))
+            desk.conversations.take_in(Response(unknown, text="x"))
+    desk.conversations.take_in(Response(request.id, text="x"))
     with pytest.raises(ModelError, match="exactly once"):
-        desk.talks.take_in(Response(request.id, text="x"))
+        desk.conversations.take_in(Response(request.id, text="x"))
 
 
 def test_something_is_open_while_a_next_round_is_made() -> None:
@@ -95,7 +95,7 @@ def test_something_is_open_while_a_next_round_is_made() -> None:
 
     class Looking(EchoExchange):
         def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
-            seen.append(desk.talks.has_open())
+            seen.append(desk.conversations.has_open())
             return super().advance(responses)
 
     class Task(FakeTask):
@@ -105,15 +105,15 @@ def test_something_is_open_while_a_next_round_is_made() -> None:
     desk = Desk(Task(1, rounds=2))
     desk.ask_all()
     assert seen == [True, True]
-    assert not desk.talks.has_open()
+    assert not desk.conversations.has_open()
 
 
 def test_a_given_up_request_ends_its_document_with_the_reason() -> None:
     desk = Desk(FakeTask(2, rounds=2))
-    first, second = desk.talks.source()
-    assert desk.talks.take_in(Response.failure(first.id, "timeout", "no answer", 5)) == ()
+    first, second = desk.conversations.source()
+    assert desk.conversations.take_in(Response.failure(first.id, "timeout", "no answer", 5)) == ()
     assert desk.jobs[0].answers == (Answer(None, error="timeout: no answer", input="question 0 round 0", attempts=5),)
-    assert [request.id for request in desk.talks.open_requests()] == [second.id]
+    assert [request.id for request in desk.conversations.open_requests()] == [second.id]
 
 
 @pytest.mark.parametrize("stage", ["open", "advance", "answer"])
@@ -133,7 +133,7 @@ def test_a_task_that_raises_fails_one_document(stage: str) -> None:
     errors = {job.doc_id: job.answers[0].error for job in desk.jobs}
     assert errors[0] is errors[2] is None
     assert "raised IndexError: list index out of range" in str(errors[1])
-    assert not desk.talks.has_open()
+    assert not desk.conversations.has_open()
 
 
 def test_unusable_data_ends_the_run() -> None:
@@ -142,7 +142,7 @@ def test_unusable_data_ends_the_run() -> None:
             raise DataError("data.zip is missing")
 
     with pytest.raises(DataError):
-        list(Desk(Broken(3)).talks.source())
+        list(Desk(Broken(3)).conversations.source())
 
 
 def test_thoughts_in_the_journal_reach_neither_the_next_round_nor_the_answer() -> None:

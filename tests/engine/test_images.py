@@ -45,8 +45,8 @@ def test_pictures_are_written_once_and_their_bytes_let_go(tmp_path: Path) -> Non
 
 
 def test_a_plain_response_makes_no_folder(tmp_path: Path) -> None:
-    said = Response("t/0/0/0/0", text="plain")
-    assert ImageFolder(tmp_path / "images").take_in(said) is said
+    answer = Response("t/0/0/0/0", text="plain")
+    assert ImageFolder(tmp_path / "images").take_in(answer) is answer
     assert not (tmp_path / "images").exists()
 
 
@@ -60,7 +60,7 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "told"),
+    ("image", "problem"),
     [
         (GeneratedImage.from_bytes(b"<svg/>", "image/svg+xml"), "no svg\\+xml file"),
         (GeneratedImage.from_bytes(b"not a picture", "image/png"), "13 bytes that is no png file"),
@@ -69,11 +69,11 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path) -> None:
         (GeneratedImage("0" * 64, "image/png"), "without bytes"),
     ],
 )
-def test_what_is_no_picture_is_malformed(tmp_path: Path, image: GeneratedImage, told: str) -> None:
-    said = Response.interleaved("t/0/0/0/0", [IMAGE, image], attempts=2)
-    kept = ImageFolder(tmp_path / "images").take_in(said)
+def test_what_is_no_picture_is_malformed(tmp_path: Path, image: GeneratedImage, problem: str) -> None:
+    answer = Response.interleaved("t/0/0/0/0", [IMAGE, image], attempts=2)
+    kept = ImageFolder(tmp_path / "images").take_in(answer)
     assert kept.error is not None and (kept.error.kind, kept.attempts, kept.parts) == ("malformed", 2, ())
-    assert re.search(told, kept.error.message)
+    assert re.search(problem, kept.error.message)
     assert not (tmp_path / "images").exists()
 
 

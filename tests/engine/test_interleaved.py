@@ -306,20 +306,20 @@ def test_pictures_without_text_are_good_answers() -> None:
 
 def noted(team: Team) -> list[str]:
     """Names of the values that this process publishes from now on."""
-    told: list[str] = []
+    published: list[str] = []
     publish_bytes = team.publish_bytes
 
-    def tell(name: str, data: bytes) -> None:
-        told.append(name)
+    def publish(name: str, data: bytes) -> None:
+        published.append(name)
         publish_bytes(name, data)
 
-    team.publish_bytes = tell  # type: ignore[method-assign]
-    return told
+    team.publish_bytes = publish  # type: ignore[method-assign]
+    return published
 
 
 def test_processes_without_shared_files_bring_their_pictures_together(tmp_path: Path) -> None:
     teams = team_of(2)
-    told = noted(teams[1])
+    published = noted(teams[1])
     found: dict[int, RunResult | None] = {}
 
     def slowly(request: Request) -> Response:
@@ -343,7 +343,7 @@ def test_processes_without_shared_files_bring_their_pictures_together(tmp_path: 
     assert result is not None and found[1] is None
     alone = run(tmp_path / "alone", task(tmp_path / "task"), FakeModel(painted))
     assert rows(tmp_path / "run0", result) == rows(tmp_path / "alone", alone)
-    sent = [name for name in told if name.startswith("images/")]
+    sent = [name for name in published if name.startswith("images/")]
     assert len(sent) == len(set(sent)) == len(files(tmp_path / "run1")) > 0
     assert files(tmp_path / "run0") == files(tmp_path / "alone")
 
@@ -352,7 +352,7 @@ def test_a_large_picture_goes_once_in_pieces_and_is_let_go(tmp_path: Path, monke
     monkeypatch.setattr("lmms_eval.engine.share.RECORDS_AT_ONCE", 1)
     big = generated_image(png(1, side=1) + bytes(3_000_000))
     first, second = team_of(2)
-    told = noted(second)
+    published = noted(second)
     sender, receiver = RunStore(tmp_path / "1", "scoring", 1), RunStore(tmp_path / "0", "scoring")
     sender.images.take_in(Response.interleaved("t/0/0/0/0", [big]))
     named = {"sha256": big.sha256, "media_type": big.media_type}
@@ -361,7 +361,7 @@ def test_a_large_picture_goes_once_in_pieces_and_is_let_go(tmp_path: Path, monke
         sender.add_score({"task": "t", "doc_id": doc_id, "answers": [answer], "scores": []})
     Share(second, shared_files=False).gather(sender, AskReport())
     assert Share(first, shared_files=False).gather(receiver, AskReport())
-    assert told.count(f"images/1/{big.file_name}") == 1
+    assert published.count(f"images/1/{big.file_name}") == 1
     assert receiver.images.read(big) == big.data
     assert receiver.done() == {"t": {0, 1}}
     assert not first.store.check([f"{second._name('images/1')}/{big.file_name}"])  # let go again

@@ -17,34 +17,34 @@ class Court:
         self.task, self.inquiry = JudgedTask(), Inquiry("jury", retries)
         self.job = Job(self.task, 4, (Answer("reply"),))
         self.judged: list[Job] = []
-        self.talks = Conversations()
+        self.conversations = Conversations()
         self.form, self.content = self.begin()
 
     def begin(self) -> list[str]:
         """Open the document's questions; ids of their requests."""
         case = Case(self.job, self.task.judge_questions(4, self.job.answers), self.judged.append)
-        return [request.id for one in case.interviews(self.inquiry) for request in self.talks.begin(one)]
+        return [request.id for one in case.interviews(self.inquiry) for request in self.conversations.begin(one)]
 
 
 def test_a_document_goes_on_when_its_last_verdict_is_there() -> None:
     court = Court()
     assert (court.form, court.content) == ("fake/4/judge/form/0", "fake/4/judge/content/0")
-    court.talks.take_in(Response(court.content, text="3", usage=Usage(5, 1)))
+    court.conversations.take_in(Response(court.content, text="3", usage=Usage(5, 1)))
     assert court.judged == []
-    court.talks.take_in(Response(court.form, text="7"))
+    court.conversations.take_in(Response(court.form, text="7"))
     (judged,) = court.judged
     assert (judged.task, judged.answers) == (court.job.task, court.job.answers)
     assert [(verdict.name, verdict.text) for verdict in judged.verdicts] == [("form", "7"), ("content", "3")]
     assert judged.verdicts[1].usage == Usage(5, 1)
-    assert not court.talks.has_open()
+    assert not court.conversations.has_open()
 
 
 def test_another_attempt_is_another_request() -> None:
     court = Court(retries=1)
-    court.talks.take_in(Response(court.content, text="1"))
-    (again,) = court.talks.take_in(Response(court.form, text="hm", usage=Usage(5, 1)))
+    court.conversations.take_in(Response(court.content, text="1"))
+    (again,) = court.conversations.take_in(Response(court.form, text="hm", usage=Usage(5, 1)))
     assert (again.id, again.repeat) == ("fake/4/judge/form/1", 1)
-    court.talks.take_in(Response(again.id, text="hm hm", usage=Usage(5, 2)))
+    court.conversations.take_in(Response(again.id, text="hm hm", usage=Usage(5, 2)))
     verdict = court.judged[0].verdicts[0]
     assert verdict.replies == ("hm", "hm hm")
     assert verdict.usage == Usage(10, 3)
@@ -53,19 +53,19 @@ def test_another_attempt_is_another_request() -> None:
 
 def test_an_error_after_an_unreadable_reply_leaves_that_reply() -> None:
     court = Court(retries=3)
-    court.talks.take_in(Response(court.content, text="1"))
-    (again,) = court.talks.take_in(Response(court.form, text="hm"))
-    court.talks.take_in(Response.failure(again.id, "timeout", "slow"))
+    court.conversations.take_in(Response(court.content, text="1"))
+    (again,) = court.conversations.take_in(Response(court.form, text="hm"))
+    court.conversations.take_in(Response.failure(again.id, "timeout", "slow"))
     verdict = court.judged[0].verdicts[0]
     assert (verdict.text, verdict.accepted, verdict.error) == ("hm", False, None)
 
 
 def test_after_the_end_every_question_has_the_reason() -> None:
     court = Court()
-    court.talks.take_in(Response(court.form, text="7"))
+    court.conversations.take_in(Response(court.form, text="7"))
     error = ResponseError("auth", "HTTP 401")
-    for request in court.talks.close(error):
-        court.talks.take_in(Response(request.id, error=error))
+    for request in court.conversations.close(error):
+        court.conversations.take_in(Response(request.id, error=error))
     assert [(one.text, one.error) for one in court.judged[0].verdicts] == [("7", None), (None, "auth: HTTP 401")]
     assert court.begin() == []
     assert {one.error for one in court.judged[1].verdicts} == {"auth: HTTP 401"}
@@ -73,15 +73,15 @@ def test_after_the_end_every_question_has_the_reason() -> None:
 
 def test_an_answer_that_nobody_waits_for() -> None:
     court = Court()
-    assert court.talks.of(court.form).question.name == "form"  # type: ignore[attr-defined]
+    assert court.conversations.of(court.form).question.name == "form"  # type: ignore[attr-defined]
     with pytest.raises(ModelError, match="not open"):
-        court.talks.of("fake/5/judge/form/0")
+        court.conversations.of("fake/5/judge/form/0")
 
 
 def test_a_judge_may_think() -> None:
     court = Court(retries=1)
-    court.talks.take_in(Response(court.content, text="3"))
-    (again,) = court.talks.take_in(court.talks.read(Response(court.form, text="<think>perhaps 7")))
-    court.talks.take_in(court.talks.read(Response(again.id, text="<think>perhaps 6</think>7")))
+    court.conversations.take_in(Response(court.content, text="3"))
+    (again,) = court.conversations.take_in(court.conversations.read(Response(court.form, text="<think>perhaps 7")))
+    court.conversations.take_in(court.conversations.read(Response(again.id, text="<think>perhaps 6</think>7")))
     (judged,) = court.judged
     assert judged.verdicts[0].replies == ("", "7") and judged.verdicts[0].accepted

@@ -78,11 +78,11 @@ def test_few_documents_decide_nothing() -> None:
     assert decided(plan, HalfWidth(1.0)) == LEAST
 
 
-@pytest.mark.parametrize(("number", "is_told"), [(0.1, True), (0.99, True), (2 / 3, False)])
-def test_told_from_a_number(number: float, is_told: bool) -> None:
+@pytest.mark.parametrize(("number", "is_excluded"), [(0.1, True), (0.99, True), (2 / 3, False)])
+def test_a_number_is_excluded(number: float, is_excluded: bool) -> None:
     prefix = Prefix([part()], {"fake": ORDER.of(plan_task(FakeTask(300), None, 0))})
-    assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(number)) == is_told
-    assert prefix.is_whole != is_told
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(number)) == is_excluded
+    assert prefix.is_whole != is_excluded
 
 
 def test_differences_are_those_of_the_documents_that_the_baseline_has() -> None:
