@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.compare.matching import MatchedPair, PairedColumn, Shared
 from lmms_eval.compare.runs import TaskRows
-from lmms_eval.compare.verdicts import Bounds, CompareOptions, Difference, Sensitivity, Verdict
+from lmms_eval.compare.verdicts import CompareOptions, Difference, Sensitivity, Verdict
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.errors import UsageError
 from lmms_eval.results.breakdown import FEW, Division, divides
@@ -209,7 +209,7 @@ def _of_all(row: Difference, column: PairedColumn, paired: NDArray[bool_], optio
         clusters,
         PairOptions(level=1 - options.alpha, draws=options.draws, seed=options.seed, within=column.within),
     )
-    interval, reason = _bounds(found.interval)
+    interval, reason = _split(found.interval)
     return Found(
         replace(row, interval=interval, no_interval=reason, p=found.p, test=found.test),
         found.spread,
@@ -217,10 +217,9 @@ def _of_all(row: Difference, column: PairedColumn, paired: NDArray[bool_], optio
     )
 
 
-def _bounds(interval: Interval | NoInterval) -> tuple[Bounds | None, str]:
-    if isinstance(interval, NoInterval):
-        return None, interval.reason
-    return Bounds(interval.low, interval.high, interval.method), ""
+def _split(interval: Interval | NoInterval) -> tuple[Interval | None, str]:
+    """Return the interval, or why it is missing."""
+    return (None, interval.reason) if isinstance(interval, NoInterval) else (interval, "")
 
 
 def _of_early(row: Difference, column: PairedColumn, inside: NDArray[bool_], options: CompareOptions) -> Found:
@@ -228,7 +227,7 @@ def _of_early(row: Difference, column: PairedColumn, inside: NDArray[bool_], opt
     import numpy as np
 
     found = sequential(column, options, None if inside.all() else inside)
-    interval, reason = _bounds(found.interval)
+    interval, reason = _split(found.interval)
     notes = (*row.notes, found.note) if found.note else row.notes
     return Found(
         replace(row, interval=interval, no_interval=reason, p=found.p, test=found.test, notes=notes),

@@ -31,7 +31,7 @@ from lmms_eval.compare.matching import PairedColumn, match_runs
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows
-from lmms_eval.compare.verdicts import Bounds, CompareOptions, Pairing
+from lmms_eval.compare.verdicts import CompareOptions, Pairing
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
 from lmms_eval.utils.yaml_bounds import load_bounded
@@ -176,7 +176,7 @@ class Check:
     base: float | None = None
     difference: float | None = None
     """RUN minus BASE, in the units of the score."""
-    interval: Bounds | None = None
+    interval: stats.Interval | None = None
     """Two-sided interval of the difference with level 1 − 2α, so that each end is a one-sided limit at α."""
     p_held: float | None = None
     p_fell: float | None = None
@@ -206,14 +206,8 @@ class GateResult:
         return "fell" if "fell" in outcomes else "held" if outcomes == {"held"} else "cannot tell"
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A number that a rule can name: a column of a task, or a headline number."""
-
-    name: str
-    metric: str
-    filter: str
-    source: PairedColumn | HeadlineFinding
+_Candidates = Mapping[tuple[str, str, str], PairedColumn | HeadlineFinding]
+"""The numbers that a rule can name, by name, metric and filter: columns of tasks, and headline numbers."""
 
 
 def check_gate(run: RunRows, base: RunRows, policy: Policy) -> GateResult:
@@ -227,18 +221,17 @@ def check_gate(run: RunRows, base: RunRows, policy: Policy) -> GateResult:
     (pair,) = match_runs([run, base], CompareOptions(alpha=2 * policy.alpha))
     shared = {column.task: column.shared for column in pair.columns}
     headlines = find_headlines(pair.first, pair.second, shared, Redrawing(level=1 - 2 * policy.alpha))
-    found = {
-        (one.row.name, one.row.metric, one.row.filter): _Candidate(one.row.name, one.row.metric, one.row.filter, one)
-        for one in headlines
+    found: dict[tuple[str, str, str], PairedColumn | HeadlineFinding] = {
+        (one.row.name, one.row.metric, one.row.filter): one for one in headlines
     }
     for column in pair.columns:
         key = column.task, column.metric, column.filter
         if key not in found and column.is_mean and column.has_both.any():
-            found[key] = _Candidate(*key, column)
+            found[key] = column
     checks: list[Check] = []
     taken: set[str] = set()
     for rule in policy.rules:
-        checks += _checks_of(rule, list(found.values()), (pair.first, pair.second), policy.alpha, taken)
+        checks += _checks_of(rule, found, (pair.first, pair.second), policy.alpha, taken)
     count = len(checks)
     checks = [_early(check, found, policy.alpha / count) for check in checks]
     decided, notes = tuple(_decide(checks, policy)), tuple(request_notes(pair.first, pair.second))
@@ -246,9 +239,9 @@ def check_gate(run: RunRows, base: RunRows, policy: Policy) -> GateResult:
 
 
 def _checks_of(
-    rule: Rule, known: Sequence[_Candidate], runs: tuple[RunRows, RunRows], alpha: float, taken: set[str]
+    rule: Rule, known: _Candidates, runs: tuple[RunRows, RunRows], alpha: float, taken: set[str]
 ) -> Iterator[Check]:
-    names = dict.fromkeys([*(name for run in runs[::-1] for name in run.tasks), *(one.name for one in known)])
+    names = dict.fromkeys([*(name for run in runs[::-1] for name in run.tasks), *(name for name, _, _ in known)])
     fitting = [name for name in names if rule.fits(name)]
     if not fitting:
         yield Check(rule.pattern, rule.metric or "", rule.margin, reason="neither run has such a task or number")
@@ -256,10 +249,16 @@ def _checks_of(
         if name in taken:
             continue
         taken.add(name)
-        own = [one for one in known if one.name == name and _is_named(one, rule.metric)]
+        own = {
+            f"{metric},{pipeline}": source
+            for (task, metric, pipeline), source in known.items()
+            if task == name and rule.metric in (None, metric, f"{metric},{pipeline}")
+        }
+        if len(own) > 1:
+            raise ConfigError(f"policy: {name} has several metrics; name one of them (metric): {', '.join(own)}")
         lacking = [run.name for run in runs if name not in run.tasks]
         if own:
-            yield _tested(_chosen(name, own), rule, alpha)
+            yield _tested(next(iter(own.values())), rule, alpha)
         elif lacking and len(lacking) < len(runs):
             yield Check(name, rule.metric or "", rule.margin, reason=f"{lacking[0]} does not have this task")
         else:
@@ -268,23 +267,9 @@ def _checks_of(
             yield Check(name, rule.metric or "", rule.margin, reason=reason)
 
 
-def _is_named(one: _Candidate, metric: str | None) -> bool:
-    return metric is None or metric in (one.metric, f"{one.metric},{one.filter}")
-
-
-def _chosen(name: str, own: Sequence[_Candidate]) -> _Candidate:
-    if len(own) > 1:
-        names = ", ".join(f"{one.metric},{one.filter}" for one in own)
-        raise ConfigError(f"policy: {name} has several metrics; name one of them (metric): {names}")
-    return own[0]
-
-
-def _tested(one: _Candidate, rule: Rule, alpha: float) -> Check:
+def _tested(source: PairedColumn | HeadlineFinding, rule: Rule, alpha: float) -> Check:
     """Test one number, unless it misses a minimum of the policy, which is then its reason."""
-    if isinstance(one.source, PairedColumn):
-        check = _of_column(one.source, rule, alpha)
-    else:
-        check = _of_headline(one.source, rule)
+    check = _of_column(source, rule, alpha) if isinstance(source, PairedColumn) else _of_headline(source, rule)
     if check.documents < rule.minimum_documents:
         return replace(check, reason=f"{check.documents} documents, fewer than {rule.minimum_documents}", p_held=None)
     if check.coverage < rule.minimum_coverage:
@@ -349,7 +334,7 @@ def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
     ends = (low, high) if column.higher_is_better else (-high, -low)
     from lmms_eval.stats.differences import non_inferiority_p
 
-    bounds = Bounds(*ends, found.interval.method)
+    bounds = stats.Interval(*ends, found.interval.method)
     return replace(check, interval=bounds, p_held=non_inferiority_p(found, rule.margin))
 
 
@@ -367,20 +352,19 @@ def _alike(check: Check, column: PairedColumn, reason: str) -> Check:
     return replace(check, p_held=NormalDist().cdf(-statistic))
 
 
-def _early(check: Check, found: Mapping[tuple[str, str, str], _Candidate], alpha: float) -> Check:
+def _early(check: Check, found: _Candidates, alpha: float) -> Check:
     """Decide a check of runs that stopped early by the interval that holds at every look, at α / number of checks."""
     columns = [
-        one.source
-        for one in found.values()
-        if isinstance(one.source, PairedColumn)
-        and (one.name, _metric(one.metric, one.filter)) == (check.name, check.metric)
+        source
+        for (name, metric, pipeline), source in found.items()
+        if isinstance(source, PairedColumn) and (name, _metric(metric, pipeline)) == (check.name, check.metric)
     ]
     if not columns or check.reason or not columns[0].shared.stopped_early:
         return check
     made = sequential(columns[0], CompareOptions(alpha=2 * alpha))
     if isinstance(made.interval, stats.NoInterval):
         return replace(check, reason=made.interval.reason)
-    bounds = Bounds(made.interval.low, made.interval.high, made.interval.method)
+    bounds = made.interval
     low, high = (bounds.low, bounds.high) if check.higher_is_better else (-bounds.high, -bounds.low)
     outcome: Outcome = "held" if low > -check.margin else "fell" if high < -check.margin else "cannot tell"
     return replace(check, interval=bounds, outcome=outcome)

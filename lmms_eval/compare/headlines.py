@@ -20,7 +20,7 @@ from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.redrawing import USUAL, Redrawing, redraw
 from lmms_eval.compare.runs import Column, RunRows, TaskRows
 from lmms_eval.compare.strata import FunctionPart, MeanPart, Part
-from lmms_eval.compare.verdicts import Bounds, Difference, Pairing
+from lmms_eval.compare.verdicts import Difference, Pairing
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
 from lmms_eval.stats.interval import ANY_NUMBER
@@ -376,7 +376,7 @@ def _compare(headlines: Headlines, tasks: Sequence[TaskPair], options: Redrawing
         reason = "a run stopped early: redraws hold for whole runs only" if is_stopped else found.reason
         if bounds is not None and not is_stopped:
             most = number.within.high - number.within.low
-            bounds = Bounds(max(bounds.low, -most), min(bounds.high, most), bounds.method)
+            bounds = stats.Interval(max(bounds.low, -most), min(bounds.high, most), bounds.method)
         row = Difference(
             name=number.name,
             metric=number.metric,

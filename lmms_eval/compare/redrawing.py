@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from lmms_eval import stats
 from lmms_eval.compare.benchmarks.contract import Headlines
 from lmms_eval.compare.strata import FunctionPart, MeanPart, Part, sign_sums, weights_of
-from lmms_eval.compare.verdicts import Bounds
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -47,7 +46,7 @@ class Redrawn:
 
     parts: Sequence[str]
     """Parts of the number."""
-    bounds: Bounds | None = None
+    bounds: stats.Interval | None = None
     reason: str = ""
     """Why the interval is missing."""
     p: float | None = None
@@ -122,7 +121,7 @@ class _Differences:
             return replace(tested, reason="no spread")
         if freedom < stats.MANY - 1 and not self.is_own:
             half = stats.quantile(freedom, self.options.level) * error
-            bounds = Bounds(value - half, value + half, "t, stratified")
+            bounds = stats.Interval(value - half, value + half, "t, stratified")
         else:
             bounds = _percentiles(known, self.options.level)
         note = f"{self.draws:,} redraws of the task's own function" if self.is_own else ""
@@ -220,11 +219,11 @@ def _own_draws(parts: Sequence[FunctionPart], options: Redrawing) -> int:
     return max(100, min(options.own_draws, MOST_VALUES // max(1, documents)))
 
 
-def _percentiles(drawn: NDArray[float64], level: float) -> Bounds:
+def _percentiles(drawn: NDArray[float64], level: float) -> stats.Interval:
     import numpy as np
 
     low, high = np.quantile(drawn, (0.5 - level / 2, 0.5 + level / 2))
-    return Bounds(float(low), float(high), "bootstrap percentile")
+    return stats.Interval(float(low), float(high), "bootstrap percentile")
 
 
 def _sign_p(changes: NDArray[float64], draws: int, rng: Generator) -> tuple[float, str]:

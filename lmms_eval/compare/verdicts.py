@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lmms_eval.errors import UsageError
+from lmms_eval.stats.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,6 @@ Verdict = Literal["better", "worse", "equivalent", "cannot tell"]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """An interval of a difference."""
-
-    low: float
-    high: float
-    method: str
-
-
-@dataclass(frozen=True, slots=True)
 class Sensitivity:
     """The difference if documents without a score in a run got the worst score of the range there."""
 
@@ -92,7 +84,7 @@ class Difference:
     second: float
     value: float
     """``first - second``, in the units of the scores."""
-    interval: Bounds | None
+    interval: Interval | None
     """Interval of this difference alone; ``None`` if ``no_interval`` states why it is missing."""
     p: float | None
     """Two-sided p-value; ``None`` if no test is defined."""

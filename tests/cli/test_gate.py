@@ -96,7 +96,7 @@ def test_documents_without_a_score_are_no_pass(tmp_path, capsys):
         ("tasks: [quiz]\nmargin: .nan\n", "margin"),
         ("tasks: [quiz]\nmargin: 0.1\ncorrection: bonferoni\n", "correction"),
         ("- quiz\n", "keys and values"),
-        ("tasks: [", "no YAML"),
+        ("tasks: [", "not valid YAML"),
     ],
 )
 def test_policy_that_is_wrong_names_the_key_and_ends_with_2(tmp_path, capsys, text, told):

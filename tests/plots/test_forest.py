@@ -7,9 +7,10 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from lmms_eval.compare.table import forest_plot
-from lmms_eval.compare.verdicts import Bounds, Comparison, Difference, PairComparison, Pairing
+from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Pairing
 from lmms_eval.errors import UsageError
 from lmms_eval.plots.forest import MOST_ROWS, ForestPanel, ForestRow, forest_panels, plain
+from lmms_eval.stats import Interval
 
 
 def _row(number: int, look="up", name: str = "task") -> ForestRow:
@@ -71,7 +72,7 @@ def test_hostile_names_are_drawn_as_text(text):
 
 
 def _difference(name: str = "quiz", **facts) -> Difference:
-    usual = {"unit": "percent", "interval": Bounds(-0.02, 0.04, "t"), "verdict": "cannot tell"}
+    usual = {"unit": "percent", "interval": Interval(-0.02, 0.04, "t"), "verdict": "cannot tell"}
     return Difference(name, "acc", "none", 0.5, 0.49, 0.01, p=0.4, pairing=Pairing(100), **{**usual, **facts})
 
 
