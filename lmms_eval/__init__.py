@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lmms_eval.aliases import install as _install
+
 __all__ = ["__version__", "simple_evaluate"]
+_install()
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def main() -> NoReturn:
-    """Run this process's command line, and end the process with its exit code."""
+    """Run this process's command line and exit with its code."""
     last = LastStep()
     atexit.register(last)
     from lmms_eval.cli.main import run_command
@@ -25,10 +25,10 @@ def main() -> NoReturn:
 
 
 def parse_eval_args() -> tuple[ArgumentParser, Namespace]:
-    """Read this process's command line to the parser of an evaluation's flags and all options.
+    """Return the parser of an evaluation's flags, and all options of this process's command line.
 
     Raises:
-        ConfigError: an unknown flag, or a value of the wrong form.
+        ConfigError: a flag is unknown, or a value has the wrong form.
     """
     from lmms_eval.config import flag_parser, parse_options
 
@@ -37,11 +37,12 @@ def parse_eval_args() -> tuple[ArgumentParser, Namespace]:
 
 
 def cli_evaluate(args: Namespace | None = None) -> None:
-    """Evaluate as the command does, with the options of ``parse_eval_args`` or those of this process's command line.
+    """Evaluate as the command line does.
 
     Args:
-        args: options by name. What is still at its default comes from environment and ``--config`` file; attributes
-            that are no option are left out, with a warning.
+        args: options by name, such as those of ``parse_eval_args``; by default this process's command line. Options
+            that still have their default come from the environment and the ``--config`` file. Attributes that are not
+            options are ignored, with a warning.
 
     Raises:
         SystemExit: the command ends with a code other than 0.
@@ -53,13 +54,13 @@ def cli_evaluate(args: Namespace | None = None) -> None:
 
 
 def ui() -> NoReturn:
-    """Run ``lmms-eval ui`` under its name of its own, the console script ``lmms-eval-ui``."""
+    """Run ``lmms-eval ui`` as the console script ``lmms-eval-ui``."""
     sys.argv.insert(1, "ui")
     main()
 
 
 def mcp() -> NoReturn:
-    """Run ``lmms-eval mcp`` under its name of its own, the console script ``lmms-eval-mcp``."""
+    """Run ``lmms-eval mcp`` as the console script ``lmms-eval-mcp``."""
     sys.argv.insert(1, "mcp")
     main()
 

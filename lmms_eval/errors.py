@@ -1,6 +1,6 @@
-"""The exception tree. Every message says what failed, where, and what to do about it.
+"""All exceptions of the package. Every message states what failed, where, and what to do about it.
 
-``exit_code`` is what the command line ends with when the error reaches it (see ``docs/commands.md``).
+``exit_code`` is the exit code of the command line if the error reaches it (see ``docs/commands.md``).
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ class LmmsEvalError(Exception):
 
     exit_code: ClassVar[int] = 1
     section: ClassVar[str] = ""
-    """Its section in ``docs/troubleshooting.md``."""
+    """Section of ``docs/troubleshooting.md`` about this error."""
 
 
 class UsageError(LmmsEvalError):
-    """The person who typed the command can mend it: a bad option, an unknown name, bad input."""
+    """The user can fix this error: a bad option, an unknown name, bad input."""
 
     exit_code: ClassVar[int] = 2
 
 
 class ArgumentError(UsageError, AssertionError):
-    """An argument of a name that task files import is wrong; those that catch ``AssertionError`` get it."""
+    """A task file called a function of this package with a wrong argument. Also an ``AssertionError``."""
 
 
 class PatternError(UsageError, re.error):
-    """A regular expression is wrong; those that catch ``re.error`` get it."""
+    """A regular expression is invalid. Also an ``re.error``."""
 
 
 class MissingOptionalDependencyError(UsageError, ImportError):
-    """An optional package is not installed; those that catch ``ImportError`` get it."""
+    """An optional package is not installed. Also an ``ImportError``."""
 
     section: ClassVar[str] = "missing-packages"
 
@@ -50,19 +50,23 @@ class TaskError(UsageError):
 
 
 class DataError(UsageError):
-    """Data of a task is missing, unreadable or of the wrong shape."""
+    """The data of a task are missing, unreadable or of the wrong shape."""
 
 
 class MissingDataError(DataError):
-    """Data of a task are not where they were looked for; the message names the places."""
+    """The data of a task were not found; the message names the places that were searched."""
 
     section: ClassVar[str] = "missing-data"
 
 
 class AbsentDataError(MissingDataError):
-    """A task of a benchmark has no data here: left out where a group named it, an error where it was named itself.
+    """A task of a benchmark has no data on this machine.
 
-    ``kind`` says in a few words what is absent: tasks that are left out are counted by it.
+    The task is skipped if it was selected through a group. It is an error if it was selected by its own name.
+
+    Args:
+        message: the error message.
+        kind: a few words on what is absent; skipped tasks are counted by it.
     """
 
     def __init__(self, message: str, kind: str = "no data here") -> None:
@@ -71,17 +75,17 @@ class AbsentDataError(MissingDataError):
 
 
 class NothingToCompareError(UsageError, ValueError, IndexError):
-    """A metric was called without a reference or a prediction; task files catch the built-in errors."""
+    """A metric was called without a reference or a prediction. Task files catch it as the built-in errors."""
 
 
 class ModelError(UsageError):
-    """A model cannot be built: missing folder, wrong argument, absent package, missing key."""
+    """A model cannot be built: a missing folder, a wrong argument, a missing package or key."""
 
     section: ClassVar[str] = "models-that-cannot-be-built"
 
 
 class EngineDiedError(LmmsEvalError):
-    """A local engine ended in the middle of a run: nothing more can be asked, and what was answered is kept."""
+    """A local engine died during a run. Nothing more can be asked; finished answers are kept."""
 
     section: ClassVar[str] = "the-run-ends-early"
 
@@ -97,15 +101,15 @@ class MediaError(LmmsEvalError):
 
 
 class ItemError(LmmsEvalError):
-    """One document of a task is damaged: it fails, and the others are asked and scored."""
+    """One document of a task is damaged. It fails; the other documents are asked and scored."""
 
 
 class FunctionError(LmmsEvalError):
-    """A function of a task's own raised (``__cause__``): the message names its key and the place in its file."""
+    """A function of a task raised (``__cause__``). The message names its YAML key and the line in its file."""
 
 
 class JournalError(LmmsEvalError):
-    """The record of the run cannot be written or read back."""
+    """A journal of the run cannot be written or read back."""
 
     section: ClassVar[str] = "the-run-ends-early"
 
@@ -119,7 +123,7 @@ class RequestError(UsageError):
 
 
 class RefusedRequestError(RequestError):
-    """A request asks for what the server was not started with; the message names the flag."""
+    """A request needs a flag that the server was not started with; the message names the flag."""
 
 
 class RepeatedKeyError(RequestError):
@@ -127,11 +131,12 @@ class RepeatedKeyError(RequestError):
 
 
 class BusyError(LmmsEvalError):
-    """A server takes no more of this kind for the moment.
+    """A server accepts no more requests of this kind for the moment.
 
     Args:
-        retry_after: seconds after which it may.
-        is_clients: it is this client that asks too often.
+        message: the error message.
+        retry_after: seconds after which to try again.
+        is_clients: this client sends too many requests.
     """
 
     def __init__(self, message: str, retry_after: float, is_clients: bool = False) -> None:
@@ -140,13 +145,13 @@ class BusyError(LmmsEvalError):
 
 
 class AggregationError(LmmsEvalError):
-    """A task's own aggregation raised; the samples are kept."""
+    """The aggregation function of a task raised; the samples are kept."""
 
     section: ClassVar[str] = "the-run-ends-early"
 
 
 class EvaluationServerError(LmmsEvalError):
-    """An evaluation server has refused a request or cannot be reached (``status`` is ``None`` then)."""
+    """An evaluation server refused a request, or cannot be reached (then ``status`` is ``None``)."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -154,15 +159,15 @@ class EvaluationServerError(LmmsEvalError):
 
 
 class JobFailedError(LmmsEvalError, RuntimeError):
-    """A job of an evaluation server has failed or was cancelled; those that catch ``RuntimeError`` get it."""
+    """A job of an evaluation server failed or was cancelled. Also a ``RuntimeError``."""
 
 
 class JobTimeoutError(LmmsEvalError, TimeoutError):
-    """A job of an evaluation server has not ended in time; those that catch ``TimeoutError`` get it."""
+    """A job of an evaluation server did not end in time. Also a ``TimeoutError``."""
 
 
 class UnknownNameError(UsageError):
-    """A name that is not registered, answered with the nearest known ones and, after ``joint``, a hint."""
+    """A name is not registered. The message suggests similar known names and adds ``hint`` after ``joint``."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "", joint: str = " ") -> None:
         self.kind, self.name = kind, name

@@ -1,4 +1,4 @@
-"""Chat messages as plugins import them, with the conversions to the wire forms of OpenAI-compatible servers."""
+"""Chat messages for plugins, with their conversion to the message format of OpenAI-compatible servers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Part = dict[str, Any]
 
 
 class ChatMessages(base.ChatMessages):
-    """A conversation that can be written in the form of OpenAI-compatible servers."""
+    """A conversation that can be converted to the message format of OpenAI-compatible servers."""
 
     def to_openai_messages(
         self,
@@ -56,17 +56,18 @@ class ChatMessages(base.ChatMessages):
         pass_video_url: bool = False,
         image_options: WireOptions | None = None,
     ) -> list[dict[str, Any]]:
-        """The ``messages`` of a chat completion request.
+        """Return the ``messages`` of a chat completion request.
 
-        Pictures become ``image_url`` parts: a remote address stays as it is, a file's own bytes go out untouched where
-        that is possible, anything else is encoded once. Videos become one ``image_url`` part per frame. Sounds become
-        ``audio_url`` parts, files and arrays as data URLs.
+        Pictures become ``image_url`` parts: a remote URL is passed through, the bytes of a file are sent unchanged if
+        possible, anything else is encoded once. Videos become one ``image_url`` part per frame. Sounds become
+        ``audio_url`` parts; files and arrays are sent as data URLs.
 
         Args:
-            video_kwargs: ``nframes`` (32), or ``fps`` with ``min_frames`` and ``max_frames`` (768); ``max_pixels`` of a
-                frame; ``total_pixels`` of all frames. ``min_pixels`` is accepted; frames are never enlarged.
-            pass_video_url: send a video as one ``video_url`` part instead; local files as ``file://``.
-            image_options: limits and format of encoded pictures.
+            video_kwargs: ``nframes`` (default 32), or ``fps`` with ``min_frames`` and ``max_frames`` (default 768);
+                ``max_pixels`` of a frame; ``total_pixels`` of all frames. ``min_pixels`` is accepted without effect:
+                frames are never enlarged.
+            pass_video_url: send each video as one ``video_url`` part instead; local files as ``file://`` URLs.
+            image_options: size limits and format of encoded pictures.
 
         Raises:
             MediaError: a medium cannot be found or read.
@@ -78,7 +79,7 @@ class ChatMessages(base.ChatMessages):
     def to_qwen3_vl_openai_messages(
         self, video_kwargs: Mapping[str, Any] | None = None, image_options: WireOptions | None = None
     ) -> list[dict[str, Any]]:
-        """As ``to_openai_messages``; each frame of a video stands behind a text with its time, ``<1.5 seconds>``."""
+        """Return the same as ``to_openai_messages``, with a text such as ``<1.5 seconds>`` before each video frame."""
         return _Writer(dict(video_kwargs or {}), False, image_options, stamped=True).write(self.messages)
 
 
@@ -135,7 +136,7 @@ class _Writer:
     def _read(self, content: ChatVideoContent) -> VideoFrames:
         from lmms_eval.media import Sampling, read_frames
 
-        told = content.url if isinstance(content.url, Mapping) else {}
+        given = content.url if isinstance(content.url, Mapping) else {}
         settings = self.video_kwargs
         fps = settings.get("fps")
         count = settings.get("nframes")
@@ -148,8 +149,8 @@ class _Writer:
         sampling = Sampling(
             count=int(count),
             fps=fps,
-            start=_first(content.start_time, told.get("video_start"), settings.get("video_start")),
-            end=_first(content.end_time, told.get("video_end"), settings.get("video_end")),
+            start=_first(content.start_time, given.get("video_start"), settings.get("video_start")),
+            end=_first(content.end_time, given.get("video_end"), settings.get("video_end")),
         )
         frames = read_frames(content.url, sampling)
         wanted = int(settings.get("min_frames", 0))

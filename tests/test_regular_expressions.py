@@ -9,15 +9,15 @@ from types import MappingProxyType
 import pytest
 
 from lmms_eval.compat import loose_choices, reasoning
-from lmms_eval.compat.mcq_answers import extract_mcq_answer
 from lmms_eval.compat.mmmu_answers import parse_jmmmu_pro_multi_choice_response
 from lmms_eval.compat.model_utils.reasoning_model_utils import parse_reasoning_model_answer
 from lmms_eval.compat.points import parse_point2d
-from lmms_eval.compat.verifiers.extractors import NumberExtractor
+from lmms_eval.compat.verifiers.steps import NumberExtractor
 from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
 from lmms_eval.filters.patterns import MultiChoiceRegexFilter
 from lmms_eval.filters.reasoning import strip_reasoning_tags
 from lmms_eval.judges import replies
+from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.utils.picture_marks import split_marks
 from tests.regular_expressions import Expression, apply, attacks, ended_after, ends_within, find
@@ -40,10 +40,10 @@ DYNAMIC = MappingProxyType(
         "api/interleaved.py:edited": "a private character around digits",
         "metrics/speech.py:remove_sp": "a set of marks that a task names",
         "compat/filters.py:_letter": "literal options of a question",
-        "metrics/mmmu_letters.py:clearest": "literal letters",
+        "metrics/mmmu.py:clearest": "literal letters",
         "filters/patterns.py:_compiled": "patterns of the user's YAML",
         "filters/patterns.py:_options": "literal options: below",
-        "compat/verifiers/extractors.py:__init__": "patterns of a task's own",
+        "compat/verifiers/steps.py:__init__": "patterns of a task's own",
         "metrics/text.py:exact_match": "patterns of the user's YAML",
         "tasks/general_bench/prompts/text_tasks.py:text_demand": "literal candidates in a prompt",
         "tasks/ifeval/instructions.py:_existence": "keywords of the data set; scored in a process that may be killed",

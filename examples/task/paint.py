@@ -1,4 +1,4 @@
-"""Draw the pictures of the task and write its documents: ``data/`` beside this file."""
+"""Draw the pictures of the task and write its documents to ``data/`` next to this file."""
 
 import json
 from pathlib import Path

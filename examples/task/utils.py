@@ -6,5 +6,5 @@ FOLDER = Path(__file__).parent
 
 
 def pictures(doc):
-    # A path starts beside this file; a picture that the data hold themselves (parquet) comes as it is.
+    # A path is relative to this file's folder; a picture that the data contain (parquet) is passed on as it is.
     return [find_media(doc["image"], "image", base_dir=FOLDER)]

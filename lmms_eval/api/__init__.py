@@ -1,6 +1,6 @@
-"""Contracts for authors of models and tasks. Imports nothing else of the package but exceptions and small helpers.
+"""Interfaces for authors of models and tasks. Imports only exceptions and small helpers of this package.
 
-The names stand in ``__init__.pyi``, each by the module that is imported when it is asked for.
+``__init__.pyi`` lists the names. The module of a name is imported on first access.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface of answer filters: what a class named in a task's ``filter_list`` must offer."""
+"""The interface of answer filters: the methods of a class that a task's ``filter_list`` names."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 
 class Filter:
-    """Changes the answers of all documents before scoring; this base leaves them as they are.
+    """Transforms the answers of all documents before scoring. This base class returns them unchanged.
 
-    The arguments come from the ``filter_list`` item. A subclass takes the ones it knows and need not call this
-    constructor, which keeps nothing.
+    The arguments come from the ``filter_list`` item. A subclass accepts the ones it knows. It need not call this
+    constructor, which stores nothing.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take any arguments."""
+        """Accept any arguments."""
 
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> Sequence[Any]:  # noqa: ARG002 - interface
         """Return one value per document: a list of answers for the next filter, or the single answer.
 
         Args:
-            resps: per document the list of its answers (or what the filter before made of it).
+            resps: for each document the list of its answers, or the output of the previous filter.
             docs: the documents, in the same order.
         """
         return resps
@@ -29,13 +29,13 @@ class Filter:
 
 @dataclass
 class FilterEnsemble:
-    """Filters one after the other over the answers of requests, as the family's programs call them."""
+    """A chain of filters over the answers of requests, for programs that call filters themselves."""
 
     name: str
     filters: Sequence[Any]
 
     def apply(self, instances: Sequence[Any], docs: Sequence[Any]) -> None:
-        """Put what the filters make of each request's ``resps`` into its ``filtered_resps``, under the name."""
+        """Filter the ``resps`` of each request, and store the result in its ``filtered_resps`` under ``name``."""
         values: Sequence[Any] = [instance.resps for instance in instances]
         for step in self.filters:
             values = list(step.apply(values, docs))

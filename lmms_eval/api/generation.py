@@ -1,4 +1,4 @@
-"""Generation options: which of them a back end takes, and why another one has no place in its requests."""
+"""Generation options: the names of the usual ones, and a back end's statement of which it accepts."""
 
 from __future__ import annotations
 
@@ -10,60 +10,60 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class MediaForm:
-    """Form of media and limit of answers; by default nothing is known and nothing is sent."""
+    """The form in which a model receives media, and its default limit of answers."""
 
     frames: int | None = None
-    """Most frames of a video; ``None``: not known."""
+    """Maximum number of frames of a video; ``None``: unknown."""
     fps: float | None = None
-    """Frames a second."""
+    """Frames per second."""
     wire: Any = None
     """Encoding of pictures (``lmms_eval.media.WireOptions``); ``None``: they are not sent over a network."""
     passes_videos: bool = False
-    """A video goes as its address, not as frames."""
+    """A video is sent as its URL, not as frames."""
     max_new_tokens: int = 1024
-    """Tokens of an answer at most, where a task does not say."""
+    """Maximum number of tokens of an answer if a task states none."""
 
 
 LENGTHS = ("max_new_tokens", "max_tokens", "max_completion_tokens", "max_gen_toks")
-"""Names of the most tokens of an answer; the first one given counts."""
+"""Names of the option for the maximum number of tokens of an answer, by precedence."""
 MOST = "max"
-"""Value of a length: as many tokens as the model takes."""
+"""Value of that option: as many tokens as the model can generate."""
 STOPS = ("until", "stop", "stop_sequences", "stop_strings")
 """Names of the stop strings."""
 SAMPLING = ("temperature", "top_p", "do_sample", "seed")
-"""Options of sampling that every kind of back end knows in some form."""
+"""Sampling options that every kind of back end supports in some form."""
 TEMPLATE_OPTIONS = "chat_template_kwargs"
 """Variables of the chat template, as a mapping."""
 OF_HARNESS = frozenset({"max_agentic_steps", "visual_cot", "bagel_interleaved"})
-"""They steer the exchange of a task, not the model."""
+"""Options that control the exchange of a task, not the model."""
 WITHOUT_EFFECT = frozenset({"use_cache"})
-"""They change the speed alone."""
+"""Options that affect only the speed."""
 _ALWAYS = OF_HARNESS | WITHOUT_EFFECT
 _ONE = ("num_beams", "n", "best_of", "num_return_sequences")
-"""Options whose value 1 asks for what happens without them."""
+"""Options whose value 1 is the default."""
 _LIKENESS = 0.6
-"""Of a name to a known one (``difflib``), from which on it is offered."""
+"""Minimum similarity (``difflib``) of a known name that is suggested for an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenOptions:
-    """Generation options that a back end takes, by the names that tasks and ``--gen_kwargs`` give them.
+    """Generation options that a back end accepts, by the names that tasks and ``--gen_kwargs`` give them.
 
     Source: engine rules, section 17.
     """
 
     names: frozenset[str]
     forwards: bool = False
-    """An option that nobody here knows goes out under its own name."""
+    """Unknown options are forwarded under their own names."""
     reasons: Mapping[str, str] = field(default_factory=dict)
-    """Why known options have no place; beats ``names`` and ``forwards``."""
+    """Reasons to refuse known options; they take precedence over ``names`` and ``forwards``."""
     variables: frozenset[str] | None = None
-    """Variables of the chat template; ``None``: not known, since a server renders it."""
+    """Variables of the chat template; ``None``: unknown, since a server renders it."""
     needs_length: str = ""
-    """Why a request must state a number of tokens, not ``max``; empty if it need not."""
+    """Reason for which a request must state a number of tokens, not ``max``; empty if it need not."""
 
     def objection(self, name: str, value: Any) -> str:
-        """Return why an option has no place; empty if it has one, or asks for what happens anyway."""
+        """Return the reason to refuse an option; empty if it is accepted, or equals the default."""
         if value is None or name in _ALWAYS or (name in _ONE and value == 1):
             return ""
         if name in LENGTHS and value == MOST:
@@ -89,10 +89,10 @@ class TakenOptions:
 
 
 def answer_length(options: Mapping[str, Any], default: int) -> int | None:
-    """Return the most tokens of an answer; ``None``: as many as the model takes.
+    """Return the maximum number of tokens of an answer; ``None``: as many as the model can generate.
 
     Raises:
-        ValueError: the stated length is no number.
+        ValueError: the stated length is not a number.
     """
     stated = next((options[name] for name in LENGTHS if options.get(name)), None)
     if stated == MOST:
@@ -101,5 +101,5 @@ def answer_length(options: Mapping[str, Any], default: int) -> int | None:
 
 
 def nearest_name(name: str, known: Collection[str]) -> str:
-    """Return the known name that is most like ``name``; empty if none is like it."""
+    """Return the known name that is most similar to ``name``; empty if there is no similar one."""
     return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=_LIKENESS)), "")

@@ -1,4 +1,4 @@
-"""The request object of the family's model plugins, and what their ``generate_until`` may return."""
+"""The request object of class plugins, and the values that their ``generate_until`` may return."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from lmms_eval.api.response import ErrorKind, Thoughts
 
 @dataclass(slots=True)
 class TokenCounts:
-    """Tokens of one answer; ``None`` where a back end does not tell."""
+    """Token counts of one answer; ``None`` if the back end does not report them."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
 
     def to_dict(self) -> dict[str, int]:
-        """Return the counts that are known."""
+        """Return the known counts."""
         return {name: count for name, count in asdict(self).items() if count is not None}
 
 
 @dataclass(slots=True)
 class GenerationResult:
-    """A text with what a plugin knows of it, or an interleaved answer.
+    """A text with the facts that a plugin knows about it, or an interleaved answer.
 
-    ``parts`` are texts and pictures in order, each picture as bytes of a PNG, JPEG, WebP or GIF file, as ``Path`` of
-    one, or as PIL image; ``text`` is not looked at then.
+    An interleaved answer is in ``parts``: texts and pictures in order, each picture as the bytes of a PNG, JPEG, WebP
+    or GIF file, as the ``Path`` of one, or as a PIL image. ``text`` is then ignored.
     """
 
     text: str = ""
     token_counts: TokenCounts | None = None
     parts: Sequence[Any] = ()
     finish_reason: str | None = None
-    """``stop``; ``length``: the limit of length cut the answer off; ``None``: not known."""
+    """``stop``; ``length``: the answer was truncated by the token limit; ``None``: unknown."""
     thoughts: Thoughts | None = None
-    """Thoughts that are not part of the text. Those in tags at its start are found without it."""
+    """Thoughts that are not part of the text. Tagged thoughts at the start of the text are detected without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedGeneration:
-    """A place of ``generate_until``'s list whose request was given up: the sample fails for this reason.
+    """An item of ``generate_until``'s list for a request that was given up: its sample fails for this reason.
 
-    It keeps the other answers of the call, which an exception would not.
+    Unlike an exception it does not lose the other answers of the call.
     """
 
     reason: str
@@ -53,7 +53,7 @@ class FailedGeneration:
 
 @dataclass
 class Instance:
-    """One request as the class interface of existing plugins sees it (``docs/model_guide.md``)."""
+    """One request in the form that class plugins receive (``docs/model_guide.md``)."""
 
     request_type: str
     arguments: tuple[Any, ...]
@@ -68,9 +68,9 @@ class Instance:
     repeats: int = 1
     doc: Mapping[str, Any] | None = None
     seed: int = 0
-    """For sampling; another one for each request, and the same on every start of the run."""
+    """Sampling seed: different for each request, the same on every start of the run."""
     implied_stop: str = ""
-    """The few-shot delimiter, if it is among the generation options though no one states ``until``."""
+    """The few-shot delimiter, if it is a stop string only because neither the task nor the user states ``until``."""
 
     def __post_init__(self) -> None:
         self.task_name = self.metadata.get("task", self.task_name)
@@ -79,12 +79,12 @@ class Instance:
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """The request's arguments; which they are depends on the request type."""
+        """The arguments of the request; their order depends on the request type."""
         return self.arguments if isinstance(self.arguments, tuple) else (self.arguments,)
 
 
 class UnwrappedOutput(tuple[str | list[str], TokenCounts | None]):
-    """The pair of an answer and its token counts, and the parts of an interleaved answer."""
+    """The pair of an answer and its token counts, with the parts of an interleaved answer."""
 
     parts: tuple[Any, ...]
 
@@ -106,7 +106,7 @@ class UnwrappedOutput(tuple[str | list[str], TokenCounts | None]):
 
 
 def unwrap_generation_output(output: Any) -> UnwrappedOutput:
-    """Read what a plugin returned for one request: text, ``GenerationResult``, ``(text, counts)``, list of rounds."""
+    """Convert a plugin's output for one request: a text, ``GenerationResult``, ``(text, counts)`` or list of rounds."""
     if isinstance(output, GenerationResult):
         return UnwrappedOutput(output.text, output.token_counts, tuple(output.parts))
     if isinstance(output, tuple) and len(output) == 2 and isinstance(output[1], TokenCounts | Mapping):

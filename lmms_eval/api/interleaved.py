@@ -1,4 +1,4 @@
-"""Answers of texts and pictures: what scoring sees of them, and how a picture is told by its bytes."""
+"""Answers of texts and pictures in the form that scoring receives, and recognition of picture files."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 _STARTS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _MARKS = range(0xE000, 0xF900)
-"""Private characters, one of which stands for the pictures while a function edits the text."""
+"""Private-use characters, one of which marks the pictures while a function edits the text."""
 
 
 def media_type_of(data: bytes) -> str | None:
-    """The media type of a PNG, JPEG, WebP or GIF file by its first bytes; ``None`` for anything else."""
+    """Return the media type of a PNG, JPEG, WebP or GIF file by its first bytes; ``None`` for anything else."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((name for start, name in _STARTS if data.startswith(start)), None)
 
 
 def generated_image(data: bytes) -> GeneratedImage:
-    """A picture from its file's bytes.
+    """Make a picture of a file's bytes.
 
     Raises:
-        MediaError: they are no PNG, JPEG, WebP or GIF file.
+        MediaError: the bytes are not a PNG, JPEG, WebP or GIF file.
     """
     media_type = media_type_of(data)
     if media_type is None:
@@ -37,10 +37,11 @@ def generated_image(data: bytes) -> GeneratedImage:
 
 
 class InterleavedText(str):
-    """An answer of texts and pictures: for everything that takes a text it is its texts joined.
+    """An answer of texts and pictures. As a string it is the joined texts.
 
-    ``parts`` are the texts and the pictures (``GeneratedImage`` with ``path``) in order. What makes a new text of it,
-    such as a regular expression, gives a plain ``str``; ``strip()`` without argument and ``edited`` keep the pictures.
+    ``parts`` are the texts and the pictures (``GeneratedImage`` with ``path``) in order. Operations that make a new
+    text, such as a regular expression, return a plain ``str``; ``strip()`` without an argument and ``edited`` keep the
+    pictures.
     """
 
     __slots__ = ("parts",)
@@ -59,7 +60,7 @@ class InterleavedText(str):
         return tuple(part for part in self.parts if isinstance(part, GeneratedImage))
 
     def strip(self, chars: str | None = None) -> str:
-        """White space at both ends of the joined text is cut off, pictures stay; with ``chars`` a plain text."""
+        """Remove white space at both ends of the joined text and keep the pictures; with ``chars`` a plain ``str``."""
         if chars is not None:
             return super().strip(chars)
         start = len(self) - len(self.lstrip())
@@ -75,9 +76,9 @@ class InterleavedText(str):
         return type(self)(tuple(kept))
 
     def edited(self, function: Callable[[str], str]) -> str:
-        """``function`` of the text, with the pictures that stand in what it leaves; a plain text if none does.
+        """Apply ``function`` to the text and keep the pictures in the part that it leaves; a plain ``str`` without any.
 
-        The function sees a private character with a number in place of each picture, and may remove text only.
+        The function receives a private-use character with a number in place of each picture. It may only remove text.
         """
         mark = next(chr(code) for code in _MARKS if chr(code) not in self)
         pictures = self.images
@@ -88,13 +89,13 @@ class InterleavedText(str):
         return type(self)(kept) if len(kept) > 1 else pieces[0]
 
 
-def said(response: Response) -> str:
-    """The text of a response; an ``InterleavedText`` if it carries pictures."""
+def response_text(response: Response) -> str:
+    """Return the text of a response: an ``InterleavedText`` if the response has pictures."""
     return InterleavedText(response.parts) if response.parts else response.text or ""
 
 
 def cut_parts(parts: Sequence[Part], length: int) -> tuple[Part, ...]:
-    """The first ``length`` characters of the texts, with the pictures before that place."""
+    """Return the first ``length`` characters of the texts, with the pictures before that position."""
     kept: list[Part] = []
     left = length
     for part in parts:

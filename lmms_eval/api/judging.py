@@ -1,7 +1,7 @@
 """Model-as-judge: questions of a task about an answer, and verdicts.
 
-A task names its questions (``Task.judge_questions``); the engine puts them to the judge model through the machinery
-that asks the model under test (stream, retries, journal, response cache) and hands the verdicts to ``Task.score``.
+A task returns its questions from ``Task.judge_questions``. The engine sends them to the judge in the same way as
+requests to the model under test (stream, retries, journal, response cache), and passes the verdicts to ``Task.score``.
 Stand-alone scripts do the same through ``lmms_eval.judges``.
 """
 
@@ -22,47 +22,47 @@ class JudgeQuestion:
     """One question about one answer."""
 
     name: str
-    """Unique within the document: the field that is judged, say."""
+    """Name that is unique within the document, for example the judged field."""
     build_messages: Callable[[], ChatMessages]
-    """The rendered prompt with its pictures; called in a preparation thread, media is opened then."""
+    """Renders the prompt and opens its media; called in a preparation thread."""
     accepts: Callable[[str], bool]
-    """Tells whether a reply can be read; one that cannot is asked again, at most ``--judge_retries`` times."""
+    """Returns whether a reply can be parsed; if not, the question is asked again, at most ``--judge_retries`` times."""
     generation: Mapping[str, Any] = field(default_factory=dict)
-    """Generation options by their family names, ``temperature`` and ``max_new_tokens`` among them."""
+    """Generation options, such as ``temperature`` and ``max_new_tokens``."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further facts for the record of the question (frames taken of a video, ...); JSON values."""
     asking: int = 1
-    """Counts the askings of one question (``--judge_repeats``): no reply to one is taken for that to another."""
+    """Number of this repetition of the question (``--judge_repeats``); replies are not shared between repetitions."""
 
 
 def repeat_name(name: str, number: int) -> str:
-    """Name the asking of a question, counted from 1: the first has the question's own name."""
+    """Return the name of a repetition of a question, counted from 1: the first keeps the question's own name."""
     return name if number == 1 else f"{name}~{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Outcome of one question to a judge."""
+    """The outcome of one question to a judge."""
 
     name: str
     text: str | None
-    """The last reply, readable or not; ``None`` if no reply came."""
+    """The last reply, whether it can be parsed or not; ``None`` without a reply."""
     accepted: bool
-    """``text`` can be read."""
+    """``text`` can be parsed."""
     model: str
     """The judge's name."""
     prompt: str = ""
     """Fingerprint of the rendered prompt."""
     replies: tuple[str, ...] = ()
-    """All replies in their order, the last one included."""
+    """All replies in order, including the last one."""
     usage: Usage | None = None
     error: str | None = None
-    """Reason for which no reply came."""
+    """Reason for which there is no reply."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Those of the question."""
+    """The ``details`` of the question."""
 
     def as_record(self) -> dict[str, Any]:
-        """JSON of the verdict; what is empty is left out."""
+        """Return the verdict as JSON, without empty fields."""
         record: dict[str, Any] = {"name": self.name, "text": self.text, "accepted": self.accepted, "model": self.model}
         for key in ("prompt", "error"):
             if getattr(self, key):
@@ -93,7 +93,7 @@ class Verdict:
 
 
 def has_unread(verdicts: Sequence[Verdict]) -> bool:
-    """Return whether some question got no readable reply in any of its askings."""
+    """Return whether a question got no parsable reply in any of its repetitions."""
     read: dict[str, bool] = {}
     for verdict in verdicts:
         name, mark, number = verdict.name.rpartition("~")

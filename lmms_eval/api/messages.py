@@ -1,4 +1,4 @@
-"""Chat messages with text, image, video and audio parts: what a task hands to a chat model."""
+"""Chat messages with text, image, video and audio parts, which tasks pass to chat models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ChatImageContent(_Part):
 
 
 class ChatVideoContent(_Part):
-    """Times in seconds from the start of the video."""
+    """A video; ``start_time`` and ``end_time`` are seconds from its start."""
 
     type: Literal["video"] = "video"
     url: Any
@@ -53,7 +53,7 @@ class ChatMessage(BaseModel):
     @field_validator("content", mode="before")
     @classmethod
     def _text_needs_no_type(cls, value: Any) -> Any:
-        """A part with ``text`` and no ``type`` is a text."""
+        """Read a part with ``text`` and without ``type`` as a text."""
         if not isinstance(value, list):
             return value
         return [
@@ -63,12 +63,12 @@ class ChatMessage(BaseModel):
 
 
 class ChatMessages(BaseModel):
-    """A conversation. An unknown role or part, or a content that is no list, raises pydantic's ``ValidationError``."""
+    """A conversation. Raises pydantic's ``ValidationError`` for an unknown role or part, or content that is no list."""
 
     messages: list[ChatMessage]
 
     def extract_media(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """Images, videos and audios in order of appearance over all messages."""
+        """Return the images, videos and audios of all messages in order of appearance."""
         found: dict[str, list[Any]] = {"image": [], "video": [], "audio": []}
         for message in self.messages:
             for part in message.content:
@@ -79,7 +79,7 @@ class ChatMessages(BaseModel):
     def to_hf_messages(
         self, video_kwargs: Mapping[str, Any] | None = None, image_kwargs: Mapping[str, Any] | None = None
     ) -> list[dict[str, Any]]:
-        """The form that ``apply_chat_template`` of Hugging Face processors takes."""
+        """Return the messages in the form for ``apply_chat_template`` of Hugging Face processors."""
         return [
             {
                 "role": message.role,
@@ -89,7 +89,7 @@ class ChatMessages(BaseModel):
         ]
 
     def text(self) -> str:
-        """All text parts joined by newlines (for logs, prefixes and fingerprints)."""
+        """Return all text parts joined by newlines (for logs, prefixes and fingerprints)."""
         return "\n".join(p.text for m in self.messages for p in m.content if isinstance(p, ChatTextContent))
 
 
@@ -113,10 +113,10 @@ def _hf_part(
 
 
 def visual_to_content(visual: Any) -> dict[str, Any]:
-    """One item of ``doc_to_visual`` as a message part.
+    """Convert one item of ``doc_to_visual`` to a message part.
 
     Raises:
-        TypeError: the item is neither a picture, a mapping nor a text.
+        TypeError: the item is not a picture, a mapping or a text.
     """
     if isinstance(visual, Mapping):
         return _mapping_to_content(visual)
@@ -124,13 +124,13 @@ def visual_to_content(visual: Any) -> dict[str, Any]:
         return {"type": _kind_of(visual), "url": visual}
     if hasattr(visual, "convert") and hasattr(visual, "size"):  # a PIL image, without importing PIL here
         return {"type": "image", "url": visual}
-    if hasattr(visual, "get_all_samples"):  # the decoder that ``datasets`` hands out for a sound
+    if hasattr(visual, "get_all_samples"):  # the audio decoder of ``datasets``
         return {"type": "audio", "url": visual}
     raise TypeError(f"doc_to_visual gave a {type(visual).__name__}: give a PIL image, a path, a URL or a mapping")
 
 
 def _kind_of(place: str) -> str:
-    """The kind of medium at a path or address, by its ending; what is neither picture nor sound is a video."""
+    """Return the kind of medium at a path or URL by its suffix: a video unless it is a known picture or sound."""
     suffix = place.split("?")[0].rsplit(".", 1)[-1].lower()
     if suffix in IMAGE_SUFFIXES or place.startswith("data:image"):
         return "image"
@@ -140,7 +140,7 @@ def _kind_of(place: str) -> str:
 def _mapping_to_content(visual: Mapping[str, Any]) -> dict[str, Any]:
     if "array" in visual and "sampling_rate" in visual:
         return {"type": "audio", "url": visual}
-    if "bytes" in visual:  # a picture, sound or video as a column stores it
+    if "bytes" in visual:  # a picture, sound or video from a column of a data set
         kind = visual.get("type") or _kind_of(str(visual.get("path")))
         is_elsewhere = visual["bytes"] is None and "path" in visual
         return {"type": kind, "url": visual["path"] if is_elsewhere else visual}
@@ -154,7 +154,7 @@ def _mapping_to_content(visual: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_user_turn(visuals: Sequence[Any] | None, text: str) -> list[dict[str, Any]]:
-    """One user message: all media first, then the text."""
+    """Return one user message: all media first, then the text."""
     content = [visual_to_content(visual) for visual in visuals or []]
     content.append({"type": "text", "text": text})
     return [{"role": "user", "content": content}]

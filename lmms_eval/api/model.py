@@ -1,4 +1,4 @@
-"""The contract of models: ``Model`` (streaming) and ``lmms``, the class that the family's plugins subclass."""
+"""The interfaces of models: ``Model`` (streaming) and ``lmms``, the base class of class plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ M = TypeVar("M", bound="Model")
 
 
 def _keywords(arg_string: str, additional: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Read ``k=v,k=v`` over further keyword arguments; those that are ``None`` are left out."""
+    """Merge ``k=v,k=v`` into further keyword arguments; ``None`` values of the latter are left out."""
     from lmms_eval.utils import simple_parse_args_string
 
     kept = {key: value for key, value in (additional or {}).items() if value is not None}
@@ -28,63 +28,64 @@ def _keywords(arg_string: str, additional: Mapping[str, Any] | None) -> dict[str
 
 
 class RequestStream(Protocol):
-    """Source of a model's requests. Requests arrive prepared (``Model.prepare`` has run)."""
+    """Source of the requests for a model, which are already prepared (``Model.prepare``)."""
 
     def take(self, max_n: int) -> list[Request]:
-        """1 ... ``max_n`` ready requests. Blocks only while none is ready; an empty list means that no more will come.
+        """Return 1 to ``max_n`` requests; an empty list means that the stream has ended.
 
-        More requests may become ready when open ones are answered (multi-round tasks), so never wait for a full batch.
+        Blocks only while no request is ready. More requests may become ready when open ones are answered (multi-round
+        tasks), so never wait for a full batch.
         """
 
     def take_full(self, max_n: int) -> list[Request] | None:
-        """The next ``max_n`` requests in the order of the source, for a model that forms batches.
+        """Return the next ``max_n`` requests in the order of the source, for a model that forms batches.
 
-        Waits for preparation alone: there are fewer, or none, where more become ready only when open ones are
-        answered, or where the budget of prepared media is full. An empty list does not say that the stream has
-        ended. ``None``: the asking was stopped; what the model holds and has not begun needs no answer.
+        Waits only for preparation. The list is shorter, or empty, if more requests become ready only when open ones
+        are answered, or if the budget of prepared media is full. An empty list does not mean that the stream has
+        ended. ``None`` means that the run was stopped: requests that the model holds but has not begun need no answer.
         """
 
     async def take_async(self, max_n: int) -> list[Request]:
         """``take`` for asynchronous models."""
 
     def put_away(self, request: Request) -> None:
-        """Note that the model keeps a taken request's payload in a file: it is let go, and its bytes no longer count.
+        """Free the payload of a taken request, which the model keeps in a file: its bytes no longer count.
 
-        A model that collects many requests before it asks is thus not held up by the budget of prepared media.
+        So the budget of prepared media does not block a model that collects many requests before it sends them.
         """
 
 
 class Model(abc.ABC):
     """A function from a stream of requests to a stream of responses.
 
-    Subclasses take their ``model_args`` as keyword arguments of ``__init__`` and raise ``ModelError`` for what
-    cannot be built. ``respond`` yields every taken request's response exactly once, in any order.
+    Subclasses accept their ``model_args`` as keyword arguments of ``__init__``, and raise ``ModelError`` if the model
+    cannot be built. ``respond`` yields exactly one response to every taken request, in any order.
     """
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until"})
-    """Request kinds that this model can answer; anything else is refused before the run starts.
+    """Kinds of requests that this model can answer; a task with another kind is refused before the run starts.
 
-    ``generate_visual_cot`` says that answers may hold pictures (``Response.parts``): a task of that type is put as two
-    ``generate_until`` requests, the second with the picture that the first was answered with. Class plugins get the
-    requests themselves."""
+    ``generate_visual_cot`` means that answers may hold pictures (``Response.parts``). A task of that type is asked by
+    two ``generate_until`` requests; the second one shows the picture from the first answer. Class plugins receive
+    ``generate_visual_cot`` requests."""
     concurrency: int = 1
-    """Requests that are open at a time at most (batch size of a local model, ceiling of an API client)."""
+    """Maximum number of open requests (batch size of a local model, connections of an API client)."""
     ordered: bool = False
-    """Requests must arrive in the order of their documents and repeats: they are then prepared by one thread."""
+    """Requests must arrive in the order of their documents and repeats: a single thread prepares them."""
     collective_forward: bool = False
-    """Forward passes of all processes meet in collectives (sharded weights): blocks are taken in lockstep."""
+    """A forward pass needs all processes (sharded weights), so they take their blocks in lockstep."""
     ignored_arguments: ClassVar[Mapping[str, str]] = {}
-    """Patterns of ``model_args`` that say nothing to this back end, each with the reason: they are accepted with a
-    warning, do not reach ``__init__``, and a run with them is the same run as one without. Names that ``__init__``
-    has are not concerned."""
+    """Patterns of ``model_args`` without effect on this back end, each with the reason. They are accepted with a
+    warning, are not passed to ``__init__`` and do not change the identity of the run. Parameters of ``__init__`` are
+    never ignored."""
     reads_documents: bool = False
-    """Answers depend on the task's document, not on the rendered messages alone (the response cache must know)."""
+    """Answers depend on the task's document, not only on the rendered messages (for the response cache)."""
 
     @classmethod
     def create_from_arg_string(cls: type[M], arg_string: str, additional_config: Mapping[str, Any] | None = None) -> M:
-        """Build from ``k=v,k=v`` and those of the further arguments that the class takes; ``arg_string`` wins.
+        """Build the model from ``k=v,k=v`` and those of the additional arguments that the class accepts.
 
-        ``None`` values are left out. Raises ``ModelError`` for what cannot be built.
+        ``arg_string`` takes precedence; ``None`` values are left out. Raises ``ModelError`` if that fails.
         """
         given = _keywords(arg_string, additional_config)
         parameters = inspect.signature(cls).parameters
@@ -93,69 +94,76 @@ class Model(abc.ABC):
 
     @classmethod
     def opens_media(cls, model_args: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the default
-        """Tell whether a model of these arguments opens what documents show; else their files need not be there."""
+        """Return whether a model with these arguments opens the media of documents; if not, they need not exist."""
         return True
 
     @classmethod
     def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:  # noqa: ARG003 - the default
-        """Tell how a model of these arguments takes media, without building it."""
+        """Return the form in which a model with these arguments receives media, without building the model."""
         return MediaForm()
 
     def prepare(self, request: Request) -> Request:
-        """Turn a request into what this back end sends. Runs in preparation threads: must be thread-safe.
+        """Prepare a request for this back end. Called in preparation threads, so it must be thread-safe.
 
-        Returns ``request.with_payload(payload, nbytes)``. Errors of media are ``MediaError``.
+        Returns ``request.with_payload(payload, nbytes)``. Raises ``MediaError`` for unusable media.
         """
         return request.with_payload(request.build_messages(), 0)
 
     @abc.abstractmethod
     def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
-        """Answer requests until the stream is closed. A generator, or an asynchronous generator."""
+        """Answer requests until the stream has ended: a generator or an asynchronous generator."""
 
     def generation_options(self) -> TakenOptions | None:
-        """Return which generation options this back end takes; ``None``: it gets all of them and says nothing.
+        """Return the generation options that this back end accepts; ``None``: it receives all of them unchecked.
 
-        A run whose ``--gen_kwargs`` hold another one ends before anything is asked.
+        A run whose ``--gen_kwargs`` hold another option ends before anything is asked.
         """
         return None
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
-        """Return what is sent with a request apart from its messages, in readable form, for the results.
+        """Return what is sent with a request apart from its messages, in readable form for the results.
 
-        Options as they are sent, system prompt, chat template, limits of media. Empty if nothing is sent.
+        This covers options, system prompt, chat template and limits of media. Empty if nothing is sent.
         """
         return {"options": dict(request.generation)}
 
     def identity(self) -> Mapping[str, Any]:
-        """Facts that fix this model's answers (weights' files or URL, revision, dtype): part of the run key."""
+        """Return the facts that determine the answers (weights or URL, revision, dtype) for the run key."""
         return {}
 
     def describe(self) -> Mapping[str, Any]:
-        """Facts for the results beside the model's arguments (throughput, precision, versions, ...)."""
+        """Return further facts for the results (throughput, precision, versions, ...)."""
         return {}
 
     def attach_tasks(self, tasks: Sequence[Task]) -> None:
-        """Called once before ``respond``: the tasks of this run."""
+        """Receive the tasks of the run; called once before ``respond``."""
 
     def attach_folder(self, folder: Path) -> None:
-        """Called once before ``respond`` of the model under test: a folder of its own in the run's, not made yet.
+        """Receive the path of a folder for this model in the run's folder; it need not exist yet.
 
-        What a back end writes there is found again by a start that continues the run, after a kill too.
+        Called once before ``respond``, for the model under test only. Files in it are still there when the run is
+        resumed, even after a kill.
         """
 
     def close(self) -> None:
-        """Free what the model holds; it is not used afterwards."""
+        """Free all resources; the model is not used afterwards."""
 
 
 class CacheHook:
-    """Takes partial results of a plugin as they come; the engine replaces it by one that makes them durable."""
+    """Receives partial results of a plugin. The engine replaces it by a hook that makes them durable."""
 
     def add_partial(self, method: str, arguments: Any, result: Any) -> None:
-        """``arguments``: the request's arguments, or just its context; ``result``: its answer."""
+        """Receive one answer.
+
+        Args:
+            method: name of the request type.
+            arguments: the arguments of the request, or only its context.
+            result: the answer.
+        """
 
 
 class lmms(abc.ABC):
-    """Base class of the family's model plugins; see ``docs/model_guide.md`` for the newer ``Model``."""
+    """Base class of class plugins; see ``docs/model_guide.md`` for the newer ``Model``."""
 
     is_simple: bool = True
 
@@ -167,18 +175,18 @@ class lmms(abc.ABC):
 
     @abc.abstractmethod
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
-        """Loss and greedy flag of each request's continuation."""
+        """Return the loss and the greedy flag of each request's continuation."""
 
     @abc.abstractmethod
     def generate_until(self, requests: list[Instance]) -> list[Any]:
-        """An answer for each request, in their order."""
+        """Return one answer per request, in their order."""
 
     @abc.abstractmethod
     def generate_until_multi_round(self, requests: list[Instance]) -> list[Any]:
-        """The list of all rounds' answers for each request."""
+        """Return for each request the list of the answers of all rounds."""
 
     def generate_visual_cot(self, requests: list[Instance]) -> list[str]:
-        """Return the text of each request's answer, which was found by drawing a picture for the question first.
+        """Return the text of each request's answer, which the model finds by drawing a picture first.
 
         Raises:
             NotImplementedError: the plugin does not define it.
@@ -191,7 +199,7 @@ class lmms(abc.ABC):
 
     @classmethod
     def create_from_arg_string(cls: type[T], arg_string: str, additional_config: Mapping[str, Any] | None = None) -> T:
-        """Build from ``k=v,k=v`` and further keyword arguments; ``arg_string`` wins, ``None`` values are left out."""
+        """Build from ``k=v,k=v`` and keyword arguments, without ``None`` values; ``arg_string`` takes precedence."""
         return cls(**_keywords(arg_string, additional_config))
 
     @property
@@ -206,7 +214,7 @@ class lmms(abc.ABC):
         self.cache_hook = cache_hook
 
     def clean(self) -> None:
-        """Kept for plugins that override it; the model object stays usable."""
+        """Do nothing; plugins may override it. The model stays usable."""
 
     @staticmethod
     def _resolve_system_prompt(value: str | None) -> str | None:

@@ -1,6 +1,6 @@
-"""Endings of a sample, and the two marks by which a task says that a value is not there.
+"""Outcomes of samples, and the values by which a task reports that a score is missing.
 
-Every sample ends *scored*, *unscored* (a part that scoring needs is missing) or *failed* (the request was given
+Every sample ends *scored*, *unscored* (something that scoring needs is missing) or *failed* (the request was given
 up, or scoring raised). Only *failed* counts against the error budget.
 """
 
@@ -17,14 +17,14 @@ Status = Literal["scored", "unscored", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """In place of a metric's value in what ``process_results`` returns: this sample cannot be evaluated here."""
+    """Metric value for ``process_results`` to return if a sample cannot be evaluated on this machine."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """In place of an aggregate: the official total is not given, ``partial`` is what the present part gives."""
+    """Aggregate without an official total; ``partial`` is the number over the available part."""
 
     partial: Any
     reason: str
@@ -32,69 +32,69 @@ class Withheld:
 
 @dataclass(frozen=True, slots=True)
 class SubScore:
-    """The number of a part of a task's documents, in the units of the whole."""
+    """The score of a part of a task's documents, in the units of the task's score."""
 
     value: float
-    """The number itself."""
+    """The score."""
     n: int
-    """Documents, or what else the value is the mean of."""
+    """Number of documents, or of whatever else the score is the mean of."""
     stderr: float | None = None
-    """``None`` where it is not defined (fewer than two values)."""
+    """Standard error; ``None`` if it is undefined (fewer than two values)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An aggregate with the standard error that its own definition gives it, in the units of the value."""
+    """An aggregate with its own standard error, in the units of the value."""
 
     value: float | None
-    """``None`` for an aggregation that gives no number (it writes a file)."""
+    """The number; ``None`` if the aggregation gives no number (it writes a file)."""
     stderr: float | None = None
-    """``None`` where it is not defined (too few values)."""
+    """Standard error; ``None`` if it is undefined (too few values)."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further parts of the results file, by top-level key: what this task adds there (scores by sub-task, ...)."""
+    """Additions to the results file, by top-level key (scores by sub-task, ...)."""
     low: float | None = None
     high: float | None = None
-    """Ends of the 95 % interval, where the aggregation has one of its own; else the engine makes it of the error."""
+    """Ends of the 95 % interval, if the aggregation computes one; else the engine derives it from the error."""
     sub_scores: Mapping[str, Mapping[str, SubScore]] = field(default_factory=dict)
-    """Scores of parts of the documents: by what they are divided (``category``), and within that by name."""
+    """Scores of parts of the documents, by the kind of division (``category``) and the name of the part."""
     notes: tuple[str, ...] = ()
     """Sentences about the number that its readers must know (what was left out), printed below the table."""
     scores: tuple[float, ...] = ()
-    """The documents' numbers in units of the value and in the order of the values, where it is their mean."""
+    """The documents' numbers, in the units and the order of the values, if the value is their mean."""
     scale: float = 1.0
-    """What a right answer counts among ``scores``: 100 for a percentage."""
+    """The number of a right answer in ``scores``: 100 for a percentage."""
     clusters: tuple[Hashable, ...] = ()
-    """What the documents of ``scores`` are about, where several are about the same."""
+    """Cluster of each of ``scores``: documents about the same thing share one."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskNumbers:
-    """Numbers that a finished task gives to its benchmark's report."""
+    """The numbers of a finished task for its benchmark's report."""
 
     details: Mapping[str, Any]
-    """The ``details`` of its metrics' estimates, joined."""
+    """The joined ``details`` of its metrics' estimates."""
     withheld: str = ""
-    """Reason for which a score of the task is withheld; empty if none is."""
+    """Reason for which a score of the task is withheld; empty if all scores are given."""
     unscored: str = ""
-    """Reason for which no document at all could be evaluated; empty if one could, or one failed."""
+    """Reason for which not one document could be evaluated; empty if one could, or one failed."""
     groups: frozenset[str] | None = None
-    """The groups above it that the run chose; ``None``: not known."""
+    """The selected groups that contain the task; ``None``: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkReport:
-    """The numbers of a benchmark over several tasks of a run, beside the table of tasks."""
+    """The numbers of a benchmark over several tasks of a run, in addition to the table of tasks."""
 
     text: str
-    """Printed below the table."""
+    """Text below the table."""
     parts: Mapping[str, Any] = field(default_factory=dict)
-    """Further parts of the results file, by top-level key."""
+    """Additions to the results file, by top-level key."""
     files: tuple[str, ...] = ()
-    """Files written, for the last lines."""
+    """Written files, which the last lines of the output list."""
 
 
 class NotEvaluated(Exception):
-    """Raised by scoring code when a judge, program, weights or data set is absent; the sample is *unscored*."""
+    """Scoring code lacks a judge, program, weights or data set; the sample is *unscored*."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -106,10 +106,10 @@ _ABSENCES: ContextVar[list[str] | None] = ContextVar("absences", default=None)
 
 @contextlib.contextmanager
 def evaluated_wholly() -> Iterator[None]:
-    """Hold task code to the parts that it needs, also where it takes a missing one for a wrong answer.
+    """Detect missing parts that task code would score as a wrong answer.
 
     Raises:
-        NotEvaluated: at the end, if ``note_absence`` was called inside.
+        NotEvaluated: when the block ends, if ``note_absence`` was called in it.
     """
     absences: list[str] = []
     token = _ABSENCES.set(absences)
@@ -122,7 +122,7 @@ def evaluated_wholly() -> Iterator[None]:
 
 
 def note_absence(reason: str) -> None:
-    """Note that a part which the score in work needs is absent, before telling the task code so in its own way."""
+    """Note that a part is missing which the current score needs; ``evaluated_wholly`` then raises."""
     absences = _ABSENCES.get()
     if absences is not None:
         absences.append(reason)

@@ -1,4 +1,4 @@
-"""Registries: lazy tables of names, with the nearest known names in the answer to an unknown one."""
+"""Registries: lazy tables of names, which suggest similar names for an unknown one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def import_object(path: str) -> Any:
 
 
 class Registry(Generic[V]):
-    """Names to values; a value given as a dotted path is imported at the first look-up."""
+    """Mapping of names to values; a value that is given as a dotted path is imported on first access."""
 
     def __init__(self, kind: str, hint: str = "") -> None:
         self.kind, self.hint = kind, hint
@@ -46,7 +46,7 @@ class Registry(Generic[V]):
             self.add_path(name, path)
 
     def get(self, name: str) -> V:
-        """Look a name up. Raises ``UnknownNameError`` naming the nearest known names."""
+        """Return the value of a name. Raises ``UnknownNameError`` with similar known names."""
         if name not in self._values:
             if name not in self._paths:
                 raise UnknownNameError(self.kind, name, self.names(), self.hint)
@@ -62,7 +62,7 @@ class Registry(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class ModelManifest:
-    """A model by name: the paths of its classes, for the simple and the chat interface (at least one)."""
+    """The name of a model with the paths of its classes for the simple and the chat interface (at least one)."""
 
     model_id: str
     simple_class_path: str | None = None
@@ -84,11 +84,11 @@ METRICS: Registry[Any] = Registry("metric")
 AGGREGATIONS: Registry[Any] = Registry("aggregation")
 FILTERS: Registry[Any] = Registry("filter")
 MODEL_REGISTRY: dict[str, type[Any]] = {}
-"""Classes that ``@register_model`` has seen in this process, by name; a plugin may take its own name out."""
+"""Classes registered by ``@register_model`` in this process, by name; a plugin may remove its own name."""
 
 
 def register_model(*names: str) -> Callable[[type[V]], type[V]]:
-    """Class decorator of model plugins: makes the class known under these names in this process."""
+    """Register a model plugin under these names in this process (class decorator)."""
 
     def register(cls: type[V]) -> type[V]:
         for name in names:
@@ -105,7 +105,7 @@ def register_model(*names: str) -> Callable[[type[V]], type[V]]:
 
 
 def register_filter(name: str) -> Callable[[C], C]:
-    """Class decorator: makes a filter usable in ``filter_list`` by name."""
+    """Register a filter for ``filter_list`` under a name (class decorator)."""
 
     def register(cls: C) -> C:
         FILTERS.add(name, cls)
@@ -116,14 +116,14 @@ def register_filter(name: str) -> Callable[[C], C]:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredMetric:
-    """A per-item metric function with its defaults."""
+    """A metric function for single documents, with its defaults."""
 
     function: Callable[..., Any]
     higher_is_better: bool | None = None
     aggregation: str | None = None
     output_types: tuple[str, ...] = ()
     score_range: ScoreRange | None = None
-    """Of a document's value, and of their mean."""
+    """Range of a document's value, and so of the mean."""
 
 
 def register_metric(
@@ -134,7 +134,7 @@ def register_metric(
     output_type: str | Iterable[str] = (),
     score_range: ScoreRange | None = None,
 ) -> Callable[[C], C]:
-    """Function decorator: a per-item metric usable by name in ``metric_list``."""
+    """Register a metric function for ``metric_list`` under a name (function decorator)."""
     types = (output_type,) if isinstance(output_type, str) else tuple(output_type)
 
     def register(function: C) -> C:
@@ -145,7 +145,7 @@ def register_metric(
 
 
 def register_aggregation(name: str) -> Callable[[C], C]:
-    """Function decorator: an aggregation over all items, usable by name in ``metric_list``."""
+    """Register an aggregation over all documents for ``metric_list`` under a name (function decorator)."""
 
     def register(function: C) -> C:
         AGGREGATIONS.add(name, function)
@@ -155,11 +155,10 @@ def register_aggregation(name: str) -> Callable[[C], C]:
 
 
 def get_metric(name: str) -> Callable[..., Any]:
-    """Return the function of a metric: one that was registered, or a built-in one (for generated answers, if it has
-    several).
+    """Return the function of a registered or built-in metric; of several functions that for generated answers.
 
     Raises:
-        UnknownNameError: no metric of that name.
+        UnknownNameError: there is no metric of that name, or it has no function.
     """
     entry = _entry("metric", name, METRICS)
     if isinstance(entry, RegisteredMetric):
@@ -184,7 +183,7 @@ def get_metric_aggregation(name: str) -> Callable[..., Any]:
 
 
 def is_higher_better(name: str) -> bool | None:
-    """Return whether more of a metric is better; ``None`` if it does not say. Raises ``UnknownNameError``."""
+    """Return whether a higher value of a metric is better; ``None``: unknown. Raises ``UnknownNameError``."""
     found: bool | None = _entry("metric", name, METRICS).higher_is_better
     return found
 
@@ -200,7 +199,7 @@ def get_model(name: str) -> Any:
 
 
 def _entry(kind: str, name: str, added: Registry[Any]) -> Any:
-    """Look a name up among what was registered, then in the package's own table."""
+    """Return the entry of a name from the registered ones, else from the package's own table."""
     if name in added:
         return added.get(name)
     table: Mapping[str, Any] = import_object(f"lmms_eval.metrics.table:{kind.upper()}S")

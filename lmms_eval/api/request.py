@@ -1,4 +1,4 @@
-"""Requests to a model and its responses: the names that authors of models import."""
+"""Requests and responses: the names that authors of models import."""
 
 from lmms_eval.api.response import (
     ErrorKind,

@@ -1,4 +1,4 @@
-"""Answers of a model: texts, pictures, likelihoods, errors, and what they cost."""
+"""Responses of a model: texts, pictures, log probabilities and errors, with the tokens and media that they took."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Literal
 from unicodedata import category
 
 MOST_TOKENS = 2**53
-"""A larger count is not believed: it is no whole number in most servers' JSON."""
+"""Larger counts are treated as unknown: JSON of most servers cannot hold them as whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts of one response; ``None`` if the back end does not say.
+    """Token counts of one response; ``None`` if the back end does not report them.
 
-    Servers report fractions, negative and absurd numbers too: a count that is no whole number from 0 is unknown.
+    Some servers report fractions, negative or absurd numbers: any count that is not a whole number from 0 is unknown.
     """
 
     input_tokens: int | None = None
@@ -32,7 +32,7 @@ class Usage:
 
     @property
     def is_known(self) -> bool:
-        """Both the tokens read and the tokens written are known."""
+        """Input and output tokens are both known."""
         return self.input_tokens is not None and self.output_tokens is not None
 
     def to_dict(self) -> dict[str, int | None]:
@@ -45,29 +45,29 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Thoughts:
-    """Reasoning that a model wrote before its answer, apart from the answer's text.
+    """Reasoning that a model wrote before its answer; the answer's text does not contain it.
 
     Source: engine rules, section 16.
     """
 
     text: str
     opening: str = ""
-    """The opening tag as it was written, with white space before it; empty if the chat template opened the thought or
-    the server returned it apart."""
+    """The opening tag as written, with white space before it; empty if the chat template opened the thought or the
+    server returned the thought separately."""
     closing: str = ""
-    """The closing tag as it was written; empty if the thought is unfinished or the server returned it apart."""
+    """The closing tag as written; empty if the thought is unfinished or the server returned it separately."""
     is_finished: bool = True
-    """The model went on to its answer. ``False``: the response ended inside the thought, so there is no answer."""
+    """``False``: the response ended inside the thought, so there is no answer."""
 
     def before(self, answer: str) -> str:
-        """Return the text as the model wrote it: inline tags, the thought and the answer."""
+        """Return the text as the model wrote it: the tags, the thought and the answer."""
         if not self.opening and not self.closing:
             return answer
         return f"{self.opening}{self.text}{self.closing}{answer}"
 
 
 def _token_count(value: Any) -> int | None:
-    """Return a count as ``int`` (numpy's whole numbers too), ``None`` if it cannot be one."""
+    """Convert a count to ``int`` (also from numpy integers); ``None`` if it is not a count."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     count = index(value)
@@ -91,16 +91,16 @@ class ResponseError:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedImage:
-    """A picture that a model made, named by its content."""
+    """A picture that a model generated, identified by its content."""
 
     sha256: str
-    """Of the file's bytes, in hexadecimal."""
+    """Hexadecimal SHA-256 of the file."""
     media_type: str
     """``image/png``, ``image/jpeg``, ``image/webp`` or ``image/gif``."""
     data: bytes | None = field(default=None, repr=False, compare=False)
     """The file's bytes; ``None`` once the engine has stored them under ``file_name``."""
     path: str | None = field(default=None, compare=False)
-    """Path of the file, once the engine has stored it."""
+    """Path of the file once the engine has stored it."""
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str) -> GeneratedImage:
@@ -108,47 +108,46 @@ class GeneratedImage:
 
     @property
     def file_name(self) -> str:
-        """Name under which the picture is stored: equal pictures have equal names."""
+        """File name for storage; equal pictures have equal names."""
         return f"{self.sha256}.{self.media_type.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True)
 class SentMedia:
-    """A picture, video or sound as it went to the model; fields that do not apply are empty."""
+    """A picture, video or sound as it was sent to the model; fields that do not apply are empty."""
 
     type: Literal["image", "video", "audio"]
     path: str = ""
-    """Of the file that it comes from, absolute."""
+    """Absolute path of the source file."""
     url: str = ""
-    """Address without its query, which may hold a key."""
+    """URL without its query, which may hold a key."""
     name: str = ""
-    """That the data give along with its bytes."""
+    """Name that the data give with the bytes."""
     sha256: str = ""
-    """Of the source's bytes; of mode, size and pixels where it is a picture in memory."""
+    """SHA-256 of the source's bytes; of mode, size and pixels for a picture in memory."""
     nbytes: int | None = None
-    """Encoded as it was sent, before base64."""
+    """Encoded size as sent, before base64."""
     width: int | None = None
     height: int | None = None
     seconds: float | None = None
     frames: tuple[int, ...] = ()
-    """Numbers of the frames in the video, from 0."""
+    """Numbers of the sent frames in the video, from 0."""
     times: tuple[float, ...] = ()
-    """Of the frames, in seconds from the video's start."""
+    """Times of these frames in seconds from the video's start."""
     fps: float | None = None
-    """Frames a second among those that were sent."""
+    """Rate of the sent frames per second."""
     processed: tuple[int, ...] = field(default=(), compare=False)
-    """Width and height after the processor of a local model has resized it; of one that cuts pictures into tiles, a
-    tile's."""
+    """Width and height after resizing by the processor of a local model; those of a tile if it cuts tiles."""
     tokens: int | None = field(default=None, compare=False)
-    """Tokens that represent it in the model's prompt."""
+    """Tokens that represent it in the prompt."""
 
     @property
     def pictures(self) -> int:
-        """Pictures that a model without videos of its own gets of it."""
+        """Number of pictures that a model receives if it takes a video as frames."""
         return {"image": 1, "video": len(self.frames)}.get(self.type, 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields that are not empty, tuples as lists, ``nbytes`` as ``bytes``."""
+        """Return the non-empty fields, with tuples as lists and ``nbytes`` as ``bytes``."""
         given = ((item.name, getattr(self, item.name)) for item in fields(self))
         names = {"nbytes": "bytes"}
         return {
@@ -159,7 +158,7 @@ class SentMedia:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SentMedia:
-        """Undo ``to_dict``; keys that it does not write are passed over."""
+        """Reverse ``to_dict``; unknown keys are ignored."""
         names = {"nbytes": "bytes"}
         given: dict[str, Any] = {
             item.name: tuple(value) if isinstance(value, list) else value
@@ -171,19 +170,19 @@ class SentMedia:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The pictures of a request as a model's own processor made them; parts that it does not state are empty."""
+    """The pictures of a request after the model's own processor; unknown parts are empty."""
 
     sizes: tuple[tuple[int, int], ...] = ()
-    """Width and height of each picture and frame, in their order."""
+    """Width and height of each picture and frame, in order."""
     tokens: int | None = None
-    """Tokens that represent all of them in the prompt."""
+    """Tokens that represent all pictures in the prompt."""
     tokens_of_each: tuple[int, ...] = ()
-    """Tokens that represent each."""
+    """Tokens that represent each picture."""
 
     def of(self, media: Sequence[SentMedia]) -> tuple[SentMedia, ...]:
-        """Add it to the media of the request.
+        """Return the media of the request with these facts.
 
-        Where the processor tells the sum of the tokens alone, media share it by their number of pictures.
+        If only the total of the tokens is known, it is divided by the number of pictures of each medium.
         """
         counts = [medium.pictures for medium in media]
         total = sum(counts)
@@ -202,7 +201,7 @@ class Sight:
 
 
 def _shared(tokens: int | None, pictures: int) -> list[int]:
-    """Divide a sum into whole numbers that differ by 1 at most."""
+    """Divide a total into whole numbers that differ by at most 1."""
     if tokens is None:
         return []
     each, rest = divmod(tokens, pictures)
@@ -211,28 +210,27 @@ def _shared(tokens: int | None, pictures: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class SentCall:
-    """A call of a tool in a message of the model."""
+    """A tool call in a message of the model."""
 
     id: str
     name: str
     arguments: str
-    """As the model wrote them."""
+    """The arguments as the model wrote them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentPart:
-    """A piece of a message: exactly one of a text, a medium that was sent, a picture that the model or a tool made, and
-    a call of a tool."""
+    """A piece of a message: a text, a sent medium, a picture from the model or a tool, or a tool call."""
 
     text: str | None = None
     span: tuple[int, int] | None = None
-    """The text is these characters of the prompt's text (``Request.context``, ``Answer.input``)."""
+    """In place of ``text``: its range in the text of the prompt (``Request.context``, ``Answer.input``)."""
     kind: str = ""
-    """Of a medium: ``image``, ``video`` or ``audio``."""
+    """Kind of a medium: ``image``, ``video`` or ``audio``."""
     medium: int | None = None
-    """Its number among the different media of the owner; ``None``: the back end does not tell."""
+    """Number of the medium among the distinct media of the owner; ``None``: unknown."""
     frame: int | None = None
-    """The piece is this one of the video's frames alone."""
+    """Number of a single frame of the video."""
     picture: GeneratedImage | None = None
     call: SentCall | None = None
 
@@ -265,19 +263,19 @@ class SentPart:
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """A message of a conversation, as it went to the model or came from it."""
+    """A message of a conversation, sent to the model or received from it."""
 
     role: str
-    """``system``, ``user``, ``assistant``; ``tool``: the result of a call, or, without one, what the task made of an
-    answer and did not send."""
+    """``system``, ``user``, ``assistant`` or ``tool``: the result of a call; without a ``call`` an observation by the
+    task that was not sent."""
     content: tuple[SentPart, ...]
     round: int = 0
     after: int | None = None
-    """Of a round's first message: the model got it after this many of the conversation's first messages alone."""
+    """For the first message of a round: it followed only this many of the conversation's first messages."""
     continues: bool = False
-    """Of a round's first message: the model got it after all that the round before had sent, and its answer."""
+    """For the first message of a round: it followed all messages of the previous round and its answer."""
     call: str = ""
-    """Of a tool's result: the id of the call."""
+    """For the result of a tool: the id of the call."""
 
     def to_dict(self) -> dict[str, Any]:
         record: dict[str, Any] = {"role": self.role, "content": [part.to_dict() for part in self.content]}
@@ -299,13 +297,13 @@ class SentMessage:
 
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me"})
-"""Unicode categories of controls, formats, blanks and marks that need a character before them."""
+"""Unicode categories of controls, formats, blanks and combining marks."""
 _FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs that are drawn as nothing: Hangul fillers and the empty Braille pattern."""
+"""Letters and symbols without a shape: Hangul fillers and the empty Braille pattern."""
 
 
 def is_invisible(text: str) -> bool:
-    """Return whether a text shows nothing: no character, or only blanks, controls and characters of no width."""
+    """Return whether a text is empty or consists of blanks, controls and zero-width characters."""
     return all(character in _FILLERS or category(character) in _INVISIBLE for character in text)
 
 
@@ -315,49 +313,49 @@ Part = str | GeneratedImage
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A model's answer to one request, or the error that it ended with.
+    """A model's answer to one request, or an error.
 
     Exactly one of these is set: ``text`` (generation), ``rounds`` (a legacy multi-round call), ``loglikelihood``
-    (natural logarithm of the continuation's probability; higher is likelier), ``error``.
+    (log probability of the continuation), ``error``.
     """
 
     request_id: str
     text: str | None = None
     parts: tuple[Part, ...] = ()
-    """An interleaved answer in its order; ``text`` is then the texts among them joined. Empty for plain text."""
+    """Texts and pictures of an interleaved answer, in order; ``text`` then holds the joined texts."""
     rounds: tuple[str, ...] | None = None
     loglikelihood: float | None = None
     is_greedy: bool | None = None
     is_loss: bool = False
-    """The likelihood came from a legacy plugin and is a loss (lower is likelier)."""
+    """The log probability came from a legacy plugin and is a loss (lower is likelier)."""
     error: ResponseError | None = None
     finish_reason: str | None = None
-    """``stop``, ``length`` (truncated), ``content_filter`` (refusal), ... ``error`` is none: it is a failure."""
+    """``stop``, ``length`` (truncated), ``content_filter`` (refusal), ...; a failure is an ``error`` instead."""
     usage: Usage | None = None
     latency: float | None = None
-    """Seconds from hand-over to answer."""
+    """Seconds from sending the request to the answer."""
     attempts: int = 1
     batch: tuple[str, ...] = ()
-    """Ids of the requests that were generated in the same batch, if the answer may depend on them."""
+    """Ids of the requests in the same batch, if the answer may depend on them."""
     model: str | None = None
-    """The model that a server says it served."""
+    """The model name that the server reported."""
     media: tuple[SentMedia, ...] = ()
-    """Media that went out with the request, as far as its preparation told; set by the engine."""
+    """Media that were sent with the request, as far as they are known. Set by the engine."""
     sight: Sight | None = None
-    """What the model's processor made of the request's pictures; the engine adds it to ``media`` and keeps it there."""
+    """Facts about the request's pictures from the model's processor. The engine moves them into ``media``."""
     messages: tuple[SentMessage, ...] = ()
-    """Messages that the request added to its conversation; empty where they are not known, or are no more than one text
-    of the user, the request's context. Set by the engine."""
+    """Messages that the request added to its conversation; empty if they are unknown, or are only one user text, the
+    request's context. Set by the engine."""
     tool_messages: tuple[SentMessage, ...] = ()
-    """What the model and its tools said to each other before the answer."""
+    """Messages between the model and its tools before the answer."""
     thoughts: Thoughts | None = None
-    """Reasoning before the answer; ``text`` is then the answer alone, empty if the thought is unfinished."""
+    """Reasoning before the answer; ``text`` is then only the answer, empty if the thought is unfinished."""
     stops: tuple[str, ...] = ()
-    """The stop strings that could end the answer."""
+    """Stop strings that could end the answer."""
     ended_by: str | None = None
-    """The stop string that did; empty: none did; ``None``: there are none, or the server does not say."""
+    """Stop string that ended the answer; empty: another reason ended it; ``None``: no stop strings, or unknown."""
     is_cached: bool = False
-    """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
+    """The response came from the response cache, so this run did not pay for it. Set by the engine."""
 
     @classmethod
     def failure(cls, request_id: str, kind: ErrorKind, message: str, attempts: int = 1) -> Response:
@@ -365,12 +363,12 @@ class Response:
 
     @classmethod
     def interleaved(cls, request_id: str, parts: Sequence[Part], **details: Any) -> Response:
-        """An answer of texts and pictures; one without a picture is a plain text."""
+        """Make a response of texts and pictures; without a picture it is a plain text."""
         text = "".join(part for part in parts if isinstance(part, str))
         has_image = any(isinstance(part, GeneratedImage) for part in parts)
         return cls(request_id, text=text, parts=tuple(parts) if has_image else (), **details)
 
 
 def sent_media(responses: Sequence[Response]) -> tuple[SentMedia, ...]:
-    """The media of several requests in order, each once."""
+    """Return the distinct media of several requests, in order."""
     return tuple(dict.fromkeys(medium for response in responses for medium in response.media))

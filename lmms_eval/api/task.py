@@ -1,7 +1,7 @@
-"""The contract of tasks: documents in, requests out, answers in, scores out.
+"""The interface of tasks: documents in, requests out, answers in, scores out.
 
-The engine knows tasks only through this module; ``lmms_eval.tasks`` builds them from YAML. A request names its task, so
-both are here; ``lmms_eval.api.request`` is where authors import ``Request`` from.
+The engine knows tasks only through this module; ``lmms_eval.tasks`` builds them from YAML. ``Request`` is defined here
+too, since it refers to its task; authors import it from ``lmms_eval.api.request``.
 """
 
 from __future__ import annotations
@@ -28,28 +28,26 @@ if TYPE_CHECKING:
 
 
 class ConfigurableTask:
-    """Opens a task's data in a way of its own: ``class: !function utils.X`` names a subclass in the task's YAML.
+    """Base class for tasks that open their data themselves: ``class: !function utils.X`` in the task's YAML.
 
-    The task is what the other keys of the YAML say. A subclass that overrides ``download`` gives its documents:
-    ``download`` is called once with ``dataset_kwargs``, before the first document is read, and sets ``dataset``, a
-    mapping from split to ``datasets.Dataset``. ``process_docs`` is then its own business, and nothing else of the
-    object is called.
+    The other keys of the YAML define the task as usual. A subclass may override ``download`` to supply the documents.
+    ``download`` is called once with ``dataset_kwargs`` before the first document is read, and sets ``dataset``, a
+    mapping from split to ``datasets.Dataset``. It must then apply ``process_docs`` itself. No other method is called.
     """
 
     dataset: Any = None
     dataset_no_image: Any = None
-    """Set by subclasses and read by nobody here: documents are read without their pictures where those are not asked
-    for."""
+    """Set by subclasses; not used by this package, which skips pictures by itself if they are not needed."""
 
     def __init__(self, *args: Any, config: Mapping[str, Any], **kwargs: Any) -> None:  # noqa: ARG002 - the family's
-        """Keep the task's configuration: ``self.config.test_split`` and so on, ``None`` for keys without a value."""
+        """Store the task's configuration as ``self.config.test_split`` etc., ``None`` for keys without a value."""
         self.config = SimpleNamespace(**{key: value for key, value in config.items() if key != "class"})
 
     def download(self, dataset_kwargs: Mapping[str, Any] | None = None) -> None:  # noqa: ARG002 - for subclasses
-        """Set ``dataset`` and ``dataset_no_image``; overridden by subclasses.
+        """Set ``dataset`` and ``dataset_no_image``; for subclasses to override.
 
         Raises:
-            TaskError: always; data that need no code are opened without this method.
+            TaskError: always, in this base class.
         """
         raise TaskError(
             f"{type(self).__name__}.download: the data are not opened by the base class in this version; set "
@@ -59,35 +57,35 @@ class ConfigurableTask:
 
 @dataclass(frozen=True, slots=True)
 class PipelineScore:
-    """One document scored through one filter pipeline: a row of the samples file."""
+    """Scores of one document through one filter pipeline: a row of the samples file."""
 
     filter: str
     filtered: Any
-    """The filtered answers: one for each request of the document (see ``filtered_resps`` in ``docs/results.md``)."""
+    """Filtered answers, one per request of the document (see ``filtered_resps`` in ``docs/results.md``)."""
     metrics: Mapping[str, Any]
-    """Values by metric name as ``process_results`` gave them, ``Unscored`` values left out."""
+    """Values by metric name from ``process_results``, without ``Unscored`` values."""
     status: Status = "scored"
     reason: str = ""
     per_answer: tuple[Mapping[str, Any], ...] = ()
-    """With repeats: the metrics of each answer alone, for the stability metrics."""
+    """The metrics of each single answer, for the stability metrics; only with repeats."""
     drew: bool = False
-    """Scoring drew at random, as a parser does with an answer that names no choice."""
+    """Scoring used a random choice, for example for an answer that names no choice."""
     reading: AnswerReading = NOT_TOLD
-    """The rule by which the answer was read, where scoring noted it."""
+    """The rule by which the answer was parsed, if scoring noted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredDoc:
-    """A document after scoring."""
+    """A scored document."""
 
     target: str
     doc: Mapping[str, Any]
-    """The document's text fields (no media)."""
+    """The fields of the document without media."""
     doc_hash: str
-    """SHA-256 of the document as canonical JSON, media by content digest or reference."""
+    """SHA-256 of the document as canonical JSON, with media replaced by digests or references."""
     scores: tuple[PipelineScore, ...]
     media: tuple[str, ...] = ()
-    """Paths, URLs or digests of up to 4 pictures in the document."""
+    """Paths, URLs or digests of up to 4 pictures of the document."""
 
 
 RequestKind = Literal["generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"]
@@ -106,28 +104,28 @@ _RETRY = "~"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question to a model.
+    """One request to a model.
 
-    ``build_messages`` renders the conversation when it is called: media is opened then, not before. ``payload`` is
-    what the back end's own ``prepare`` made of the request in a preparation thread, ``payload_bytes`` its size.
+    ``build_messages`` renders the conversation and opens its media, each time it is called. ``Model.prepare`` sets
+    ``payload`` in a preparation thread, with its size ``payload_bytes``.
     """
 
     id: str
-    """Unique within a run and the same on every start of it: ``task/doc_id/repeat/round/index``."""
+    """Unique within a run and the same on every start: ``task/doc_id/repeat/round/index``."""
     kind: RequestKind
     task: Task
     doc_id: int
     build_messages: Callable[[], ChatMessages]
     context: str = ""
-    """Text of the prompt without media: what samples log as ``input`` and simple plugins receive."""
+    """Text of the prompt without media; samples log it as ``input``, and simple plugins receive it."""
     generation: Mapping[str, Any] = field(default_factory=dict)
-    """Generation options by their family names: max_new_tokens, temperature, until, ..."""
+    """Generation options: max_new_tokens, temperature, until, ..."""
     continuation: str | None = None
-    """The text whose likelihood is asked (``loglikelihood``)."""
+    """The text whose log probability is requested (``loglikelihood``)."""
     implied_delimiter: str = ""
-    """The beginning of ``continuation`` that no one asked for: the task leaves ``target_delimiter`` to its default."""
+    """Start of ``continuation`` that comes from the default ``target_delimiter``, not from the task."""
     implied_stop: str = ""
-    """The few-shot delimiter, if neither the task nor the user states ``until``: a stop of plain completion alone."""
+    """The few-shot delimiter if neither the task nor the user states ``until``: a stop string for plain completion."""
     repeat: int = 0
     round: int = 0
     index: int = 0
@@ -135,15 +133,15 @@ class Request:
     seed: int = 0
     """Sampling seed: a hash of (run seed, request id)."""
     cost: float = 1.0
-    """Estimate of the work in roughly a token of prompt: from lengths and file sizes, before anything is rendered."""
+    """Estimate of the work, roughly in prompt tokens, from lengths and file sizes; needs no rendering."""
     payload: Any = None
-    """``None`` again once the answer is recorded."""
+    """``None`` before preparation, and again once the answer is recorded."""
     payload_bytes: int = 0
 
     def continuation_after(self, has_template: bool) -> str:
-        """The text to be scored: after a chat template's generation prompt, without the delimiter that is implied.
+        """Return the text to be scored, without the implied delimiter after a chat template's generation prompt.
 
-        A template's generation prompt is itself the delimiter: a reply begins with "Paris", not with " Paris".
+        A generation prompt already separates prompt and reply: a reply begins with "Paris", not with " Paris".
 
         Args:
             has_template: the prompt ends with the generation prompt of a chat template.
@@ -152,12 +150,12 @@ class Request:
         return continuation.removeprefix(self.implied_delimiter) if has_template else continuation
 
     def generation_after(self, has_template: bool) -> Mapping[str, Any]:
-        """Return the generation options, with the stop that is implied if the prompt is plain text.
+        """Return the generation options, with the implied stop string if the prompt is plain text.
 
-        A chat model ends its reply by itself. A plain completion goes on with the next example of the few shots.
+        A chat model ends its reply by itself. A plain completion would continue with the next few-shot example.
 
         Args:
-            has_template: the prompt is a conversation: chat messages to a server, or text by a chat template.
+            has_template: the prompt is a conversation: chat messages for a server, or text from a chat template.
         """
         if has_template or not self.implied_stop:
             return self.generation
@@ -170,16 +168,16 @@ class Request:
         return _changed(self, build_messages=build_messages)
 
     def with_more_tokens(self, limit: str) -> Request:
-        """Ask the same with another limit of tokens: a number, or ``max`` for as many as the model takes.
+        """Return this request with another token limit: a number, or ``max`` for as many as the model can generate.
 
-        The request has an id of its own, so that the journal keeps both answers.
+        It has a different id, so that the journal keeps both answers.
         """
         generation = {name: value for name, value in self.generation.items() if name not in LENGTHS}
         generation["max_new_tokens"] = limit if limit == MOST else int(limit)
         return _changed(self, id=f"{self.id}{_RETRY}{limit}", generation=generation)
 
     def free(self) -> None:
-        """Let the payload go, once the answer is recorded: back ends may name the request for longer."""
+        """Drop the payload once the answer is recorded: back ends may hold a reference to the request for longer."""
         object.__setattr__(self, "payload", None)
 
 
@@ -189,7 +187,7 @@ _SETTERS = [vars(Request)[name].__set__ for name in _NAMES]
 
 
 def _changed(request: Request, **changes: Any) -> Request:
-    """Copy as ``dataclasses.replace`` does, in an eighth of its time: every request is copied three times."""
+    """Return a copy like ``dataclasses.replace``, in an eighth of its time: every request is copied three times."""
     made = object.__new__(Request)
     for set_field, value in zip(_SETTERS, _values(request), strict=True):
         set_field(made, value)
@@ -199,35 +197,35 @@ def _changed(request: Request, **changes: Any) -> Request:
 
 
 def first_asking(request_id: str) -> str:
-    """Return the id under which a request was asked first, whatever its limit of tokens."""
+    """Return the id of the original request for the id of a retry with more tokens."""
     return request_id.rpartition(_RETRY)[0] if is_retry(request_id) else request_id
 
 
 def is_retry(request_id: str) -> bool:
-    """Return whether the id belongs to a request that was asked again with more tokens."""
+    """Return whether the id belongs to a retry with more tokens."""
     return _RETRY in request_id.rpartition("/")[2]
 
 
 def task_of(request_id: str) -> str:
-    """The task in a request's id; its name may hold slashes."""
+    """Return the task's name from a request's id; the name may contain slashes."""
     return request_id.rsplit("/", 4)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """Settings of the command line for every task. Plain values only: worker processes get it as JSON."""
+    """Settings from the command line for every task. Plain values only: worker processes receive them as JSON."""
 
     model_name: str = ""
-    """The text given to ``--model``: key of the model-specific settings."""
+    """Value of ``--model``: the first key of model-specific settings."""
     model_id: str = ""
-    """The canonical name, where ``model_name`` is an alias: the second key that is looked up."""
+    """Canonical name if ``model_name`` is an alias: the second key of model-specific settings."""
     chat: bool = True
     """The model takes chat messages (else the simple interface)."""
     legacy: bool = False
-    """The model is a plugin of the class interface."""
+    """The model is a class plugin."""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
     task_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    """Settings over ``lmms_eval_specific_kwargs`` of every task."""
+    """Settings that override ``lmms_eval_specific_kwargs`` of every task."""
     num_fewshot: int | None = None
     repeats: int | None = None
     system_instruction: str | None = None
@@ -238,53 +236,53 @@ class TaskOptions:
     predict_only: bool = False
     reasoning_tags: tuple[tuple[str, str], ...] = ()
     keeps_thoughts: bool = False
-    """Thoughts in tags stay in the answers (``--reasoning_tags none``)."""
+    """Tagged thoughts stay in the answers (``--reasoning_tags none``)."""
     thinking_tags: tuple[tuple[str, str], ...] = ()
-    """Tags of thoughts beyond the known ones."""
+    """Additional tags of thoughts."""
     data_root: str | None = None
     seed: int = 0
     fewshot_seed: int | None = 1234
     trust_remote_code: bool = False
     allow_unsafe_code: bool = False
-    """Programs of the model are run also where no sandbox can confine them."""
+    """Programs written by the model are run even without a sandbox."""
     run_options: Mapping[str, str] = field(default_factory=dict)
-    """Options of the run that tasks may ask for by name (``run_options`` in their YAML), as far as they are given."""
+    """The given options of the run that tasks may request by name (``run_options`` in their YAML)."""
     judge_repeats: int = 1
-    """Number of times that each question to the judge is asked; the repeats are named ``NAME~2``, ..."""
+    """Number of times that each question is put to the judge; repetitions are named ``NAME~2``, ..."""
 
     @property
     def media_roots(self) -> tuple[Path, ...]:
-        """Further folder in which media paths are looked up (``--media_root``)."""
+        """Further folders that are searched for media paths (``--media_root``)."""
         root = self.run_options.get("media_root")
         return (Path(root).expanduser(),) if root else ()
 
     @property
     def allowed_media(self) -> tuple[str, ...]:
-        """Folders, files and addresses that documents from the hub may name beyond their own (``--allow_media``)."""
+        """Further folders, files and URLs that documents from the hub may refer to (``--allow_media``)."""
         return comma_list(self.run_options.get("allow_media"))
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDefinition:
-    """A metric as the task's ``metric_list`` names it."""
+    """A metric of the task's ``metric_list``."""
 
     name: str
     aggregation: Callable[..., Any]
     aggregation_name: str | None
-    """Registered name, or ``None`` for the task's own function (called exactly once, no bootstrap error)."""
+    """Registered name; ``None`` for a function of the task (called exactly once, no bootstrap error)."""
     higher_is_better: bool | None
     score_range: ScoreRange | None = None
-    """Range of the aggregated value; ``None``: not stated."""
+    """Range of the aggregated value; ``None``: unknown."""
     macro_scale: float = 0.0
-    """It is so many times the mean over ``Task.strata`` of their documents' means; 0: it is no such mean."""
+    """Factor by which the value is the mean over ``Task.strata`` of their means; 0: it is not such a mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """All that a model said to one (document, repeat).
+    """The complete answer of a model to one (document, repeat).
 
-    ``value``: a text; the list of rounds (multi-round); the list of ``(value, is_greedy)`` pairs, choice by choice
-    (likelihood). A text with pictures is an ``InterleavedText``. ``error`` is set instead if a request was given up.
+    ``value`` is a text, a list of rounds (multi-round), or a list with a ``(value, is_greedy)`` pair per choice (log
+    probabilities). A text with pictures is an ``InterleavedText``. ``error`` is set instead if a request was given up.
     """
 
     value: Any
@@ -293,65 +291,70 @@ class Answer:
     latency: float | None = None
     error: str | None = None
     input: str = ""
-    """First text argument of the (first) request, as samples log it."""
+    """Context of the first request, as samples log it."""
     is_loss: bool = True
-    """Likelihood values are losses (lower is likelier); ``False``: log-probabilities were negated by the engine."""
+    """Values are losses (lower is likelier); ``False``: log probabilities that the engine negated."""
     model: str | None = None
-    """The model that a server says it served."""
+    """The model name that the server reported."""
     media: tuple[SentMedia, ...] = ()
-    """Media that went out with its requests, each once."""
+    """Distinct media that were sent with the requests."""
     messages: tuple[SentMessage, ...] = ()
-    """The conversation; empty where no more is known than ``input``. Set by the engine."""
+    """The conversation; empty if only ``input`` is known. Set by the engine."""
     attempts: int = 1
-    """The most often that one of its requests was sent. Set by the engine."""
+    """Largest number of times that one of the requests was sent. Set by the engine."""
     thoughts: tuple[Thoughts | None, ...] = ()
-    """Of each response, in the order of ``usage``; empty if there are none. ``value`` is without them."""
+    """Thoughts of each response, in the order of ``usage``; empty without thoughts. ``value`` does not contain them."""
     stops: tuple[str, ...] = ()
-    """The stop strings that could end a response."""
+    """Stop strings that could end a response."""
     ended_by: tuple[str | None, ...] = ()
-    """Of each response, as ``Response.ended_by``; empty if that is known of none."""
+    """``Response.ended_by`` of each response; empty if it is unknown for all of them."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Texts and pictures of interleaved answers in order, of all rounds; empty where all is plain text."""
+        """Texts and pictures of all rounds in order; empty if all answers are plain text."""
         texts = self.value if isinstance(self.value, list | tuple) else (self.value,)
         return tuple(part for text in texts for part in getattr(text, "parts", ()))
 
 
 class Exchange(abc.ABC):
-    """The questions to one (document, repeat), round after round. A pure state machine, replayed on resume."""
+    """The rounds of requests for one (document, repeat): a pure state machine, which is replayed on resume."""
 
     @abc.abstractmethod
     def open(self) -> Sequence[Request]:
-        """The requests of the first round."""
+        """Return the requests of the first round."""
 
     @abc.abstractmethod
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
-        """All requests of the current round are answered (in their order, none failed): the next round's, or none."""
+        """Return the requests of the next round; an empty sequence ends the exchange.
+
+        Args:
+            responses: the successful responses to all requests of the current round, in the order of the requests.
+        """
 
     def observation(self) -> str:
-        """Whatever the task's functions made of the last answers beyond the next requests (the result of a tool)."""
+        """Return further output of the task's functions on the last answers, such as the result of a tool."""
         return ""
 
     @abc.abstractmethod
     def answer(self) -> Answer:
-        """After ``advance`` gave no more requests."""
+        """Return the complete answer; called after ``advance`` returned no requests."""
 
 
 ReportFunction = Callable[[Mapping[str, TaskNumbers], Path | None], BenchmarkReport | None]
-"""From tasks by name, and the stem of paths for files of its own (``None``: write none), to the benchmark's report."""
+"""Function that makes a benchmark's report of its tasks' numbers by name, and of the path stem for files (``None``:
+write no files)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Documents that a task draws from its split: always the same ones, on every machine."""
+    """Size and seed of a random sample of the split, which is the same on every machine."""
 
     size: int
     seed: int = 0
 
 
 class Task(abc.ABC):
-    """One task of a run. Built cheaply; ``load`` opens the data."""
+    """One task of a run. The constructor is cheap; ``load`` opens the data."""
 
     name: str
     alias: str
@@ -367,46 +370,46 @@ class Task(abc.ABC):
     score_key: str
     split: str
     report: ReportFunction | None = None
-    """Called once with all tasks of the run that name it, by name, after the aggregations."""
+    """Called once after the aggregations with all tasks of the run that share it, by name."""
     sample: Sample | None = None
-    """The documents that are asked; ``None``: all of the split."""
+    """Random sample of the split; ``None``: all documents."""
     is_judged: bool = False
-    """``judge_questions`` may give some."""
+    """``judge_questions`` may return questions."""
     thought_tags: Sequence[tuple[str, str]] | None = None
-    """Opening and closing tags of the thoughts that are taken out of its answers; ``None``: the known ones."""
+    """Opening and closing tags of thoughts to remove from answers; ``None``: the usual ones."""
     control_of: str = ""
-    """Name of the task that this one is a control of: its documents, asked otherwise (``docs/controls.md``)."""
+    """Name of the task whose documents this control task asks in another form (``docs/controls.md``)."""
 
     @abc.abstractmethod
     def load(self) -> None:
-        """Open the data. Raises ``DataError`` or ``TaskError``; no picture is decoded."""
+        """Open the data without decoding pictures. Raises ``DataError`` or ``TaskError``."""
 
     @property
     def data_files(self) -> Sequence[str]:
-        """Local files that the documents are read from, once the data are open; none where they come from the hub."""
+        """Local files that hold the documents, once the data are open; empty for data from the hub."""
         return ()
 
     @abc.abstractmethod
     def __len__(self) -> int:
-        """Documents of the evaluated split. After ``load``."""
+        """Return the number of documents of the evaluated split; only after ``load``."""
 
     def check_files(self, doc_ids: Sequence[int]) -> None:
-        """Look up the files that these documents name, where the task says that they are its own.
+        """Check that the files exist to which these documents refer, if the task declares that they are its own.
 
         Raises:
-            AbsentDataError: some are missing; says how many, the first one, and how to get them.
+            AbsentDataError: files are missing; the message states how many, the first one, and how to get them.
         """
 
     @abc.abstractmethod
     def exchange(self, doc_id: int, repeat: int) -> Exchange:
-        """The questions of one (document, repeat)."""
+        """Return the exchange of one (document, repeat)."""
 
     @abc.abstractmethod
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
-        """Work per document in roughly tokens, from column lengths and file sizes, without rendering."""
+        """Estimate the work per document, roughly in tokens, from column lengths and file sizes without rendering."""
 
     def strata(self, doc_ids: Sequence[int]) -> Sequence[str] | None:  # noqa: ARG002 - the default
-        """Return the name of each document's stratum, known before anything is asked; ``None``: there are none."""
+        """Return the name of each document's stratum, which must not depend on answers; ``None``: no strata."""
         return None
 
     def judge_questions(
@@ -414,44 +417,47 @@ class Task(abc.ABC):
         doc_id: int,  # noqa: ARG002 - the default for tasks that need no judge
         answers: Sequence[Answer],  # noqa: ARG002
     ) -> Sequence[JudgeQuestion]:
-        """Make the questions to a judge about one document's answers; called only where there is a judge."""
+        """Return the questions to the judge about one document's answers; called only in runs with a judge."""
         return ()
 
     @abc.abstractmethod
     def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
-        """Filter and score all repeats' answers of one document. Failed answers never reach this.
+        """Filter and score the answers of all repeats of one document; never called with failed answers.
 
-        ``verdicts``: one for each of ``judge_questions``; none where there is no judge.
+        The task's functions may raise anything; the engine then records a failed sample.
 
-        Raises whatever the task's own functions raise; the engine turns it into a failed sample.
+        Args:
+            doc_id: the document.
+            answers: one per repeat.
+            verdicts: one for each of ``judge_questions``; empty without a judge.
         """
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
-        """``configs[TASK]``: every key that is not null; callables as ``<function module.name>``."""
+        """Return ``configs[TASK]`` of the results: all keys that are not null; callables as ``<function NAME>``."""
 
     @abc.abstractmethod
     def fingerprint(self) -> Mapping[str, str]:
-        """Hashes of the configuration with the source of its functions, and of the data's identity: for the run key."""
+        """Return hashes of the configuration, the source of its functions and the identity of the data."""
 
     @abc.abstractmethod
     def spec(self) -> Mapping[str, Any]:
-        """JSON by which a worker process builds the same task again (``lmms_eval.tasks.build_from_spec``)."""
+        """Return JSON from which a worker process rebuilds the task (``lmms_eval.tasks.build_from_spec``)."""
 
     def carried_document(self, doc_id: int) -> Mapping[str, Any] | None:  # noqa: ARG002 - the default
-        """Returns what a scoring process needs of a document, as JSON; ``None`` where it must open the data itself."""
+        """Return a document as JSON for a scoring process; ``None``: the process must open the data itself."""
         return None
 
     def take_document(self, doc_id: int, document: Mapping[str, Any] | None) -> None:
-        """Takes over what ``carried_document`` of the task that gave ``spec()`` returned in another process.
+        """Receive in a scoring process the document that ``carried_document`` returned in the parent.
 
         Raises:
-            DataError: it returned ``None``, and the data cannot be opened here.
+            DataError: ``document`` is ``None``, and the data cannot be opened here.
         """
 
     @abc.abstractmethod
     def dataset_dict(self) -> Any:
-        """A ``datasets.DatasetDict`` of all splits, for legacy plugins (``task_dict[task][split][doc_id]``)."""
+        """Return a ``datasets.DatasetDict`` of all splits for legacy plugins (``task_dict[task][split][doc_id]``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,8 +469,8 @@ class GroupMetric:
     weight_by_size: bool = False
     filters: tuple[str, ...] = ("none",)
     of: Mapping[str, str] = field(default_factory=dict)
-    """By leaf task the ``metric,filter`` that it gives, put on 0 to 100 by its range; empty: ``metric`` of all leaves
-    that have it, as it is."""
+    """``metric,filter`` of each leaf task, rescaled from its range to 0 to 100; empty: ``metric`` of all leaves that
+    have it, unscaled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,9 +486,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Choice of ``--tasks``: leaf tasks in order, the groups above them, and the tasks named directly."""
+    """The tasks selected by ``--tasks``: leaf tasks in order, and the groups that contain them."""
 
     tasks: tuple[Task, ...]
     groups: tuple[Group, ...] = ()
     direct: frozenset[str] = frozenset()
-    """Tasks named directly, by wildcard or by tag: they stand unindented in the table."""
+    """Tasks that were named directly, by wildcard or by tag; the table shows them unindented."""

@@ -28,8 +28,8 @@ from lmms_eval.errors import (
     UnknownNameError,
 )
 from lmms_eval.tasks.yaml import included
-from lmms_eval.utils.installed import absent_name, not_part_of_this_version, told
-from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.installed import absent_name, error_text, not_part_of_this_version
+from lmms_eval.utils.terminal import Column, markdown_table
 
 REFUSED = "a check opens no connection to other machines"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -191,7 +191,7 @@ _PREPARED = ("data", "prompt", "gold", "empty")
 def finding(step: str, error: BaseException) -> Finding:
     """Explain an error of a step."""
     chain = list(_chain(error))
-    message = str(error) if isinstance(error, LmmsEvalError) else told(error)
+    message = str(error) if isinstance(error, LmmsEvalError) else error_text(error)
     for link in chain:
         if isinstance(link, RefusedConnectionError) or REFUSED in str(link):
             return Finding(step, "skipped", NO_NETWORK, REFUSED, message)
@@ -210,7 +210,7 @@ def finding(step: str, error: BaseException) -> Finding:
         return Finding(step, "skipped", NO_DATA, _lacking(error), message + where)
     if step in _PREPARED and any(map(_is_gone, chain)):
         return Finding(step, "skipped", NO_FILE, _lacking(error), message)
-    return Finding(step, "failed", _kind(chain), told(chain[-1]), message)
+    return Finding(step, "failed", _kind(chain), error_text(chain[-1]), message)
 
 
 def absent_modules(error: ModuleNotFoundError) -> tuple[str, ...]:

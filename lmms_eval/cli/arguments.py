@@ -1,4 +1,4 @@
-"""Parser for subcommands that reports mistakes as ``UsageError``."""
+"""Parsers and flags that subcommands share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import os
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from lmms_eval.cli.commands import COMMANDS, Action, Command
 from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import options
+from lmms_eval.config.options import LEVELS, options
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
 
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _asked: list[CommandParser] | None = None
-"""Collects parsers that are asked for help, instead of their printing it."""
+"""If set, parsers are collected here instead of printing their help."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Raises ``UsageError`` for a wrong command line."""
+    """Parser that raises ``UsageError`` for a wrong command line."""
 
     def print_help(self, file: SupportsWrite[str] | None = None) -> None:
         if _asked is None:
@@ -43,20 +44,20 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def command_parser(name: str, description: str = "") -> CommandParser:
-    """Return the parser of ``lmms-eval NAME``; the table of commands describes it where nothing else is given."""
+    """Return the parser of ``lmms-eval NAME``. The default description comes from the table of commands."""
     text = description or COMMANDS[name].text
     return CommandParser(prog=f"lmms-eval {name}", description=text, allow_abbrev=False)
 
 
 def parsers_asked_for_help(command: Command, words: Sequence[str]) -> list[CommandParser]:
-    """Return the parsers with which ``lmms-eval COMMAND WORDS --help`` would answer; none where it has its own."""
+    """Return the parsers whose help ``lmms-eval COMMAND WORDS --help`` prints; empty if the command has no parser."""
     global _asked
     found: list[CommandParser] = []
     _asked = found
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # a help of its own
+        with contextlib.redirect_stdout(io.StringIO()):  # drop the help of commands that print their own
             command.run([*words, "--help"])
-    except (SystemExit, UsageError):  # the end of every help; an action that is no action
+    except (SystemExit, UsageError):  # the end of a help, or a word that is not an action
         pass
     finally:
         _asked = None
@@ -66,10 +67,10 @@ def parsers_asked_for_help(command: Command, words: Sequence[str]) -> list[Comma
 def run_action(name: str, actions: Mapping[str, Action], words: Sequence[str], logless: Collection[str] = ()) -> int:
     """Run ``lmms-eval NAME ACTION ...``.
 
-    ``logless`` actions log nothing and start without the logger, whose import takes as long as their work.
+    ``logless`` actions log nothing and skip the logger, whose import takes as long as their work.
 
     Raises:
-        UsageError: no action, or an unknown one.
+        UsageError: the action is missing or unknown.
     """
     if not words or words[0] not in actions:
         parser = command_parser(name)
@@ -84,8 +85,6 @@ def run_action(name: str, actions: Mapping[str, Action], words: Sequence[str], l
 
 def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> None:
     """Add the flags of commands that read the task catalogue."""
-    from lmms_eval.config.options import LEVELS  # many commands need none of the options
-
     parser.add_argument(
         "--include-path",
         "--include_path",
@@ -94,17 +93,44 @@ def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> No
         metavar="DIR",
         help="folder with more task YAML files; may be given several times",
     )
-    parser.add_argument("--verbosity", default=verbosity, type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add_verbosity(parser, verbosity)
+
+
+def add_verbosity(parser: CommandParser, default: str = "WARNING") -> None:
+    """Add ``--verbosity``."""
+    parser.add_argument("--verbosity", default=default, type=str.upper, choices=LEVELS, metavar="LEVEL")
+
+
+def add_media_flags(parser: CommandParser) -> None:
+    """Add the flags of commands that show the media of samples."""
+    media = parser.add_mutually_exclusive_group()
+    media.add_argument(
+        "--media",
+        default="thumbnails",
+        choices=("thumbnails", "full"),
+        metavar="KIND",
+        help="full: also the original pictures; default: %(default)s",
+    )
+    media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
+    parser.add_argument(
+        "--allow_path", action="append", default=[], type=Path, metavar="FOLDER",
+        help="show media below this folder for runs without their record, too; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--redact", action="append", default=[], metavar="KEY", help="leave out the values of this key; repeatable"
+    )
 
 
 def add_choice_flags(parser: CommandParser) -> None:
     """Add ``--ids`` and ``--where``."""
     parser.add_argument("--ids", metavar="FILE|N,N-N", help="only these documents; also TASK:1,2;TASK2:5")
-    parser.add_argument("--where", metavar="EXPRESSION", help="only samples that fit: \"topic == 'art' and score < 1\"")
+    parser.add_argument(
+        "--where", metavar="EXPRESSION", help="only samples that match: \"topic == 'art' and score < 1\""
+    )
 
 
 def choice_of(given: Namespace, run: Run) -> Choice:
-    """Read the flags. Raises ``UsageError`` for a mistake in one, or a column that no sample has."""
+    """Read and check ``--ids`` and ``--where``. Raises ``UsageError`` for a mistake or an unknown column."""
     choice = read_choice(given)
     if choice.where is not None:
         run.check(choice.where)
@@ -112,7 +138,7 @@ def choice_of(given: Namespace, run: Run) -> Choice:
 
 
 def read_choice(given: Namespace) -> Choice:
-    """Read the flags, whose columns nobody has checked yet. Raises ``UsageError`` for a mistake in one."""
+    """Read ``--ids`` and ``--where`` without checking the columns. Raises ``UsageError`` for a mistake."""
     from lmms_eval.results.run import Choice
     from lmms_eval.utils.document_ids import ids_text, parse_ids
     from lmms_eval.utils.where import parse_where
@@ -123,7 +149,7 @@ def read_choice(given: Namespace) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class TaskSource:
-    """Folders and plugin packages beside the built-in tasks."""
+    """Sources of tasks in addition to the built-in ones."""
 
     include_paths: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
@@ -137,21 +163,19 @@ class TaskSource:
 
     @classmethod
     def of_flags(cls, given: argparse.Namespace) -> TaskSource:
-        """Read the flag of subcommands (``--include-path``); plugins and options of tasks come from the environment."""
-        told = environment_defaults(os.environ)
-        stated = {
-            option.name: told[option.name].text for option in options() if option.for_tasks and option.name in told
-        }
+        """Read the flag ``--include-path`` of subcommands. Plugins and task options come from the environment."""
+        defaults = environment_defaults(os.environ)
+        stated = {one.name: defaults[one.name].text for one in options() if one.for_tasks and one.name in defaults}
         return cls(tuple(given.include_path), plugins_of_environment(), run_options=stated)
 
     def open(self) -> Catalogue:
-        """Raises ``UsageError`` where a folder or package does not exist."""
+        """Open the catalogue of tasks. Raises ``UsageError`` if a folder or package does not exist."""
         from lmms_eval.tasks.catalogue import Catalogue
 
         return Catalogue(self.include_paths, self.plugins)
 
 
 def plugins_of_environment() -> tuple[str, ...]:
-    """The packages that ``LMMS_EVAL_PLUGINS`` names."""
+    """Return the packages that ``LMMS_EVAL_PLUGINS`` names."""
     found = environment_defaults(os.environ).get("plugins")
     return comma_list(found.text if found else None)

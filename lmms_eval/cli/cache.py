@@ -1,4 +1,4 @@
-"""``lmms-eval cache``: what a response cache holds, deleting from it, checking it."""
+"""``lmms-eval cache``: shows, prunes and checks a response cache."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("action", choices=("stats", "prune", "verify"))
     parser.add_argument("path", metavar="PATH", help="the folder or .db file that --use_cache names")
     parser.add_argument(
-        "--older-than", "--older_than", type=float, metavar="DAYS", help="prune: what was stored earlier than that"
+        "--older-than", "--older_than", type=float, metavar="DAYS", help="prune: responses that are older"
     )
-    parser.add_argument("--model", metavar="NAME", help="prune: what this model answered, named as in stats")
+    parser.add_argument("--model", metavar="NAME", help="prune: responses of this model, named as in stats")
     given = parser.parse_args(list(arguments))
     is_pruning = given.action == "prune"
     if is_pruning != (given.older_than is not None or given.model is not None):
         raise UsageError("cache: prune, and only prune, takes --older-than DAYS or --model NAME, or both")
     from lmms_eval.utils.logging import configure_logging
 
-    configure_logging("ERROR")  # damage is part of what is printed
+    configure_logging("ERROR")  # the output reports damage
     try:
         return _ACTIONS[given.action](given.path, given.older_than, given.model)
     except sqlite3.Error as error:
@@ -82,7 +82,7 @@ def _verify(name: str, _days: float | None, _model: str | None) -> int:
     finally:
         file.close()
     if file.set_aside is not None:
-        emit(f"the file was damaged: moved to {file.set_aside}, a new one is begun")
+        emit(f"the file was damaged: moved to {file.set_aside}, a new one was started")
     emit(f"damaged responses deleted: {damaged}; good ones: {left}")
     return DAMAGED if damaged or file.set_aside is not None else 0
 

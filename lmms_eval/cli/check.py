@@ -1,4 +1,4 @@
-"""``lmms-eval check``: tries tasks and models here, without network and without asking anybody."""
+"""``lmms-eval check``: tries tasks and models on this machine, without a network."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _parser() -> CommandParser:
     parser = command_parser("check", "try tasks and models here: no network, nothing downloaded, no model asked")
-    parser.add_argument("--tasks", help="names, groups, tags, wildcards (all, where no --model is given)")
+    parser.add_argument("--tasks", help="names, groups, tags, wildcards (all, if no --model is given)")
     parser.add_argument("--model", help="model name or alias, also of a plugin: imported, built, asked two questions")
     parser.add_argument("--model_args", "--model-args", default="", metavar="K=V,...", help="arguments of the model")
     parser.add_argument("--force_simple", "--force-simple", action="store_true", help="its simple class, if it has two")
@@ -89,7 +89,7 @@ def _options(given: argparse.Namespace, source: TaskSource, timeout_s: float) ->
 
 
 def _task_options(given: argparse.Namespace, source: TaskSource) -> TaskOptions:
-    """Options of the tasks: as the model is asked, where one is named."""
+    """Return the options of the tasks, with those of the model if one is named."""
     from lmms_eval.api.task import TaskOptions
 
     options = TaskOptions(
@@ -102,7 +102,7 @@ def _task_options(given: argparse.Namespace, source: TaskSource) -> TaskOptions:
     try:
         resolved = ModelRegistry(source.plugins).resolve(given.model, given.force_simple)
     except UsageError:
-        return options  # the check of the model says it
+        return options  # the check of the model reports it
     return replace(
         options, model_name=given.model, model_id=resolved.manifest.model_id, chat=resolved.kind == "chat"
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The table of commands, from which dispatch and help texts are made."""
+"""The table of commands: dispatch and help texts derive from it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 Action = Callable[[Sequence[str]], int]
-"""Function from the words behind the command to the exit code."""
+"""Function that takes the words after the command and returns the exit code."""
 
 
 class Command(NamedTuple):
-    """A word of the command line. No dataclass: importing those takes as long as all else of a short command."""
+    """A command. A named tuple, since importing dataclasses takes as long as the rest of a short command."""
 
     name: str
     text: str
     """One line of help."""
     module: str
-    """Module of ``lmms_eval.cli`` whose ``run`` it is; imported when it is run."""
+    """Module of ``lmms_eval.cli`` whose function ``run`` is the command; imported when the command runs."""
 
     def run(self, words: Sequence[str]) -> int:
-        """Run the command with the words behind its name and return the exit code.
+        """Run the command with the words after its name and return the exit code.
 
         Raises:
             UsageError: a word is wrong.
@@ -36,12 +36,12 @@ COMMANDS = {
         Command("tasks", "list tasks, groups, subtasks or tags", "tasks"),
         Command("models", "list models", "models"),
         Command("check", "try tasks and models: what is broken, what is missing, how to get it", "check"),
-        Command("compare", "which of two or more runs is better, how sure that is, and what would tell", "compare"),
+        Command("compare", "which of several runs is better, how certain that is, what would decide it", "compare"),
         Command("report", "runs as pages that open from disk: numbers, breakdowns, every sample", "report"),
-        Command("view", "the same pages while runs go on, from a server on this machine", "view"),
-        Command("gate", "may this run replace that one? by a policy, for CI systems", "gate"),
+        Command("view", "the same pages for running evaluations, from a server on this machine", "view"),
+        Command("gate", "whether one run may replace another, by a policy, for CI systems", "gate"),
         Command("power", "how many documents a comparison needs", "power"),
-        Command("show", "a run again: its table, a task's breakdown, one sample, samples that fit", "show"),
+        Command("show", "show a run again: its table, a task's breakdown, one sample, selected samples", "show"),
         Command("export", "the samples of a run as one file: Parquet, CSV, JSON lines, Excel", "export"),
         Command("score", "score or judge a finished run again", "score"),
         Command("cache", "look into, prune or check a response cache", "cache"),
@@ -50,16 +50,12 @@ COMMANDS = {
         Command("mmie", "judge a file of MMIE answers", "mmie"),
         Command("general-bench", "General-Bench result workbooks and General-Level scores", "general_bench"),
         Command("fetch", "get and check the data of tasks; data that scoring needs (fetch nltk)", "fetch"),
-        Command("doctor", "what of this machine and installation a run would find", "doctor"),
-        Command(
-            "completion",
-            "what makes bash, zsh or fish complete commands, options, tasks, models",
-            "completion.command",
-        ),
+        Command("doctor", "what a run would find on this machine and in this installation", "doctor"),
+        Command("completion", "completion of commands, options, tasks, models in a shell", "completion.command"),
         Command("help", "short texts by topic: tasks, models, resume, judges, exit codes, ...", "help"),
         Command("version", "versions of lmms-eval and what it runs on", "version"),
         Command("ui", "web page: choose, start and watch evaluations, compare their results", "ui"),
-        Command("tui", "runs on the terminal's screen while they go on; --tui starts one", "tui"),
+        Command("tui", "watch running evaluations in the terminal; --tui starts one", "tui"),
         Command("serve", "evaluation server: jobs over HTTP that survive it", "serve"),
         Command("mcp", "evaluations as tools of assistants (Model Context Protocol)", "mcp"),
     )

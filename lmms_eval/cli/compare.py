@@ -1,15 +1,15 @@
-"""``lmms-eval compare``: runs of any origin side by side."""
+"""``lmms-eval compare``: compares runs of any origin."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
-from lmms_eval.cli.files import STANDARD_OUTPUT, Content, check_files, write_files
+from lmms_eval.cli.arguments import CommandParser, add_verbosity, command_parser
+from lmms_eval.cli.files import STANDARD_OUTPUT, Content, check_files, stated_files, write_files
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
@@ -30,14 +30,14 @@ def run(arguments: Sequence[str]) -> int:
 
     configure_logging(given.verbosity)
     options = _options(given)
-    from lmms_eval.compare.comparing import compare_pairs_of, refuse_untold
+    from lmms_eval.compare.comparing import compare_pairs_of, refuse_without_intervals
     from lmms_eval.compare.matching import match_runs
     from lmms_eval.compare.readers import read_runs
 
     runs = read_runs(given.runs)
     pairs = match_runs(runs, options)
     comparison = compare_pairs_of(pairs, [run.name for run in runs], options)
-    refuse_untold(comparison, pairs)
+    refuse_without_intervals(comparison, pairs)
     if files:
         write_files(_contents(files, comparison, pairs))
         complain(f"written: {', '.join(files.values())}")
@@ -49,13 +49,11 @@ def run(arguments: Sequence[str]) -> int:
         from lmms_eval.compare.flips import flip_lines
         from lmms_eval.compare.table import comparison_text
 
-        emit([comparison_text(comparison), *_few(flip_lines(pairs))])
+        flips = list(islice(flip_lines(pairs), _MOST_FLIP_LINES + 1))
+        if len(flips) > _MOST_FLIP_LINES:
+            flips = ["--flips FILE lists the documents that changed"]
+        emit([comparison_text(comparison), *flips])
     return 0
-
-
-def _few(lines: Iterable[str]) -> list[str]:
-    found = list(islice(lines, _MOST_FLIP_LINES + 1))
-    return found if len(found) <= _MOST_FLIP_LINES else ["--flips FILE tells which documents changed"]
 
 
 def _parser() -> CommandParser:
@@ -84,9 +82,7 @@ def _parser() -> CommandParser:
     parser.add_argument("--markdown", metavar="FILE")
     parser.add_argument("--flips", metavar="FILE", help="documents that changed, the most surprising first (JSONL)")
     parser.add_argument("--plot", metavar="FILE.svg|png", help="forest plot (matplotlib)")
-    from lmms_eval.config.options import LEVELS
-
-    parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add_verbosity(parser)
     return parser
 
 
@@ -111,14 +107,12 @@ def _options(given: Namespace) -> CompareOptions:
 
 
 def _files(given: Namespace) -> dict[str, str]:
-    """Files to be written by option, checked before anything is computed.
+    """Return the files to write by option. They are checked before anything is computed.
 
     Raises:
-        UsageError: a file cannot be written or would replace what is read; the message names the option.
+        UsageError: a file cannot be written or would replace an input; the message names the option.
     """
-    found = {option: getattr(given, option) for option in _FILES if getattr(given, option) is not None}
-    if found.get("json") == STANDARD_OUTPUT:
-        del found["json"]
+    found = stated_files(given, _FILES)
     check_files(found, (), given.runs)
     if given.plot is not None:
         from lmms_eval.plots.figure import check_available
@@ -130,7 +124,7 @@ def _files(given: Namespace) -> dict[str, str]:
 
 
 def _contents(files: Mapping[str, str], comparison: Comparison, pairs: Sequence[MatchedPair]) -> dict[str, Content]:
-    """Contents of the files by their names; flips are made line by line as they are written."""
+    """Return the contents of the files by name. Flips are generated line by line while they are written."""
     from lmms_eval.compare.flips import flips_of
     from lmms_eval.compare.table import comparison_csv, comparison_json, comparison_markdown, flips_json, forest_plot
 

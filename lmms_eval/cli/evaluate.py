@@ -1,4 +1,4 @@
-"""Command that evaluates: reads the options, runs each configuration, prints its report."""
+"""``lmms-eval eval``: reads the options, runs each configuration and prints its report."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STOPPED = (129, 130, 143)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run what the command line asks for; the exit code is that of the first run that did not end with 0.
+    """Run an evaluation's command line. The exit code is that of the first run that did not end with 0.
 
     Raises:
-        UsageError: a wrong option, before anything is run.
+        UsageError: an option is wrong; nothing was run.
     """
     if any(word in ("--help", "-h") for word in arguments):
         from lmms_eval.cli.help import evaluation_help
@@ -33,11 +33,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def run_options(given: Mapping[str, Any], arguments: Sequence[str]) -> int:
-    """Run what options by name ask for, as ``run`` does.
+    """Run an evaluation with options by name, as ``run`` does.
 
     Args:
         given: the options.
-        arguments: the same as a command line, for further processes.
+        arguments: the same options as a command line, for further processes.
     """
     from lmms_eval.config import check_config, load_configs
 
@@ -78,7 +78,7 @@ def _list(configs: Sequence[RunConfig]) -> int:
         for name in config.task_names:
             if name not in LISTINGS:
                 raise UsageError(
-                    f"--tasks: {name!r} stands beside a listing; give either tasks or one of {[*LISTINGS]}"
+                    f"--tasks: {name!r} cannot be combined with a listing; give either tasks or one of {[*LISTINGS]}"
                 )
             emit(listing(LISTINGS[name], TaskSource.of_config(config)))
     return 0
@@ -88,13 +88,13 @@ def _dry_run(config: RunConfig) -> int:
     from lmms_eval.evaluation.preview.run import dry_run
 
     os.environ["VERBOSITY"] = config.verbosity
-    told = dry_run(config)
-    emit(told.lines)
-    return told.exit_code
+    preview = dry_run(config)
+    emit(preview.lines)
+    return preview.exit_code
 
 
 def _run_one(config: RunConfig) -> int:
-    os.environ["VERBOSITY"] = config.verbosity  # what plugins and task files of the family read
+    os.environ["VERBOSITY"] = config.verbosity  # plugins and task files read it
     if config.power_analysis:
         from lmms_eval.cli.power import report_for_config
 
@@ -104,10 +104,10 @@ def _run_one(config: RunConfig) -> int:
 
     try:
         report = evaluate(config, ends=False)
-    except SystemExit as stop:  # a script's exit() must not pass for the end of a run, least of all with code 0
+    except SystemExit as stop:  # an exit() in foreign code is not the end of a run
         raise LmmsEvalError(
             f"the code of a model or of a task called exit ({stop.code!r}); what was finished is kept, and the same "
-            "command goes on from there; --verbosity DEBUG shows where"
+            "command resumes from there; --verbosity DEBUG shows where"
         ) from stop
     emit([part for part in (report.table, *report.lines) if part])
     at_end(report.end)
@@ -115,7 +115,7 @@ def _run_one(config: RunConfig) -> int:
 
 
 def _run_batch(configs: Sequence[RunConfig]) -> int:
-    """Each configuration in turn: one that fails is reported, the others still run; an interrupt ends the batch."""
+    """Run the configurations in turn. A failed one is reported and the others still run; an interrupt ends them all."""
     from lmms_eval.utils.logging import configure_logging, process_number
 
     first = 0

@@ -1,4 +1,4 @@
-"""``lmms-eval export``: the samples of a run as one file."""
+"""``lmms-eval export``: writes the samples of a run to one file."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def run(arguments: Sequence[str]) -> int:
     tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
     chosen = choice_of(given, found)
     path = _path(given, found)
-    told = export(lambda: (sample for task in tasks for sample in task.samples(chosen)), given.to, path)
-    for note in (*found.notes, *told.notes):
+    written = export(lambda: (sample for task in tasks for sample in task.samples(chosen)), given.to, path)
+    for note in (*found.notes, *written.notes):
         complain(note)
-    emit(f"{path}: {told.rows} rows, {told.columns} columns, of {found.source}")
+    emit(f"{path}: {written.rows} rows, {written.columns} columns, of {found.source}")
     return 0
 
 
 def _path(given: Namespace, found: Run) -> Path:
-    """The file to write. Raises ``UsageError`` if it is one of the run's own, or a folder."""
+    """Return the file to write. Raises ``UsageError`` if it is a folder or a file of the run."""
     from lmms_eval.utils import sanitize_model_name
 
     stem = found.source.name.removesuffix(".json").removesuffix(".jsonl").removesuffix("_results")

@@ -1,4 +1,4 @@
-"""``lmms-eval fetch``: data sets of tasks, and data that scoring needs and that no package carries."""
+"""``lmms-eval fetch``: downloads data sets of tasks, and data that scoring needs and no package contains."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ from lmms_eval.tasks.yaml.task import YamlTask
 
 _MOST_SHOWN = 20
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+_FAILURES = (ValueError, OSError, http.client.HTTPException, EOFError)
+"""Errors that NLTK's downloader raises if a server, name, archive or folder cannot be used."""
 
 
 def fetch_tasks(tasks: Sequence[Task], is_dry: bool) -> list[str]:
-    """Fetch what tasks need, or say what that is, and try each; return a sentence for each that is not ready.
+    """Fetch the data of tasks and try each task. Return a message for each task that is not ready.
 
     Args:
-        tasks: not loaded.
-        is_dry: fetch nothing.
+        tasks: tasks that are not loaded yet.
+        is_dry: only report what would be fetched.
     """
     failures = []
     known: dict[tuple[str, str, str], Download] = {}
@@ -55,7 +57,7 @@ def _fetch(task: Task, is_dry: bool, known: dict[tuple[str, str, str], Download]
         key = (str(request.path), request.name or "", str(request.kwargs.get("revision")))
         if key not in known:
             known[key] = download_of(request)
-            emit(_told(known[key]))
+            emit(_described(known[key]))
             if not is_dry:
                 _get(known[key], request)
     if not is_dry:
@@ -81,7 +83,7 @@ def _get(download: Download, request: DataRequest) -> None:
 
 
 def _tried(task: Task) -> str:
-    """Open the data, look up the files of all documents, and build the first prompt with its media."""
+    """Open the data, check the files of all documents, and build the first prompt with its media."""
     from lmms_eval.models.baseline import open_media
 
     task.load()
@@ -95,7 +97,7 @@ def _tried(task: Task) -> str:
     return text
 
 
-def _told(download: Download) -> str:
+def _described(download: Download) -> str:
     name = " ".join(filter(None, (download.repository, download.configuration)))
     rest = sum(file.size for file in download.absent)
     text = f"{name}: {len(download.files)} files, {shown_size(download.size)}, {shown_size(rest)} of it not here yet"
@@ -106,7 +108,7 @@ def _told(download: Download) -> str:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above that is there."""
+    """Return the folder, or its nearest parent that exists."""
     return next(place for place in (folder, *folder.absolute().parents) if place.exists())
 
 
@@ -117,10 +119,6 @@ def shown_size(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} {_UNITS[-1]}"
-
-
-_FAILURES = (ValueError, OSError, http.client.HTTPException, EOFError)
-"""Errors that NLTK's downloader raises for a server, a name, an archive or a folder that cannot be used."""
 
 
 class FetchError(LmmsEvalError):
@@ -134,7 +132,7 @@ def run(arguments: Sequence[str]) -> int:
         help="tasks, groups or tags (comma list); nltk: English sentences (punkt_tab) and nouns (wordnet)",
     )  # fmt: skip
     parser.add_argument("--to", metavar="DIR", help="of nltk: folder (the first of NLTK_DATA, else ~/nltk_data)")
-    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="say what would be fetched, and how large")
+    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="show what would be fetched, and its size")
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data: what it has is kept")
     add_catalogue_flags(parser, "ERROR")
     given = parser.parse_args(list(arguments))
@@ -168,7 +166,7 @@ def _fetch_tasks(given: Namespace) -> int:
 
 
 def _is_nltk_wanted(names: Iterable[str]) -> bool:
-    """Tell whether some task needs NLTK's data and they are not here."""
+    """Return whether a task needs NLTK's data and they are missing."""
     from lmms_eval.api.outcome import NotEvaluated
     from lmms_eval.tasks._task_utils.linguistic import open_linguistics
     from lmms_eval.tasks.facts import facts_of
@@ -209,7 +207,7 @@ def fetch_nltk(folder: Path) -> None:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the many modules that NLTK imports
+            warnings.simplefilter("ignore")  # warnings of the many modules that NLTK imports
             from nltk.downloader import Downloader
     except ImportError as error:
         raise UsageError("fetch nltk: nltk is missing; pip install 'lmms_eval[metrics]'") from error

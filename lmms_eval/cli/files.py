@@ -1,8 +1,9 @@
-"""Files that a command writes: checked before anything is computed, put in place when all of them are made."""
+"""Files that a command writes: checked before anything is computed, and put in place together."""
 
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,16 +13,22 @@ from lmms_eval.errors import LmmsEvalError, UsageError
 STANDARD_OUTPUT = "-"
 
 Content = bytes | Iterable[str]
-"""Bytes as they are, or texts, in which known secrets are masked."""
+"""Bytes, or texts in which known secrets are masked."""
+
+
+def stated_files(given: Namespace, options: Sequence[str]) -> dict[str, str]:
+    """Return the files that options name, by option. ``--json -``, which prints the JSON, is left out."""
+    found = {option: getattr(given, option) for option in options if getattr(given, option) is not None}
+    return {option: name for option, name in found.items() if (option, name) != ("json", STANDARD_OUTPUT)}
 
 
 def check_files(files: Mapping[str, str], inputs: Sequence[str], runs: Sequence[str]) -> None:
-    """Refuse places that cannot be written, and files that would replace what is read or one another.
+    """Refuse files that cannot be written, and files that would replace an input or one another.
 
     Args:
-        files: by option the file that it writes.
+        files: the file that each option writes.
         inputs: other files that the command reads.
-        runs: files or folders of the runs that it reads, none of whose files is replaced.
+        runs: files or folders of the runs that the command reads. Their files may not be replaced.
 
     Raises:
         UsageError: the message names the option.
@@ -41,21 +48,21 @@ def check_files(files: Mapping[str, str], inputs: Sequence[str], runs: Sequence[
 
 
 def _obstacle(path: Path) -> str | None:
-    """Say why nothing can be written there; ``None`` if it can be, as far as can be seen."""
+    """Return why a path cannot be written; ``None`` if nothing speaks against it."""
     if path.is_dir():
         return "that is a folder"
     if path.exists() and not path.is_file():
-        return "that is no plain file"
+        return "that is not a regular file"
     folder = next(folder for folder in path.parents if folder.exists())
     if not folder.is_dir():
-        return f"{folder} is no folder"
+        return f"{folder} is not a folder"
     if not os.access(folder, os.W_OK | os.X_OK):
         return f"the folder {folder} cannot be written into"
     return None
 
 
 def write_files(contents: Mapping[str, Content]) -> None:
-    """Write all files, and put them in place together: if one cannot be written, none is changed.
+    """Write all files and put them in place together. If one cannot be written, no file is changed.
 
     Raises:
         LmmsEvalError: a file cannot be written.

@@ -1,12 +1,12 @@
-"""``lmms-eval gate``: may this run replace that one? By a policy, for CI systems."""
+"""``lmms-eval gate``: decides by a policy whether one run may replace another, for CI systems."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmms_eval.cli.arguments import command_parser
-from lmms_eval.cli.files import STANDARD_OUTPUT, check_files, write_files
+from lmms_eval.cli.arguments import add_verbosity, command_parser
+from lmms_eval.cli.files import STANDARD_OUTPUT, check_files, stated_files, write_files
 from lmms_eval.cli.output import complain, emit
 
 EXIT_CODES = {"held": 0, "fell": 4, "cannot tell": 5}
@@ -17,17 +17,13 @@ def run(arguments: Sequence[str]) -> int:
     parser = command_parser("gate")
     parser.add_argument("--policy", required=True, metavar="FILE", help="YAML: tasks, metric, margin, alpha, ...")
     parser.add_argument("run", metavar="RUN", help="output folder, results or samples file, foreign file")
-    parser.add_argument("base", metavar="BASE", help="what it is held against")
+    parser.add_argument("base", metavar="BASE", help="the run to compare it with")
     parser.add_argument("--junit", metavar="FILE", help="JUnit XML")
-    parser.add_argument("--markdown", metavar="FILE", help="summary; $GITHUB_STEP_SUMMARY takes it")
+    parser.add_argument("--markdown", metavar="FILE", help="summary, such as for $GITHUB_STEP_SUMMARY")
     parser.add_argument("--json", metavar="FILE", help="- prints it instead of the table")
-    from lmms_eval.config.options import LEVELS
-
-    parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add_verbosity(parser)
     given = parser.parse_args(list(arguments))
-    files = {option: getattr(given, option) for option in _FILES if getattr(given, option) is not None}
-    if files.get("json") == STANDARD_OUTPUT:
-        del files["json"]
+    files = stated_files(given, _FILES)
     check_files(files, (given.policy,), (given.run, given.base))
     from lmms_eval.utils.logging import configure_logging
 

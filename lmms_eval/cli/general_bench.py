@@ -1,6 +1,7 @@
-"""``lmms-eval general-bench``: predictions to result workbooks (``register``), workbooks to levels (``rank``).
+"""``lmms-eval general-bench``: result workbooks from predictions (``register``), levels from workbooks (``rank``).
 
-``run`` does all three steps of the benchmark's script, ``tasks`` lists what a data set's folder holds.
+``run`` runs the three steps of the benchmark's script, ``tasks`` lists the tasks in a data set's folder, ``metrics``
+lists the metrics.
 """
 
 from __future__ import annotations
@@ -31,23 +32,27 @@ if TYPE_CHECKING:
     from lmms_eval.tasks.general_bench.summary import TaskScore
 
 
+OK, HAS_ERRORS, USAGE, WITHHELD = 0, 2, 2, 3
 STEPS = "123"
-USAGE = 2
 Step = Callable[[Sequence[str]], int]
 
 
-def run_steps(words: Sequence[str], register: Step, rank: Step) -> int:
-    """Run the steps whose digit stands in ``--step``; the exit code is the first that is not 0.
+def run(arguments: Sequence[str]) -> int:
+    return run_action("general-bench", ACTIONS, arguments)
 
-    A step that ends with samples that failed or were not evaluated is followed by the next one; a wrong command line
-    and an interruption end it.
+
+def run_steps(words: Sequence[str], register: Step, rank: Step) -> int:
+    """Run the steps that ``--step`` names and return the first exit code that is not 0.
+
+    A step with failed or unevaluated samples is followed by the next one. A wrong command line or an interruption ends
+    the steps.
 
     Raises:
-        UsageError: a step that there is not, or step 1 without a model.
+        UsageError: a step does not exist, or step 1 has no model.
     """
     parser = command_parser(
         "general-bench run",
-        "1: ask a model and write prediction.json beside each annotation; 2: score (register); 3: levels (rank)",
+        "1: ask a model and write prediction.json next to each annotation; 2: score (register); 3: levels (rank)",
     )
     add = parser.add_argument
     add("--step", default=STEPS, metavar="N", help="digits of the steps to run: 1, 12, 23, ... (123)")
@@ -74,9 +79,9 @@ def run_steps(words: Sequence[str], register: Step, rank: Step) -> int:
     if not name:
         raise UsageError("give the model's name with --name NAME: it names the column and the files")
     steps: dict[str, Callable[[], int]] = {
-        "1": lambda: evaluate.run([*_evaluation(given), *further]),
-        "2": lambda: register(_registering(given, name)),
-        "3": lambda: rank(_ranking(given, name)),
+        "1": lambda: evaluate.run([*_evaluate_words(given), *further]),
+        "2": lambda: register(_register_words(given, name)),
+        "3": lambda: rank(_rank_words(given, name)),
     }
     codes = []
     for digit in STEPS:
@@ -88,45 +93,45 @@ def run_steps(words: Sequence[str], register: Step, rank: Step) -> int:
     return next((code for code in codes if code), 0)
 
 
-def _evaluation(given: argparse.Namespace) -> list[str]:
+def _evaluate_words(given: argparse.Namespace) -> list[str]:
     options = ",".join(filter(None, [f"predictions=beside,prediction_name={given.prediction}", given.task_kwargs]))
     words = ["--model", given.model, "--tasks", given.tasks, "--data_root", str(given.dataset)]
     words += ["--task_kwargs", options, "--output_path", str(given.output / "runs")]
     if given.model_args:
         words += ["--model_args", given.model_args]
-    return [*words, *_judging(given)]
+    return [*words, *_judge_words(given)]
 
 
-def _judging(given: argparse.Namespace) -> list[str]:
+def _judge_words(given: argparse.Namespace) -> list[str]:
     stated = ("--judge_model", given.judge_model), ("--judge_base_url", given.judge_base_url)
     return [word for pair in (*stated, ("--judge_args", given.judge_args)) if pair[1] for word in pair]
 
 
-def _registering(given: argparse.Namespace, name: str) -> list[str]:
+def _register_words(given: argparse.Namespace, name: str) -> list[str]:
     words = ["-d", str(given.dataset), "-o", str(given.output), "-m", name, "--profile", given.profile]
     words += ["-p", given.prediction]
     if given.task_kwargs:
         words += ["--task_kwargs", given.task_kwargs]
-    return [*words, *_judging(given)]
+    return [*words, *_judge_words(given)]
 
 
-def _ranking(given: argparse.Namespace, name: str) -> list[str]:
+def _rank_words(given: argparse.Namespace, name: str) -> list[str]:
     workbook = given.output / f"{sanitize_model_name(name, full_path=True)}_result.xlsx"
     return ["-p", str(workbook), "-m", name, "--profile", given.profile, "--picture"]
 
 
 def list_tasks(words: Sequence[str]) -> int:
-    """A line for each task's folder: its task, what it is scored by; then what does not fit."""
+    """List the tasks in a data set's folder with their metrics, then the folders that match no task."""
     parser = command_parser("general-bench tasks", "what a data set's folder holds")
     parser.add_argument(
         "-d", "--dataset", type=Path, default=Path("General-Bench-Openset"), metavar="DIR",
         help="(General-Bench-Openset)",
     )  # fmt: skip
-    parser.add_argument("--subset", choices=("open", "closed"), help="where both sets are there (the open one)")
+    parser.add_argument("--subset", choices=("open", "closed"), help="which set, if the folder has both (the open one)")
     given = parser.parse_args(list(words))
 
     from lmms_eval.tasks.general_bench.data.scanning import match, scan
-    from lmms_eval.utils.markdown import Column, markdown_table
+    from lmms_eval.utils.terminal import Column, markdown_table
 
     found = scan(given.dataset)
     matched = match(found, given.subset)
@@ -145,7 +150,7 @@ def list_tasks(words: Sequence[str]) -> int:
 
 
 def list_metrics(words: Sequence[str]) -> int:
-    """The table of metrics, as Markdown."""
+    """Print the table of metrics as Markdown."""
     command_parser("general-bench metrics", "what computes each metric, and what that needs").parse_args(list(words))
 
     from lmms_eval.tasks.general_bench.measures.registry import markdown
@@ -154,15 +159,8 @@ def list_metrics(words: Sequence[str]) -> int:
     return 0
 
 
-OK, HAS_ERRORS, WITHHELD = 0, 2, 3
-
-
-def run(arguments: Sequence[str]) -> int:
-    return run_action("general-bench", ACTIONS, arguments)
-
-
 def register(words: Sequence[str]) -> int:
-    """Score predictions, and enter the scores of tasks into a result workbook."""
+    """Score predictions and enter the scores of the tasks into a result workbook."""
     parser = command_parser(
         "general-bench register", "score predictions and enter the scores into a result workbook (also CSV, JSON)"
     )
@@ -203,15 +201,15 @@ def register(words: Sequence[str]) -> int:
     entered = sum(map(len, filled.cells.values()))
     emit(f"{entered} of {len(found)} results entered; sheets: {', '.join(filled.updated) or 'none'}")
     emit(f"files: {', '.join(str(path) for path in (workbook, *further, *scored.files))}")
-    told = " ".join(scored.problems)
-    unreadable = [problem for problem in gathered.problems if problem.partition(": ")[0] not in told]
+    reported = " ".join(scored.problems)
+    unreadable = [problem for problem in gathered.problems if problem.partition(": ")[0] not in reported]
     problems = (*unreadable, *scored.problems, *filled.problems)
     return _remarks(problems, (*filled.warnings, *scored.warnings), scored.withheld)
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Results of scoring the predictions of a data set's folder."""
+    """Scores of the predictions in a data set's folder."""
 
     results: tuple[TaskResult, ...] = ()
     problems: tuple[str, ...] = ()
@@ -235,7 +233,7 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
     settings = Settings.of({**simple_parse_args_string(given.task_kwargs), "data_root": str(given.dataset)})
     others = frozenset(Path(result.source).resolve() for result in gathered.results)
     judge = JudgeOptions(given.judge_model, given.judge_base_url, simple_parse_args_string(given.judge_args))
-    # The judge is opened when a task needs it.
+    # The judge is opened only when a task needs it.
     asker: Asker | None = (lambda questions: ask(open_judge(judge), questions)) if judge.is_given else None
     shown = f"{given.judge_model} {given.judge_base_url} {given.judge_args}"
     job = FolderJob(settings, given.prediction, given.output / ".scores" / name, asker, shown, others)
@@ -262,7 +260,7 @@ def _unanswered(score: TaskScore) -> str:
 
 
 def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path]) -> Scored:
-    """Language tasks only: the reference scores no others."""
+    """Score the language tasks, the only ones that the reference scores."""
     from lmms_eval.tasks.general_bench.nlp.scored import score_language
 
     found = score_language(given.dataset, given.prediction)
@@ -274,14 +272,14 @@ def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path])
 
 
 def rank(words: Sequence[str]) -> int:
-    """The levels of a model, from its result workbook."""
+    """Compute the levels of a model from its result workbook."""
     parser = command_parser("general-bench rank", "General-Level scores from a result workbook (or CSV, JSON)")
     parser.add_argument(
         "-p", "--path", type=Path, default=Path("outcome/emu2_result.xlsx"), metavar="FILE",
         help="what register wrote (outcome/emu2_result.xlsx)",
     )  # fmt: skip
     parser.add_argument("-s", "--sota", type=Path, metavar="FILE", help="specialists' workbook (the published one)")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="for log, JSON and CSV (beside FILE)")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="for log, JSON and CSV (the folder of FILE)")
     _add_shared(parser, "Emu2-32B")
     parser.add_argument("--scope", default="A", help="A, B:Image, B:Image+Video, C:Image-Generation, D:I-C-3 (A)")
     parser.add_argument(
@@ -318,7 +316,7 @@ def _add_shared(parser: CommandParser, model: str) -> None:
     parser.add_argument("-m", "--model", default=model, metavar="NAME", help=f"column of the workbook ({model})")
     parser.add_argument(
         "--profile", choices=("paper", "reference"), default="paper",
-        help="paper: as it is described; reference: as the authors' scripts compute, defects included",
+        help="paper: as the paper describes it; reference: as the authors' scripts compute it, defects included",
     )  # fmt: skip
 
 
@@ -362,42 +360,28 @@ def _remarks(problems: Sequence[str], warnings: Sequence[str], not_evaluated: Se
 
 
 def _load_openpyxl() -> None:
-    """Import openpyxl without numpy and PIL, which it knows only for cells of their types and for pictures.
+    """Import openpyxl without numpy and PIL, which it needs only for cells of their types and for pictures.
 
-    They take as long to import as everything else together, and this command writes texts and Python's numbers.
+    They take as long to import as everything else together, and this command writes only texts and Python numbers.
     """
     if "openpyxl" in sys.modules:
         return
     hidden = [name for name in ("numpy", "PIL") if name not in sys.modules]
     for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment]  # how an import is made to fail
+        sys.modules[name] = None  # type: ignore[assignment]  # makes the import fail
     try:
         importlib.import_module("openpyxl")
     except ImportError:
-        return  # reading or writing a workbook says what to install; CSV and JSON need nothing
+        return  # reading or writing a workbook reports what to install; CSV and JSON do not need it
     finally:
         for name in hidden:
             del sys.modules[name]
 
 
-def steps(words: Sequence[str]) -> int:
-    """All steps of the benchmark's script."""
-
-    return run_steps(words, register, rank)
-
-
-def tasks(words: Sequence[str]) -> int:
-    """List what a data set's folder holds."""
-
-    return list_tasks(words)
-
-
-def metrics(words: Sequence[str]) -> int:
-    """List the metrics, with the part that computes each."""
-
-    return list_metrics(words)
-
-
 ACTIONS: Mapping[str, Action] = {
-    "register": register, "rank": rank, "run": steps, "tasks": tasks, "metrics": metrics,
-}  # fmt: skip
+    "register": register,
+    "rank": rank,
+    "run": lambda words: run_steps(words, register, rank),
+    "tasks": list_tasks,
+    "metrics": list_metrics,
+}

@@ -1,4 +1,4 @@
-"""Help texts, made from the table of options."""
+"""Help texts: ``--help`` from the table of options, ``lmms-eval help TOPIC`` from ``topics.md``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,34 @@ from lmms_eval.cli.output import emit
 from lmms_eval.config.options import GROUPS, Option, options
 from lmms_eval.errors import UnknownNameError
 
+_INDENT, _NARROW_INDENT, _WIDEST, _NARROW, _NARROWEST = 32, 6, 118, 80, 30
+EXIT_CODES = (
+    (0, "done"),
+    (1, "internal error, or an aggregation or metric list of a task that is wrong"),
+    (2, "usage: a bad option, an unknown name, bad input"),
+    (
+        3,
+        "a score is withheld: more samples failed than --error_budget allows, more lack a readable reply of the judge "
+        "than --judge_error_budget allows, every answer is blank or filtered, "
+        "nothing of a task could be scored, or --max_tokens or --max_cost is spent",
+    ),
+    (4, "gate: a score fell, it is worse than the margin of the policy allows"),
+    (5, "gate: undecided, since documents, coverage or a task are missing; no score fell"),
+    (130, "interrupted (143: terminated, 129: the terminal is gone); the same command continues the run"),
+)
+FILE = Path(__file__).with_name("topics.md")
+_FLAGS = "{flags: "
+
 
 class Example(NamedTuple):
-    """A command line and what it is for. No dataclass: importing those takes as long as all else of a short command."""
+    """A command line and its purpose. A named tuple, since importing dataclasses is slow (see ``Command``)."""
 
     purpose: str
     words: tuple[str, ...]
 
     @property
     def line(self) -> str:
-        """The line as it is typed."""
+        """Command line as it is typed."""
         return " ".join(("lmms-eval", *self.words))
 
 
@@ -64,25 +82,8 @@ def example_lines(examples: tuple[Example, ...]) -> list[str]:
 
 
 def bare_evaluation() -> list[str]:
-    """Return what an evaluation without flags is answered with, below its error."""
+    """Return the text that follows the error of an evaluation without flags."""
     return ["", *example_lines(EXAMPLES), "", "Next:", *example_lines(NEXT_STEPS)]
-
-
-_INDENT, _NARROW_INDENT, _WIDEST, _NARROW, _NARROWEST = 32, 6, 118, 80, 30
-EXIT_CODES = (
-    (0, "done"),
-    (1, "internal error, or an aggregation or metric list of a task that is wrong"),
-    (2, "usage: a bad option, an unknown name, bad input"),
-    (
-        3,
-        "a score is withheld: more samples failed than --error_budget allows, more lack a readable reply of the judge "
-        "than --judge_error_budget allows, every answer is blank or filtered, "
-        "nothing of a task could be scored, or --max_tokens or --max_cost is spent",
-    ),
-    (4, "gate: a score fell, it is worse than the margin of the policy allows"),
-    (5, "gate: cannot tell, for lack of documents, coverage or a task; nothing fell"),
-    (130, "interrupted (143: terminated, 129: the terminal is gone); the same command continues the run"),
-)
 
 
 def top_level_help() -> list[str]:
@@ -104,7 +105,7 @@ def evaluation_help() -> list[str]:
 
 
 def default_text(option: Option) -> str:
-    """Return the default as a person would write it on the command line; empty where there is none."""
+    """Return the default as it is written on the command line; empty if there is no default."""
     if option.default is None or option.default is False or option.default == "":
         return ""
     if isinstance(option.default, tuple):
@@ -113,7 +114,7 @@ def default_text(option: Option) -> str:
 
 
 def flag_text(option: Option) -> str:
-    """Return spellings and placeholder: ``-b, --batch_size TEXT``."""
+    """Return the spellings and the placeholder: ``-b, --batch_size VALUE``."""
     names = sorted({option.flag, *option.aliases}, key=lambda name: (name.startswith("--"), name != option.flag))
     if option.is_switch:
         return ", ".join(names)
@@ -122,7 +123,7 @@ def flag_text(option: Option) -> str:
 
 
 def width() -> int:
-    """Return the columns for help: those of the terminal, within reason; ``COLUMNS`` where it is set."""
+    """Return the width of help texts: that of the terminal, or ``COLUMNS``, within limits."""
     return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
 
 
@@ -137,7 +138,7 @@ def exit_codes() -> list[str]:
 
 
 def entry(name: str, text: str) -> str:
-    """Return a name with its text beside it, or below it on a narrow terminal."""
+    """Return a name followed by its text, which is on the next line on a narrow terminal."""
     columns = width()
     indent = _INDENT if columns >= _NARROW else _NARROW_INDENT
     wrapped = textwrap.wrap(text, columns - indent) or [""]
@@ -166,15 +167,11 @@ def _text(option: Option) -> str:
     return " ".join(notes)
 
 
-FILE = Path(__file__).with_name("topics.md")
-_FLAGS = "{flags: "
-
-
 def run(arguments: Sequence[str]) -> int:
-    """Print a topic, the help of a command that is no topic, or the list of topics.
+    """Print a topic, the help of a command without a topic, or the list of topics.
 
     Raises:
-        UnknownNameError: neither a topic nor a command.
+        UnknownNameError: the word is neither a topic nor a command.
     """
     words = [word.lower() for word in arguments]
     if not words:
@@ -193,7 +190,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def topics() -> dict[str, list[str]]:
-    """Read the topics: name to its lines, of which the first is its title."""
+    """Read the topics: their lines by name; the first line is the title."""
     found: dict[str, list[str]] = {}
     for section in FILE.read_text("utf-8").split("\n## ")[1:]:
         head, *lines = section.rstrip("\n").split("\n")
@@ -209,7 +206,7 @@ def overview() -> list[str]:
 
 
 def topic_lines(name: str, lines: Sequence[str]) -> list[str]:
-    """Return a topic with its flags or codes, as wide as the terminal."""
+    """Return a topic with its flags or codes, wrapped to the terminal's width."""
     title = f"{name}: {lines[0]}"
     shown = [title, "=" * len(title), *_body(lines[1:])]
     if name in COMMANDS:

@@ -26,12 +26,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(arguments: list[str]) -> int:
-    """Do what ``main`` does, but for the steps at the command's end (``lmms_eval.cli.output``)."""
+    """Run one command line as ``main`` does, without the steps at its end (``lmms_eval.cli.output``)."""
     return _guarded(lambda: dispatch(arguments), arguments)
 
 
 def run_namespace(options: Namespace) -> int:
-    """Evaluate as ``main`` does, with the options that a program has (``lmms_eval.config.parse_options``)."""
+    """Evaluate as ``main`` does, with options that a program has read (``lmms_eval.config.parse_options``)."""
     from lmms_eval.config import flags_of, stated_options
 
     given = stated_options(options)
@@ -49,7 +49,7 @@ def run_namespace(options: Namespace) -> int:
 
 
 def _guarded(step: Callable[[], int], arguments: list[str]) -> int:
-    """Take a step; whatever it raises is reported and becomes an exit code."""
+    """Run a step. Every exception is reported and becomes an exit code."""
     learn_secrets({"arguments": arguments}, os.environ)
     try:
         return step()
@@ -63,10 +63,10 @@ def _guarded(step: Callable[[], int], arguments: list[str]) -> int:
 
 
 def dispatch(arguments: list[str]) -> int:
-    """Choose the command by the words given.
+    """Run the command that the words name.
 
     Raises:
-        UsageError: an unknown command, or a wrong word behind it.
+        UsageError: the command is unknown, or one of its words is wrong.
     """
     if not arguments:
         emit(banner())
@@ -78,7 +78,11 @@ def dispatch(arguments: list[str]) -> int:
         return 0
     if arguments == ["--version"]:
         return COMMANDS["version"].run([])
-    _check_home()
+    if os.path.expanduser("~") == "~":
+        raise UsageError(
+            f"there is no home folder: HOME is not set, and user {os.getuid()} has no entry in the list of users; set "
+            "HOME to a folder that this user may write to"
+        )
     if "--tui" in arguments:
         return COMMANDS["tui"].run(arguments)
     if arguments == ["eval"]:
@@ -95,18 +99,10 @@ def dispatch(arguments: list[str]) -> int:
     return COMMANDS[word].run(words)
 
 
-def _check_home() -> None:
-    if os.path.expanduser("~") == "~":
-        raise UsageError(
-            f"there is no home folder: HOME is not set, and user {os.getuid()} has no entry in the list of users; set "
-            "HOME to a folder that this user may write to"
-        )
-
-
 def complain_of_no_flags() -> int:
-    """Tell how an evaluation is begun, to standard error, and return the code of a usage error.
+    """Print to standard error how to start an evaluation, and return the code of a usage error.
 
-    It is the same with and without a terminal, so that a script whose flags got lost does not pass.
+    This is the same with and without a terminal, so that a script whose flags got lost fails.
     """
     from lmms_eval.cli.help import bare_evaluation
 
@@ -115,7 +111,7 @@ def complain_of_no_flags() -> int:
 
 
 def banner() -> list[str]:
-    """Return the box that stands for a command line without arguments."""
+    """Return the box that is printed for a command line without arguments."""
     from lmms_eval.cli.help import FIRST_RUN
 
     column = max(map(len, COMMANDS)) + 2

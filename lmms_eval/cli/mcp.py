@@ -1,9 +1,8 @@
-"""``lmms-eval mcp`` (``lmms-eval-mcp``): evaluations as tools of assistants."""
+"""``lmms-eval mcp`` (``lmms-eval-mcp``): an MCP server with evaluations as tools."""
 
 from __future__ import annotations
 
 import dataclasses
-from argparse import Namespace
 from collections.abc import Sequence
 
 from lmms_eval.cli.arguments import CommandParser, command_parser
@@ -16,7 +15,10 @@ _HTTP = ("http", "streamable-http")
 
 def run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(list(arguments))
-    _check_transport(given)
+    if given.transport == "sse":
+        raise UsageError("--transport sse: the protocol has replaced it by streamable HTTP: --transport http")
+    if given.server and not given.server.startswith(("http://", "https://")):
+        raise UsageError(f"--server {given.server}: give an address, such as http://localhost:8000")
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
@@ -41,20 +43,13 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _check_transport(given: Namespace) -> None:
-    if given.transport == "sse":
-        raise UsageError("--transport sse: the protocol has replaced it by streamable HTTP: --transport http")
-    if given.server and not given.server.startswith(("http://", "https://")):
-        raise UsageError(f"--server {given.server}: give an address, such as http://localhost:8000")
-
-
 def _parser() -> CommandParser:
     parser = command_parser("mcp")
     add = parser.add_argument
     add("--transport", default="stdio", choices=("stdio", *_HTTP, "sse"), metavar="stdio|http", help="default: stdio")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="of http; default: %(default)s")
-    add("--port", type=int, default=8001, metavar="N", help="of http; 0: any that is free; default: %(default)s")
-    add("--server", metavar="URL", help="have an evaluation server that runs (lmms-eval serve) do the work")
+    add("--port", type=int, default=8001, metavar="N", help="of http; 0: any free port; default: %(default)s")
+    add("--server", metavar="URL", help="use a running evaluation server (lmms-eval serve)")
     add_address_flags(parser)
     add_server_flags(parser)
     return parser

@@ -28,7 +28,7 @@ SUBSETS = {
     "megabench_open_si": "open_single_image",
     "megabench_demo": "demo",
 }
-"""Task of the harness -> configuration of the data set; the demonstration has its data here."""
+"""Configuration of the data set for each task; the package contains the data of the demo."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -46,11 +46,13 @@ def _evaluate(words: Sequence[str]) -> int:
 
 
 def score_task_submission(words: Sequence[str]) -> int:
-    """``lmms-eval score --tasks TASK --submission FILE``: ``evaluate`` by the harness's own names."""
+    """Run ``lmms-eval score --tasks TASK --submission FILE``: ``evaluate`` with the names of tasks."""
     parser = command_parser("score", "score a submission file of a benchmark")
     parser.add_argument("--tasks", required=True, choices=tuple(SUBSETS), metavar="TASK", help=", ".join(SUBSETS))
     parser.add_argument("--submission", required=True, type=Path, metavar="FILE", dest="submission_file")
-    parser.add_argument("--output_file", "--output-file", type=Path, metavar="FILE", help="beside the submission")
+    parser.add_argument(
+        "--output_file", "--output-file", type=Path, metavar="FILE", help="default: in the submission's folder"
+    )
     add_scoring_flags(parser)
     given = parser.parse_args(list(words))
     if given.output_file is None:
@@ -59,7 +61,7 @@ def score_task_submission(words: Sequence[str]) -> int:
 
 
 def add_scoring_flags(parser: CommandParser) -> None:
-    """Add the flags that ``evaluate`` here and ``lmms-eval score`` have in common."""
+    """Add the flags that ``evaluate`` and ``lmms-eval score`` share."""
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="local copy of the data set")
     parser.add_argument(
         "--dataset_name", "--dataset-name", metavar="NAME", help="the data set's name, or a folder like --data_root"
@@ -73,7 +75,7 @@ def add_scoring_flags(parser: CommandParser) -> None:
     parser.add_argument("--geocoder", metavar="URL", help="nominatim, or the URL of such a server")
     parser.add_argument(
         "--allow_unsafe_code", "--allow-unsafe-code", action="store_true",
-        help="run programs of the model also where no sandbox can confine them",
+        help="run programs of the model even if no sandbox can confine them",
     )  # fmt: skip
     parser.add_argument(
         "--judge_model", "--judge-model", metavar="NAME", help="model that judges: NAME or PROVIDER:NAME"
@@ -86,7 +88,7 @@ def add_scoring_flags(parser: CommandParser) -> None:
 
 
 def score_submission(subset: str, given: argparse.Namespace) -> int:
-    """Score the submission that the flags name; returns the exit code.
+    """Score the submission that the flags name and return the exit code.
 
     Raises:
         UsageError: the data set, the submission or the output file cannot be used.
@@ -126,7 +128,7 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _panel(given: argparse.Namespace, data_root: str | None) -> Iterator[Panel | None]:
-    """The judge that flags or environment name; ``None`` if they name none."""
+    """Open the judge that the flags or the environment name; yields ``None`` without a judge."""
     from lmms_eval.judges import JudgeOptions, ask, open_judge
     from lmms_eval.tasks.megabench.data import media_root
     from lmms_eval.tasks.megabench.standalone import Panel
@@ -148,7 +150,7 @@ def _panel(given: argparse.Namespace, data_root: str | None) -> Iterator[Panel |
 
 
 def _check_subset(submission: Sequence[Mapping[str, Any]], reference: Mapping[str, Any], subset: str) -> None:
-    """A submission of which the subset knows nothing is refused: every number would be missing."""
+    """Raise ``UsageError`` if the subset has no task of the submission, since every number would be missing."""
     from lmms_eval.tasks.megabench.facts import tasks
 
     names = [entry["task_name"] for entry in submission]
@@ -156,11 +158,11 @@ def _check_subset(submission: Sequence[Mapping[str, Any]], reference: Mapping[st
         return
     others = sorted({tasks()[name].subset for name in names if name in tasks()} - {subset})
     hint = f"; they belong to {' and '.join(others)}" if others else ""
-    raise UsageError(f"none of the {len(names)} tasks of the submission is in subset {subset!r}{hint}")
+    raise UsageError(f"subset {subset!r} has no task of the {len(names)} in the submission{hint}")
 
 
 def _previous(path: Path, is_forced: bool) -> dict[str, Mapping[str, Any]]:
-    """The entries of an earlier output; with ``--force`` only those of tasks with a judge."""
+    """Return the entries of an earlier output; with ``--force`` only those of tasks with a judge."""
     if not path.is_file():
         return {}
     try:
@@ -170,13 +172,13 @@ def _previous(path: Path, is_forced: bool) -> dict[str, Mapping[str, Any]]:
         raise DataError(f"output file {path} cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
-            f"output file {path} is there, but is no evaluator's output ({error}); give another name, or remove it"
+            f"output file {path} exists, but is not an evaluator's output ({error}); give another name, or remove it"
         ) from error
     return {name: entry for name, entry in entries.items() if not is_forced or entry.get("eval_type") == "llm"}
 
 
 class _Display:
-    """Prints a line a task, and saves the state now and then."""
+    """Prints a line for each task, and saves the state every ``SAVE_EVERY_S`` seconds."""
 
     def __init__(self, output: Path) -> None:
         self._output, self._saved = output, time.monotonic()

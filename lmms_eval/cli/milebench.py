@@ -1,4 +1,4 @@
-"""``lmms-eval milebench``: the stand-alone scripts (scores of predictions, collected scores) and the report."""
+"""``lmms-eval milebench``: the benchmark's stand-alone scripts (scoring, collecting scores) and a report."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def evaluate(words: Sequence[str]) -> int:
-    """Score the predictions in a model's folder, one data set or all that are there.
+    """Score the predictions in a model's folder, of one data set or of all.
 
     Raises:
         UsageError: the folder holds no predictions.
     """
-    parser = command_parser("milebench evaluate", "score pred.json files; writes eval.json and others beside them")
+    parser = command_parser("milebench evaluate", "score pred.json files; writes eval.json and others there")
     parser.add_argument("--data-dir", "--data_dir", required=True, type=Path, metavar="DIR", help="root of the data")
     parser.add_argument("--dataset", metavar="NAME", help="one data set (all that the result folder has)")
     parser.add_argument(
@@ -47,7 +47,7 @@ def evaluate(words: Sequence[str]) -> int:
             raise UsageError(
                 f"no folder with a {PREDICTIONS} in {given.result_dir}; --result-dir names one model's folder"
             )
-        # The benchmark's own data sets first, in its order.
+        # The benchmark's own data sets come first, in its order.
         names = [name for name in datasets() if name in there] + [name for name in there if name not in datasets()]
     codes = [_evaluate_one(name, given) for name in names]
     if len(codes) > 1 and any(codes):

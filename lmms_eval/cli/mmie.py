@@ -1,4 +1,4 @@
-"""``lmms-eval mmie``: the benchmark's stand-alone script (a judge scores a file of answers)."""
+"""``lmms-eval mmie``: the benchmark's stand-alone script, in which a judge scores a file of answers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 DEFAULT_MODEL = "MMIE/MMIE-Score"
 LOCAL = ("internvl", "hf", "vllm", "sglang")
-"""Judges that may run code of a checkpoint."""
+"""Judges that can run code of a checkpoint."""
 SHOWN_NUMBERS = (
     "scored", "unparsable", "unscored", "skipped", "mean", "percent", "strict_mean", "strict_percent",
 )  # fmt: skip
 SHOWN = 20
-"""Lines of a kind on the screen; the summary file has all."""
+"""Lines of one kind that are printed; the summary file has all."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -34,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def judge(words: Sequence[str]) -> int:
-    """Judge a file of answers; returns the exit code."""
+    """Judge a file of answers and return the exit code."""
     from lmms_eval.judges import open_judge
 
     given = parser().parse_args(list(words))
@@ -42,7 +42,7 @@ def judge(words: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Both spellings of the benchmark's flags, and our own."""
+    """Return the parser with both spellings of the benchmark's flags, and further flags."""
     made = command_parser("mmie judge", "a judge scores the answers in a file from 0 to 6")
     add = made.add_argument
     add("--model_path", "--model-path", metavar="M", help=f"InternVL checkpoint that judges ({DEFAULT_MODEL})")
@@ -75,10 +75,10 @@ def parser() -> CommandParser:
 
 
 def judge_options(given: argparse.Namespace) -> JudgeOptions:
-    """The judge that the flags name.
+    """Return the judge that the flags name.
 
     Raises:
-        UsageError: two judges are named.
+        UsageError: the flags name two judges.
     """
     from lmms_eval.judges import JudgeOptions
     from lmms_eval.utils import simple_parse_args_string
@@ -100,7 +100,7 @@ def judge_options(given: argparse.Namespace) -> JudgeOptions:
 
 
 def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
-    """Read, judge what is not finished, write and report; returns the exit code.
+    """Judge the answers that are not finished, write and report the results, and return the exit code.
 
     Raises:
         DataError: the input or the prompts cannot be used, or the output cannot be written.
@@ -135,8 +135,8 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
 
 
 def _show_scores(given: argparse.Namespace, finished: Finished, prompts: JudgePrompts) -> None:
-    """The benchmark's own lines, then all numbers."""
-    from lmms_eval.utils.markdown import Column, markdown_table
+    """Print the benchmark's own lines, then all numbers."""
+    from lmms_eval.utils.terminal import Column, markdown_table
 
     rows: Mapping[str, Mapping[str, Any]] = finished.summary["categories"]
     overall = rows.get("AVG", {})

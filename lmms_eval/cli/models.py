@@ -1,4 +1,4 @@
-"""``lmms-eval models``."""
+"""``lmms-eval models``: lists the models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def model_lines(aliases: bool) -> list[str]:
-    """Chat models first, then those with both interfaces, then simple ones; with their number at the end."""
+    """Return the table of models, ordered by kind, with the number of each kind at the end."""
     from lmms_eval.models.registry import ModelRegistry
 
     models = ModelRegistry(plugins_of_environment()).list_models()

@@ -1,4 +1,4 @@
-"""Writing to standard output and standard error."""
+"""Output of commands to standard output and standard error, error reports, and the steps at a command's end."""
 
 from __future__ import annotations
 
@@ -17,19 +17,25 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.utils.terminal import encodable, printable, shown
 
 _GONE = (errno.EPIPE, errno.EIO)
-"""The reader, or the terminal."""
+"""Errors if the reader or the terminal has gone away."""
+_steps: list[Callable[[], None]] = []
+INTERNAL_ERROR = 1
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Errors of a file system. They are not defects of this package, so a traceback would not help."""
 
 
 def emit(lines: str | Iterable[str], masks: bool = True) -> None:
-    """Print to standard output, known secrets masked and control characters escaped and characters that its
-    encoding lacks replaced; a reader that went away (``| head``) ends the output, not the command.
+    """Print to standard output.
+
+    Known secrets are masked, control characters are escaped, and characters that the encoding lacks are replaced. If
+    the reader goes away (``| head``), the output ends but the command continues.
 
     Args:
         lines: a text, or its lines.
-        masks: mask secrets. Only the address of a page that this command serves goes out with its token.
+        masks: mask secrets. Only the address of a page that this command serves is printed with its token.
 
     Raises:
-        LmmsEvalError: the output goes to a file that cannot be written.
+        LmmsEvalError: standard output is a file that cannot be written.
     """
     from lmms_eval.utils.redaction import mask_known
 
@@ -48,25 +54,25 @@ def complain(text: str) -> None:
     """Print to standard error, secrets redacted and control characters escaped."""
     try:
         print(encodable(shown(text), sys.stderr), file=sys.stderr, flush=True)
-    except OSError:  # the exit code still tells
+    except OSError:  # the exit code still reports the failure
         _discard(sys.stderr)
 
 
 def _discard(stream: TextIO) -> None:
-    """Let everything that is still to be written to a stream go nowhere."""
+    """Redirect a stream to the null device."""
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, stream.fileno())
     os.close(sink)
 
 
-def tell_address(what: str, address: str, port: int, no_browser: bool) -> None:
-    """Print the address, and open it where a browser can be seen.
+def announce_page(what: str, address: str, port: int, no_browser: bool) -> None:
+    """Print the address of a page, and open it in a browser if there is one.
 
     Args:
-        what: is served.
-        address: with its token.
-        port: on this machine.
-        no_browser: open nothing.
+        what: name of the page.
+        address: address with its token.
+        port: port on this machine.
+        no_browser: open no browser.
     """
     from lmms_eval.viewer.live.app import can_open_browser, ssh_hint
 
@@ -78,26 +84,23 @@ def tell_address(what: str, address: str, port: int, no_browser: bool) -> None:
     emit("Ctrl-C ends it")
 
 
-_steps: list[Callable[[], None]] = []
-
-
 def at_end(step: Callable[[], None]) -> None:
-    """Have ``step`` called when the command ends; it may not raise."""
+    """Register a function to be called when the command ends. It may not raise."""
     _steps.append(step)
 
 
 def end() -> None:
-    """Take the steps, each once."""
+    """Call the registered functions, each once."""
     while _steps:
         _steps.pop(0)()
 
 
 class LastStep:
-    """Ends the process of a command. Registered with ``atexit`` before anything else is loaded, it is called last.
+    """Ends the process of a command. It is registered with ``atexit`` before all others, so it is called last.
 
-    A kill that comes after a step of ``at_end`` was taken would undo what the step says, namely that the command has
-    ended. So nothing follows it: taking the interpreter apart, which lasts 0.2 s once PyTorch is loaded, is left to the
-    system. Until ``code`` is set, the process ends as any other.
+    The steps of ``at_end`` record that the command has ended, so the process must not be killed after them. It
+    therefore exits at once and skips the interpreter's cleanup, which takes 0.2 s once PyTorch is loaded. The process
+    ends normally until ``code`` is set.
     """
 
     def __init__(self) -> None:
@@ -107,19 +110,14 @@ class LastStep:
         if self.code is None:
             return
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):  # its reader has gone away, or it was closed
+            with contextlib.suppress(OSError, ValueError):  # the reader has gone away, or the stream is closed
                 stream.flush()
         end()
         os._exit(self.code)
 
 
-INTERNAL_ERROR = 1
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-"""Faults of a file system, whatever was written to it: no defect, so that no traceback would help."""
-
-
 def report_error(error: Exception, with_traceback: bool, place: str = "") -> int:
-    """Print an error to standard error and return the exit code that it stands for."""
+    """Print an error to standard error and return its exit code."""
     if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
         place = f"process {os.environ.get('RANK', '?')}: {place}"
     if isinstance(error, LmmsEvalError):
@@ -143,7 +141,7 @@ def _pointer(section: str) -> str:
 
 
 def shows_traceback(arguments: Sequence[str]) -> bool:
-    """Tell whether ``--verbosity DEBUG`` (or finer) is in force, by the command line or the environment."""
+    """Return whether the command line or the environment sets ``--verbosity DEBUG`` or finer."""
     level = os.environ.get("VERBOSITY", "")
     for position, word in enumerate(arguments):
         if word == "--verbosity":

@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def report_for_config(config: RunConfig) -> list[str]:
-    """The report for ``--power-analysis``."""
+    """Return the report for ``--power-analysis``."""
     question = PowerQuestion(
         config.effect_size, config.std_a, config.std_b, config.alpha, config.power, config.correlation
     )
@@ -45,12 +45,12 @@ def report_for_config(config: RunConfig) -> list[str]:
 
 
 def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: TaskSource | None = None) -> list[str]:
-    """The report: parameters, the number of documents needed, and a part for each task.
+    """Return the report: parameters, the number of documents needed, and a part for each task.
 
-    A task that cannot be found or loaded is named on standard error and left out.
+    A task that cannot be found or loaded is left out, with a warning on standard error.
 
     Raises:
-        UsageError: a parameter is out of its range.
+        UsageError: a parameter is out of range.
     """
     result = power_analysis(question)
     lines = [

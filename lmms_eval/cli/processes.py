@@ -1,4 +1,4 @@
-"""Several processes of one command on this machine, without a launcher (``--processes``)."""
+"""``--processes``: several processes of one command on this machine, without a launcher."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from lmms_eval.engine.team import HOST, StoreServer
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_S = 0.02
 PATIENCE_S = 30.0
-"""Seconds for the others when one has failed; after that they are killed."""
+"""Seconds in which the other processes may end after one has failed; then they are killed."""
 
 
 def run_processes(arguments: Sequence[str], count: int) -> int:
     """Start ``count`` processes of a command line as ranks 0 to ``count - 1`` and wait for them.
 
-    All write to this process's standard streams; the first one prints the results. Signals go to all. When one fails
-    before the first one has ended, the others are told to end as by SIGTERM.
+    All processes write to this process's standard streams; rank 0 prints the results. Signals are forwarded to all. If
+    a process fails before rank 0 has ended, the others receive SIGTERM.
 
     Returns:
-        The first process's exit code, or that of the one that failed before it (128 + n: killed by signal n).
+        The exit code of rank 0, or of the process that failed before it (128 + n: killed by signal n).
     """
     children: list[subprocess.Popen[bytes]] = []
     with StoreServer() as store, forwarding(children):
@@ -40,7 +40,7 @@ def run_processes(arguments: Sequence[str], count: int) -> int:
                     [sys.executable, "-m", "lmms_eval", *arguments],
                     env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
                     stdin=None if rank == 0 else subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C reaches this process alone, which hands it on once
+                    start_new_session=True,  # Ctrl-C reaches only this process, which forwards it once
                 )
                 children.append(child)
             return _wait(children)
@@ -52,16 +52,16 @@ def run_processes(arguments: Sequence[str], count: int) -> int:
 
 
 def _common(count: int) -> dict[str, str]:
-    """Make what launchers say to all of their processes, for this package, for models and for libraries."""
-    with socket.socket() as probe:  # for a process group that a model may want: nothing of this package listens there
+    """Return the environment variables that launchers set for all of their processes."""
+    with socket.socket() as probe:  # for a process group that a model may create; this package does not listen there
         probe.bind((HOST, 0))
         port = probe.getsockname()[1]
     place = {
         "WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": HOST, "MASTER_PORT": str(port)
     }  # fmt: skip
-    if "OMP_NUM_THREADS" not in os.environ:  # each would take all cores
+    if "OMP_NUM_THREADS" not in os.environ:  # otherwise each process would use all cores
         place["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // count))
-    if sys.path[:1] not in ([""], [os.getcwd()]):  # `-m` would put the working folder before everything else
+    if sys.path[:1] not in ([""], [os.getcwd()]):  # `-m` would put the working folder first
         place["PYTHONSAFEPATH"] = "1"
     return place
 
@@ -87,7 +87,7 @@ def _end_others(children: Sequence[subprocess.Popen[bytes]], failed: int) -> Non
     if failed > 0 or code < 0:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         complain(
-            f"error: process {failed} of {len(children)} {how}: the others are told to end; what was finished is kept: "
+            f"error: process {failed} of {len(children)} {how}: the others are stopped; what was finished is kept: "
             "start the same command again"
         )
     for child in children:
@@ -97,9 +97,9 @@ def _end_others(children: Sequence[subprocess.Popen[bytes]], failed: int) -> Non
 
 @contextmanager
 def forwarding(children: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Hand signals on to all processes; one that is ignored here (``nohup``) stays so in them.
+    """Forward signals to all processes. A signal that is ignored here (``nohup``) stays ignored in them.
 
-    Outside the main thread, which alone may handle signals, it does nothing.
+    Outside of the main thread this does nothing, since only the main thread may handle signals.
     """
 
     def forward(number: int, _frame: FrameType | None) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmms_eval.cli.arguments import CommandParser, add_choice_flags, command_parser, read_choice
+from lmms_eval.cli.arguments import (
+    CommandParser,
+    add_choice_flags,
+    add_media_flags,
+    add_verbosity,
+    command_parser,
+    read_choice,
+)
 from lmms_eval.cli.output import complain, emit
 
 _MOST_PROBLEMS = 8
@@ -34,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     for problem in report.problems[:_MOST_PROBLEMS]:
         complain(problem)
     if len(report.problems) > _MOST_PROBLEMS:
-        complain(f"and {len(report.problems) - _MOST_PROBLEMS} more: they stand on the report's first page")
+        complain(f"and {len(report.problems) - _MOST_PROBLEMS} more: the report's first page lists them")
     if report.missing_media:
         complain(f"{report.missing_media} pictures, videos or sounds are not shown: the samples say why")
     emit(f"{report.runs} runs, {report.samples} samples: open {report.page}")
@@ -45,30 +52,13 @@ def _parser() -> CommandParser:
     parser = command_parser("report")
     parser.add_argument("runs", nargs="+", metavar="DIR", help="output folder, results or samples file, foreign file")
     parser.add_argument("--out", default="", metavar="FOLDER", help="default: report (with --single_file: report.html)")
-    media = parser.add_mutually_exclusive_group()
-    media.add_argument(
-        "--media",
-        default="thumbnails",
-        choices=("thumbnails", "full"),
-        metavar="KIND",
-        help="full: also the original pictures; default: %(default)s",
-    )
-    media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
-    parser.add_argument(
-        "--allow_path", action="append", default=[], type=Path, metavar="FOLDER",
-        help="show media below this folder for runs without their record, too; repeatable",
-    )  # fmt: skip
     parser.add_argument("--only", choices=("failed",), metavar="failed", help="only samples that failed")
     add_choice_flags(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="samples of each task at most")
-    parser.add_argument(
-        "--redact", action="append", default=[], metavar="KEY", help="leave out what stands under this key; repeatable"
-    )
+    add_media_flags(parser)
     parser.add_argument(
         "--single_file", action="store_true", help="one HTML file that holds everything: for small runs"
     )
     parser.add_argument("--no_compare", action="store_true", help="do not compare the runs with each other")
-    from lmms_eval.config.options import LEVELS
-
-    parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add_verbosity(parser)
     return parser

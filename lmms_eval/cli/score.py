@@ -1,4 +1,4 @@
-"""``lmms-eval score``: a recorded run, scored and judged again from its own answers."""
+"""``lmms-eval score``: scores and judges a recorded run again from its own answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USAGE = (
     "       (--launcher_args K=V,... serves the judge on this machine for that time)",
     "",
     "RUN: the results file of a run, the folder of its record (OUT/MODEL/.runs/KEY), or a folder that holds one run.",
-    "Nothing is asked of the model; samples that are unscored are judged, results and samples files written anew.",
+    "The model is not asked. Unscored samples are judged, and the results and samples files are rewritten.",
     "",
     "       lmms-eval score --tasks TASK --submission FILE [--output_file FILE] [flags]",
     "",
@@ -37,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def score_run(words: Sequence[str]) -> int:
-    """Score a recorded run again; returns the exit code.
+    """Score a recorded run again and return the exit code.
 
     Raises:
         UsageError: no run is named, or it cannot be scored again.

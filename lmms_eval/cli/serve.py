@@ -1,4 +1,4 @@
-"""``lmms-eval serve``."""
+"""``lmms-eval serve``: the evaluation server. Other servers share its flags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import CommandParser, command_parser, plugins_of_environment
+from lmms_eval.cli.arguments import CommandParser, add_verbosity, command_parser, plugins_of_environment
 from lmms_eval.cli.output import emit
 from lmms_eval.utils.arguments import comma_list
 
@@ -29,7 +29,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def open_settings(given: Namespace) -> ServerSettings:
-    """Make the settings of a server that may answer other machines, from the flags of ``add_address_flags`` too."""
+    """Read the flags of ``add_server_flags`` and ``add_address_flags``. Raises ``ConfigError``."""
     from lmms_eval.server.settings import stated_token
 
     token = stated_token(given.token_file, os.environ)
@@ -64,50 +64,50 @@ def server_settings(given: Namespace) -> ServerSettings:
 def _parser() -> CommandParser:
     parser = command_parser("serve")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="default: %(default)s")
-    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0: any that is free; default: %(default)s")
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0: any free port; default: %(default)s")
     add_address_flags(parser)
     add_server_flags(parser)
     return parser
 
 
 def add_address_flags(parser: CommandParser) -> None:
-    """Add the flags by which a server may answer other machines."""
+    """Add the flags with which a server can answer other machines."""
     parser.add_argument(
         "--token_file",
         metavar="FILE",
-        help="token that every request must bear (or LMMS_EVAL_SERVER_TOKEN); needed for any address but loopback",
+        help="token that every request must have (or LMMS_EVAL_SERVER_TOKEN); needed for any address but loopback",
     )
     parser.add_argument(
         "--allow_host",
         action="append",
         default=[],
         metavar="NAME",
-        help="further name under which the server is asked; repeatable",
+        help="further host name of the server; repeatable",
     )
 
 
 def add_server_flags(parser: CommandParser) -> None:
-    """Add the flags of a server, all but its address."""
+    """Add the flags of a server, except for its address."""
     add = parser.add_argument
     add("--folder", metavar="DIR", help="list of jobs and their files; default: ~/.local/share/lmms_eval/server")
-    add("--gpus", metavar="N,N", help="GPUs that are given out to jobs, by their numbers")
-    add("--parallel", type=int, metavar="N", help="jobs side by side; default: one for each GPU given out, else 1")
+    add("--gpus", metavar="N,N", help="GPUs that jobs may use, by their numbers")
+    add("--parallel", type=int, metavar="N", help="parallel jobs; default: one for each GPU in --gpus, else 1")
     add("--max_completed_jobs", type=int, default=100, metavar="N", help="ended jobs in the list; default: %(default)s")
-    add("--delete_files", action="store_true", help="a job that leaves the list leaves no files either")
+    add("--delete_files", action="store_true", help="delete the files of jobs that leave the list")
     add(
         "--allow_path", action="append", default=[], metavar="DIR|URL",
         help="folder or address that requests may name; repeatable",
     )  # fmt: skip
     add("--allow_code", action="store_true", help="requests may bring code: trust_remote_code, include_path, plugins")
-    add("--allow_uploads", action="store_true", help="requests may send results elsewhere: hub, trackers")
+    add("--allow_uploads", action="store_true", help="requests may upload results to the hub and trackers")
     add(
         "--submissions_per_minute",
         type=int,
         default=240,
         metavar="N",
-        help="of one client, and as many at once; default: %(default)s",
+        help="rate limit for each client, and largest burst; default: %(default)s",
     )
-    add("--max_queued_jobs", type=int, default=10_000, metavar="N", help="jobs that wait; default: %(default)s")
+    add("--max_queued_jobs", type=int, default=10_000, metavar="N", help="most jobs in the queue; default: %(default)s")
     add(
         "--include_path",
         action="append",
@@ -124,7 +124,5 @@ def add_server_flags(parser: CommandParser) -> None:
         metavar="SECONDS",
         help="time for a cancelled run to end; default: %(default)g",
     )
-    add("--leave_running", action="store_true", help="jobs go on running when the server is told to end")
-    from lmms_eval.config.options import LEVELS
-
-    add("--verbosity", default="INFO", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add("--leave_running", action="store_true", help="jobs keep running when the server stops")
+    add_verbosity(parser, "INFO")

@@ -1,4 +1,4 @@
-"""``lmms-eval show``: a run's table again, a task's breakdown, one sample, samples that fit."""
+"""``lmms-eval show``: shows a run's table, a task's breakdown, one sample, or selected samples."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 Protocol = Literal["kitty", "iterm"]
 LONGEST_SIDE = 512
-"""Pixels of a thumbnail."""
+"""Pixels of a thumbnail's longest side."""
 MOST_BYTES = 64 << 20
-"""Of a file that is opened."""
+"""Bytes of the largest file that is opened."""
 MOST_PICTURES = 8
 _CHUNK = 4096
+MOST_LINES = 50
 
 
 def protocol(environ: Mapping[str, str], is_terminal: bool) -> Protocol | None:
-    """Tell how the terminal shows pictures; ``None`` where it does not say, and inside of multiplexers."""
+    """Return how the terminal shows pictures; ``None`` if it is not known, and inside multiplexers."""
     if not is_terminal or "TMUX" in environ or environ.get("TERM", "").startswith(("screen", "tmux")):
         return None
     if "KITTY_WINDOW_ID" in environ or environ.get("TERM") == "xterm-kitty":
@@ -41,7 +42,7 @@ def protocol(environ: Mapping[str, str], is_terminal: bool) -> Protocol | None:
 
 
 def show_pictures(paths: Iterable[str]) -> None:
-    """Show thumbnails of local pictures, as far as the terminal can; files that are none are passed over."""
+    """Show thumbnails of local pictures if the terminal can. Other files are skipped."""
     how = protocol(os.environ, sys.stdout.isatty())
     if how is None:
         return
@@ -52,7 +53,7 @@ def show_pictures(paths: Iterable[str]) -> None:
 
 
 def thumbnail(path: Path) -> bytes | None:
-    """Make a PNG of at most ``LONGEST_SIDE`` pixels; ``None`` if the file is no picture that can be opened."""
+    """Return a PNG of at most ``LONGEST_SIDE`` pixels; ``None`` if the file is not a picture that can be opened."""
     from PIL import Image
 
     try:
@@ -69,7 +70,7 @@ def thumbnail(path: Path) -> bytes | None:
 
 
 def escape_sequence(how: Protocol, png: bytes) -> str:
-    """Write a picture as the terminal wants it; of the file nothing but its pixels goes there."""
+    """Return the terminal's escape sequence for a picture. It contains only the pixels of the file."""
     text = base64.b64encode(png).decode("ascii")
     if how == "iterm":
         return f"\x1b]1337;File=inline=1;size={len(png)}:{text}\x07"
@@ -77,9 +78,6 @@ def escape_sequence(how: Protocol, png: bytes) -> str:
     first = ["a=T,f=100,q=2,"] + [""] * (len(chunks) - 1)
     more = [1] * (len(chunks) - 1) + [0]
     return "".join(f"\x1b_G{keys}m={flag};{chunk}\x1b\\" for keys, flag, chunk in zip(first, more, chunks, strict=True))
-
-
-MOST_LINES = 50
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -199,7 +197,7 @@ def _parser() -> CommandParser:
     parser.add_argument("--metric", default="", metavar="NAME", help="of the breakdown; default: the task's first")
     parser.add_argument("--filter", metavar="NAME", help="filter pipeline of the sample; default: the first")
     parser.add_argument("--audit", action="store_true", help="how answers were parsed, and what other rules would give")
-    parser.add_argument("--json", action="store_true", help="JSON in place of text; of samples a line for each")
+    parser.add_argument("--json", action="store_true", help="JSON instead of text; for samples one line each")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""``lmms-eval tasks``, and the listings of ``--tasks``."""
+"""``lmms-eval tasks``: lists, describes and searches tasks; also the listings of ``--tasks``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 NOT_STATED = "not stated"
 MOST_CHECKED = 20
-"""Tasks of a group that are tried: it may have hundreds."""
+"""Tasks of a group that are tried, since a group may have hundreds."""
 _MOST_SHOWN = 40
+WHAT = ("list", "groups", "subtasks", "tags")
+ACTIONS = ("describe", "search")
+"""Actions that take further words."""
 
 
 def run_describe(arguments: Sequence[str]) -> int:
@@ -89,8 +92,8 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[dict[str, Any]], catalogue: Catalogue, given: Namespace) -> list[str]:
-    """A Markdown table of the tasks, and the groups and tags whose names hold the word."""
-    from lmms_eval.utils.markdown import Column, markdown_table
+    """Return a Markdown table of the tasks, and the groups and tags whose names contain the word."""
+    from lmms_eval.utils.terminal import Column, markdown_table
 
     heads = ("name", "documents", "modalities", "needs", "tags")
     cells = [
@@ -109,7 +112,7 @@ def _table(rows: Sequence[dict[str, Any]], catalogue: Catalogue, given: Namespac
 
 
 def _missing(found: Description, catalogue: Catalogue, source: TaskSource, verbosity: str) -> Iterator[str]:
-    """Sentences on what of the needs, data and packages is not on this machine; nothing is downloaded."""
+    """Yield the needs, data and packages that are missing on this machine. Nothing is downloaded."""
     from lmms_eval.api.task import TaskOptions
     from lmms_eval.checks.findings import absent_needs
     from lmms_eval.checks.workers import CheckOptions, jobs_of, run_checks
@@ -139,7 +142,7 @@ def _missing(found: Description, catalogue: Catalogue, source: TaskSource, verbo
 def _lines(found: Description, missing: list[str] | None) -> list[str]:
     from lmms_eval.tasks.facts import NEEDS
 
-    def told(words: Sequence[str], of_part: str) -> str:
+    def with_counts(words: Sequence[str], of_part: str) -> str:
         counts = [(NEEDS[word], sum(word in getattr(part, of_part) for part in found.parts)) for word in words]
         return ", ".join(
             text if count in (0, len(found.parts)) else f"{text} ({count} of {len(found.parts)} tasks)"
@@ -154,8 +157,8 @@ def _lines(found: Description, missing: list[str] | None) -> list[str]:
         ("modalities", ", ".join(found.modalities) or NOT_STATED),
         ("download", "; ".join(found.download) or NOT_STATED),
         ("licence", "; ".join(found.licence) or NOT_STATED),
-        ("needs", told(found.needs, "needs") or "nothing"),
-        ("uses", told(found.uses, "uses")),
+        ("needs", with_counts(found.needs, "needs") or "nothing"),
+        ("uses", with_counts(found.uses, "uses")),
         ("chance", "; ".join(found.chance) or NOT_STATED),
         ("controls", ", ".join(found.controls)),
         ("published", "; ".join(found.published) or NOT_STATED),
@@ -184,11 +187,6 @@ def _shown(metric: Metric) -> str:
     return f"{metric.name} ({', '.join(filter(None, (f'{direction} is better', ' '.join(filter(None, ends)))))})"
 
 
-WHAT = ("list", "groups", "subtasks", "tags")
-ACTIONS = ("describe", "search")
-"""Words that take further ones."""
-
-
 def run(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in ACTIONS:
         return (run_describe if arguments[0] == "describe" else run_search)(arguments[1:])
@@ -207,16 +205,16 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def names_with_count(source: TaskSource) -> list[str]:
-    """All names of tasks, groups and tags, below their number."""
+    """Return the names of all tasks, groups and tags, after their number."""
     names = source.open().names()
     return [f"Available tasks ({len(names)}):", "", *(f"  {name}" for name in names)]
 
 
 def listing(what: str, source: TaskSource) -> list[str]:
-    """Plain names with a dash (``list``), or a Markdown table.
+    """Return a listing: names with a dash (``list``), or a Markdown table.
 
     Raises:
-        UsageError: another listing than those of ``WHAT``.
+        UsageError: the listing is not one of ``WHAT``.
     """
     if what not in WHAT:
         raise UsageError(f"tasks: there is no listing {what!r}; choose one of {', '.join(WHAT)}")

@@ -1,4 +1,4 @@
-"""``lmms-eval tui`` and ``--tui``: runs on a terminal's screen while they go on."""
+"""``lmms-eval tui`` and ``--tui``: shows running evaluations in the terminal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from lmms_eval.utils.line_process import module_command
 
 FLAG = "--tui"
 LOG_LINES, LOG_BYTES = 6, 4096
-"""Of the run's log that are shown."""
+"""Amount of the run's log that is shown."""
 POLL_S = 0.1
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Show the runs of a folder; with ``--tui`` among the flags of an evaluation start it and show it.
+    """Show the runs of a folder. With ``--tui`` among the flags of an evaluation, start and show that one.
 
     Raises:
         UsageError: there is no terminal, or textual is missing.
@@ -46,9 +46,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _evaluate(arguments: Sequence[str]) -> int:
-    """Start an evaluation as a command of its own and show it until it ends, or the screen is left.
+    """Start an evaluation in another process and show it until it ends or the user leaves the screen.
 
-    What it prints comes when the screen is gone; the exit code is its own.
+    Its output is printed after the screen has closed. Returns its exit code.
     """
     from lmms_eval.config import check_config, load_configs, parse_flags
 
@@ -86,7 +86,7 @@ def _start(words: Sequence[str], printed: Path, log: Path) -> subprocess.Popen[b
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
-            start_new_session=True,  # the keys of the screen's terminal are the screen's
+            start_new_session=True,  # signals of the terminal go to the screen only
         )
 
 
@@ -109,14 +109,14 @@ def _show(folder: Path, child: subprocess.Popen[bytes], log: BinaryIO) -> None:
 
 
 def _relay(child: subprocess.Popen[bytes], log: BinaryIO) -> None:
-    """Print the run's log, from its beginning, until the run ends."""
-    told = 0
+    """Print the run's log from its beginning until the run ends."""
+    printed = 0
     is_over = False
     while not is_over:
         is_over = child.poll() is not None
-        log.seek(told)
+        log.seek(printed)
         if text := log.read():
-            told += len(text)
+            printed += len(text)
             complain(text.decode("utf-8", "replace").rstrip("\n"))
         if not is_over:
             time.sleep(POLL_S)
@@ -126,13 +126,13 @@ def _check_terminal() -> None:
     from lmms_eval.utils.installed import package_version
 
     if package_version("textual") is None:
-        raise UsageError("the terminal's screen needs the package textual: pip install 'lmms_eval[tui]'")
+        raise UsageError("the terminal display needs the package textual: pip install 'lmms_eval[tui]'")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("there is no terminal to draw on: leave --tui out, or watch with lmms-eval view DIR")
 
 
 def _quiet() -> None:
-    """Keep the log from the screen."""
+    """Keep log lines off the screen."""
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging("ERROR")
@@ -140,5 +140,5 @@ def _quiet() -> None:
 
 def _parser() -> CommandParser:
     parser = command_parser("tui")
-    parser.add_argument("folder", metavar="DIR", help="output folder: runs that go on, have ended or begin later")
+    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
     return parser

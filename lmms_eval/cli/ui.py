@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from lmms_eval.cli.arguments import CommandParser, command_parser
-from lmms_eval.cli.output import emit, tell_address
+from lmms_eval.cli.output import announce_page, emit
 from lmms_eval.cli.serve import add_server_flags, server_settings
 from lmms_eval.errors import MissingOptionalDependencyError
 
@@ -39,10 +39,10 @@ def run(arguments: Sequence[str]) -> int:
         try:
             address = f"http://{HOST}:{given.port}/?{guard.token}"
             with page_app(service, guard, server.is_ending) as app:
-                server.run(app, lambda: tell_address("page", address, given.port, given.no_browser))
+                server.run(app, lambda: announce_page("page", address, given.port, given.no_browser))
         finally:
             service.stop()
-    emit("the page has ended; evaluations that were running go on when it is started again")
+    emit("the page has ended; running evaluations resume when it is started again")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``lmms-eval version``."""
+"""``lmms-eval version``: prints the versions of this package and of what it runs on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def version_lines() -> list[str]:
-    """lmms-eval, Python, Git, and the libraries that run models as far as they are installed."""
+    """Return the versions of lmms-eval, Python, the Git checkout, and the installed libraries that run models."""
     lines = [f"lmms-eval {package_version('lmms_eval') or 'not installed (run from its source folder)'}"]
     lines += [f"Python {platform.python_version()}", f"Git {git_state() or 'not a checkout'}"]
     return lines + [f"{name} {version}" for name in PACKAGES if (version := package_version(name))]
 
 
 def git_state() -> str | None:
-    """``branch@commit`` of the source folder, ``+changes`` if tracked files differ; ``None`` outside a checkout."""
+    """Return ``branch@commit[+changes]`` of the source folder; ``None`` outside a checkout."""
     branch, commit = git("rev-parse", "--abbrev-ref", "HEAD"), git("rev-parse", "--short=8", "HEAD")
     if not (branch and commit):
         return None

@@ -1,4 +1,4 @@
-"""``lmms-eval view``: runs as pages while they go on."""
+"""``lmms-eval view``: shows runs as pages, also while they are running."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
-from lmms_eval.cli.output import emit, tell_address
+from lmms_eval.cli.arguments import CommandParser, add_media_flags, add_verbosity, command_parser
+from lmms_eval.cli.output import announce_page, emit
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
         server = ViewServer(listening)
         address = f"http://{HOST}:{port}/?{guard.token}"
         server.run(
-            live_app(watch, guard, server.is_ending), lambda: tell_address("view", address, port, given.no_browser)
+            live_app(watch, guard, server.is_ending), lambda: announce_page("view", address, port, given.no_browser)
         )
     emit("the view has ended")
     return 0
@@ -39,26 +39,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def _parser() -> CommandParser:
     parser = command_parser("view")
-    parser.add_argument("folder", metavar="DIR", help="output folder: runs that go on, have ended or begin later")
+    parser.add_argument("folder", metavar="DIR", help="output folder of running, ended or future runs")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port on this machine; default: any free one")
     parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
-    media = parser.add_mutually_exclusive_group()
-    media.add_argument(
-        "--media",
-        default="thumbnails",
-        choices=("thumbnails", "full"),
-        metavar="KIND",
-        help="full: also the original pictures; default: %(default)s",
-    )
-    media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
-    parser.add_argument(
-        "--allow_path", action="append", default=[], type=Path, metavar="FOLDER",
-        help="show media below this folder for runs without their record, too; repeatable",
-    )  # fmt: skip
-    parser.add_argument(
-        "--redact", action="append", default=[], metavar="KEY", help="leave out what stands under this key; repeatable"
-    )
-    from lmms_eval.config.options import LEVELS
-
-    parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    add_media_flags(parser)
+    add_verbosity(parser)
     return parser

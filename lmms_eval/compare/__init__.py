@@ -1,1 +1,1 @@
-"""Runs of any origin side by side: readers, pairing, verdicts, gate."""
+"""Comparison of runs of any format: readers, pairing, verdicts, gate."""

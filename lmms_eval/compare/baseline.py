@@ -1,7 +1,7 @@
-"""A run that ends against an earlier run's samples (``--baseline``): the readers and the pairing of all comparisons.
+"""Comparison of a finishing run with an earlier run's samples (``--baseline``).
 
-Interval and p are those of the paired t-test, as the family's keys and columns have them; ``lmms-eval compare`` tells
-more of the same runs.
+Interval and p come from the paired t-test, as in the lmms-eval family. ``lmms-eval compare`` reports more on the same
+runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lmms_eval import stats
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.differences import sequential
 from lmms_eval.compare.matching import PairedColumn, Shared, share
-from lmms_eval.compare.readers.samples import Results, SampleFacts, Wanted, read_samples
+from lmms_eval.compare.readers.samples import Results, SampleFacts, read_samples
 from lmms_eval.compare.runs import Column, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
@@ -32,32 +32,37 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LEAST = 2
-"""Documents that both must have scored."""
+"""Fewest documents that both runs must have scored."""
 
 
 def check_baseline(path: Path) -> None:
-    """Read a samples file to its end.
+    """Check that a samples file can be read to its end.
 
     Raises:
-        DataError: it is missing, or a line is no sample.
+        DataError: the file is missing, or a line is not a sample.
     """
-    _read(path, "baseline", SampleFacts(wanted=(Wanted("", ""),)))
+    _read(path, "baseline", SampleFacts(wanted=(Row("", ""),)))
 
 
 def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str) -> dict[str, PairedScores]:
-    """Compare by ``METRIC,FILTER`` every number of a task that is the mean of its documents'.
+    """Compare every number of a task that is a mean over documents, by ``METRIC,FILTER``.
 
-    A row with fewer than two documents that have a number on both sides has no entry. ``name`` is what the table calls
-    the baseline.
+    Rows with fewer than two documents that have a number in both runs are left out.
+
+    Args:
+        result: the task of this run.
+        store: the journal of this run.
+        path: the baseline's samples file.
+        name: the baseline's name in the table.
 
     Raises:
-        DataError: the samples file is missing or unreadable, or its documents are others (``doc_hash``).
+        DataError: the samples file cannot be read, or its documents differ (``doc_hash``).
     """
     import numpy as np
 
     means = {f"{one.metric},{one.filter}": one for one in result.metrics if one.scale > 0 and one.value is not None}
     facts = SampleFacts(
-        score_key=result.task.score_key, wanted=tuple(Wanted(one.metric, one.filter) for one in means.values())
+        score_key=result.task.score_key, wanted=tuple(Row(one.metric, one.filter) for one in means.values())
     )
     if not means:
         return {}
@@ -83,12 +88,12 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
 
 
 def baseline_scores(path: Path, row: Row, score_key: str) -> dict[int, float]:
-    """Read one row's scores of a samples file, by document.
+    """Read the scores of a metric and filter pipeline from a samples file, by document.
 
     Raises:
-        DataError: it is missing, or a line is no sample.
+        DataError: the file is missing, or a line is not a sample.
     """
-    facts = SampleFacts(score_key=score_key, wanted=(Wanted(row.metric, row.filter),))
+    facts = SampleFacts(score_key=score_key, wanted=(Row(row.metric, row.filter),))
     return _by_document(_read(path, "baseline", facts), str(row))
 
 
@@ -99,8 +104,10 @@ def _by_document(task: TaskRows, key: str) -> dict[int, float]:
 
 
 def _stopped(paired: PairedScores, metric: MetricResult, baseline: Mapping[int, float]) -> PairedScores:
-    """The comparison of a task that has ended early: with the interval that holds at every look, and without a test,
-    since one that holds for a number of documents that the scores have decided is not to be had."""
+    """Return the comparison of a task that stopped early, with the interval that holds at every look.
+
+    It has no p-value: no test is valid for a number of documents that depends on the scores.
+    """
     unit = 100.0 if paired.unit == "percent" else 1.0
     looked, interval = metric.looked, None
     scaled = {doc_id: metric.scale * score for doc_id, score in baseline.items()}
@@ -118,7 +125,7 @@ def _stopped(paired: PairedScores, metric: MetricResult, baseline: Mapping[int, 
 def _followed(
     paired: PairedScores, metric: MetricResult, shared: Shared, scores: tuple[NDArray[float64], NDArray[float64]]
 ) -> PairedScores:
-    """The comparison with a baseline that has ended early: along its random order, valid whenever that was."""
+    """Return the comparison with a baseline that stopped early, with an interval that holds whenever it stopped."""
     within = metric.certainty.score_range
     ends = ScoreRange(within.low / metric.scale, within.high / metric.scale)
     column = PairedColumn(shared.first.task, metric.metric, metric.filter, shared, *scores, ends, True, True)
@@ -131,7 +138,7 @@ def _followed(
 
 
 def _stop_beside(path: Path) -> EarlyStop | None:
-    """The early end of the task of a samples file, as the results file of the same run tells it."""
+    """Return the early stop of a samples file's task, from the results file of the same run."""
     stamp, mark, task = path.stem.partition("_samples_")
     results = path.with_name(f"{stamp}_results.json")
     return early_stop_of(Results.read(results).content, task) if mark and results.is_file() else None
@@ -147,7 +154,7 @@ def _read(path: Path, task: str, facts: SampleFacts) -> TaskRows:
 
 
 def _current(result: TaskResult, store: RunStore, means: Mapping[str, MetricResult]) -> TaskRows:
-    """The rows of the run that ends, from its journal."""
+    """Return the rows of the finishing run, from its journal."""
     import numpy as np
 
     ids: list[str] = []

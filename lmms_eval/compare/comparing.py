@@ -1,10 +1,9 @@
-"""Comparison of runs: differences of all that pairs of them have in common, under one correction."""
+"""Comparison of runs: the differences of all pairs, with one correction over all tests, and ranks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmms_eval.compare.differences import Found, compare_parts, find_difference, judge_family
@@ -13,7 +12,7 @@ from lmms_eval.compare.matching import MatchedPair, match_runs, runs_of
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows, TaskRows
-from lmms_eval.compare.verdicts import CompareOptions, Comparison, Difference, PairComparison, Rank
+from lmms_eval.compare.verdicts import CompareOptions, Comparison, PairComparison, Rank
 from lmms_eval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,26 +21,24 @@ if TYPE_CHECKING:
 
 
 LEAST = 3
-"""Runs from which on ranks say more than the comparison of the pairs."""
+"""With fewer runs, ranks add nothing to the comparison of pairs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Ranks by row (``NAME METRIC,FILTER``), the best run first."""
+def rank_runs(
+    runs: Sequence[RunRows], alpha: float = 0.05, draws: int = 10_000, seed: int = 0
+) -> tuple[dict[str, list[Rank]], list[str]]:
+    """Rank the runs in every column that is a mean over documents and that at least three runs have.
 
-    ranks: Mapping[str, Sequence[Rank]]
-    notes: tuple[str, ...] = ()
-
-
-def rank_runs(runs: Sequence[RunRows], alpha: float = 0.05, draws: int = 10_000, seed: int = 0) -> Ranking:
-    """Rank the runs in every column that is a mean over documents and that at least three of them have.
-
-    Runs that stopped a task early are left out of its ranks, with a note: their documents are a random part.
+    Runs that stopped a task early have no rank in it, since their documents are a random part.
 
     Args:
-        runs: with names that are unique.
-        alpha: all intervals of a row hold at once with probability ``1 - alpha``.
-        draws, seed: of the simulated largest deviation.
+        runs: runs with unique names.
+        alpha: all intervals of a row hold simultaneously with probability ``1 - alpha``.
+        draws: number of simulated largest deviations.
+        seed: seed of the simulation.
+
+    Returns:
+        The ranks by row (``NAME METRIC,FILTER``), the best run first; and notes about runs without a rank.
     """
     ranks: dict[str, list[Rank]] = {}
     notes: list[str] = []
@@ -55,7 +52,7 @@ def rank_runs(runs: Sequence[RunRows], alpha: float = 0.05, draws: int = 10_000,
             own = {name: rows for name, rows in whole.items() if key in rows.columns and rows.columns[key].scale}
             if len(own) >= LEAST and (found := _ranked(own, key, (alpha, draws, seed))):
                 ranks[f"{task} {key}"] = found
-    return Ranking(ranks, tuple(notes))
+    return ranks, notes
 
 
 def _ranked(tasks: Mapping[str, TaskRows], key: str, options: tuple[float, int, int]) -> list[Rank]:
@@ -76,7 +73,7 @@ def _ranked(tasks: Mapping[str, TaskRows], key: str, options: tuple[float, int, 
 
 
 def _common(tasks: Sequence[TaskRows], key: str) -> tuple[NDArray[float64], list[str | None] | None]:
-    """Collect the scores (documents × runs) of the documents that all runs have scored, and their clusters."""
+    """Return the scores (documents × runs) of the documents that all runs scored, and their clusters."""
     import numpy as np
 
     places = [{name: row for row, name in enumerate(rows.ids)} for rows in tasks]
@@ -97,25 +94,30 @@ def _common(tasks: Sequence[TaskRows], key: str) -> tuple[NDArray[float64], list
     return matrix[has_all], clusters
 
 
-_MOST_TOLD = 3
+_MOST_SHOWN = 3
 _USUAL = CompareOptions()
 
 
 def compare_runs(runs: Sequence[RunRows], options: CompareOptions = _USUAL) -> Comparison:
-    """Compare each pair of the runs, or all others with the reference.
+    """Compare each pair of runs, or all other runs with the reference.
 
     Raises:
-        UsageError: there is nothing to compare; the message says what the runs have.
+        UsageError: there is nothing to compare; the message lists what the runs have.
         DataError: the same id means different documents.
     """
     return compare_pairs_of(match_runs(runs, options), [run.name for run in runs], options)
 
 
 def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options: CompareOptions) -> Comparison:
-    """Compare what is matched already.
+    """Compare matched pairs.
+
+    Args:
+        pairs: the pairs.
+        runs: the names of all runs.
+        options: the options of the comparison.
 
     Raises:
-        UsageError: no document has a number on both sides of any pair, or there is no such metadata column.
+        UsageError: no document has a number in both runs of any pair, or a metadata column does not exist.
     """
     import numpy as np
 
@@ -132,10 +134,11 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
         ]
     if not any(found):
         raise UsageError(f"nothing can be compared: {'; '.join(dict.fromkeys(notes))}")
-    judged = _split(judge_family([one for rows in found for one in rows], options), [len(rows) for rows in found])
+    remaining = iter(judge_family([one for rows in found for one in rows], options))
+    judged = [[next(remaining) for _ in rows] for rows in found]
     cells = {column: compare_parts(pairs, column, options) for column in options.by}
-    ranking = rank_runs(runs_of(pairs), options.alpha, options.draws, options.seed)
-    notes += ranking.notes
+    ranks, rank_notes = rank_runs(runs_of(pairs), options.alpha, options.draws, options.seed)
+    notes += rank_notes
     wanted = {f"{row.name} {row.metric},{row.filter}" for rows in judged for row in rows}
     return Comparison(
         runs=tuple(runs),
@@ -149,31 +152,31 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
             for number, (pair, rows) in enumerate(zip(pairs, judged, strict=True))
         ),
         margin=options.margin,
-        ranks={name: ranks for name, ranks in ranking.ranks.items() if name in wanted},
+        ranks={name: found for name, found in ranks.items() if name in wanted},
         notes=tuple(dict.fromkeys(notes)),
         alpha=options.alpha,
     )
 
 
-def refuse_untold(comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:
-    """Refuse a comparison of whole runs that tells nothing.
+def refuse_without_intervals(comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:
+    """Refuse a comparison of complete runs in which no row has an interval.
 
     Raises:
-        UsageError: no row has an interval, as of one document or of constant scores.
+        UsageError: no row has an interval, for example because of a single document or constant scores.
     """
     rows = [row for pair in comparison.pairs for row in pair.rows]
-    is_told = any(row.interval is not None for row in rows)
-    if is_told or any(column.shared.stopped_early for pair in pairs for column in pair.columns):
+    has_interval = any(row.interval is not None for row in rows)
+    if has_interval or any(column.shared.stopped_early for pair in pairs for column in pair.columns):
         return
-    told = [f"{row.name} {row.metric}: {row.no_interval} ({row.pairing.paired:,} documents)" for row in rows]
-    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    reasons = [f"{row.name} {row.metric}: {row.no_interval} ({row.pairing.paired:,} documents)" for row in rows]
+    more = f" and {len(reasons) - _MOST_SHOWN} more" if len(reasons) > _MOST_SHOWN else ""
     raise UsageError(
-        f"no difference has an interval, so nothing can be told of these runs: {'; '.join(told[:_MOST_TOLD])}{more}"
+        f"no difference has an interval, so these runs cannot be compared: {'; '.join(reasons[:_MOST_SHOWN])}{more}"
     )
 
 
 def _with_headlines(rows: Sequence[Found], pair: MatchedPair, options: CompareOptions) -> list[Found]:
-    """Add the numbers that are no means; each stands in place of the mean over the documents of its column."""
+    """Add the numbers that are not means. Each replaces the mean over the documents of its column."""
     shared = {column.task: column.shared for column in pair.columns}
     redrawing = Redrawing(level=1 - options.alpha, draws=options.draws, seed=options.seed)
     added = [
@@ -187,8 +190,3 @@ def _with_headlines(rows: Sequence[Found], pair: MatchedPair, options: CompareOp
     ]
     made = {(one.row.name, one.row.metric, one.row.filter) for one in added}
     return [one for one in rows if (one.row.name, one.row.metric, one.row.filter) not in made] + added
-
-
-def _split(rows: Sequence[Difference], sizes: Sequence[int]) -> list[list[Difference]]:
-    remaining = iter(rows)
-    return [[next(remaining) for _ in range(size)] for size in sizes]

@@ -1,4 +1,4 @@
-"""The difference of two runs in one column: value, interval and p, before the correction over the comparison."""
+"""Differences of two runs in one column: value, interval and p, the correction over a family, and breakdowns."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ _ABOVE_ALPHA = (0.5, 0.2, 0.1)
 
 @dataclass(frozen=True, slots=True)
 class SequentialFinding:
-    """The difference over all documents of the task, by those that were asked."""
+    """The difference over all documents of the task, estimated from the documents that were asked."""
 
     interval: Interval | NoInterval
     p: float | None = None
-    """The smallest of a list of levels at which the interval leaves 0 out, there and at all greater ones; valid at
+    """The smallest of a list of levels such that the interval excludes 0 at it and at all greater levels; valid at
     every look."""
     equivalence_p: float | None = None
-    """The same for the interval lying within the margin."""
+    """The same for an interval within the margin."""
     test: str = ""
     note: str = ""
 
 
 def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[bool_] | None = None) -> SequentialFinding:
-    """Follow the differences of a column in the order in which the documents were asked.
+    """Follow the differences of a column in the order in which the runs asked the documents.
 
     Args:
         column: the paired scores.
         options: level and margin.
-        where: marks the documents of a part, whose difference it then is.
+        where: marks the documents of a part, to estimate the difference over that part.
     """
     first, second = column.shared.first, column.shared.second
     stops = [task.early_stop for task in (first, second) if task.early_stop is not None]
     if len({(stop.order, stop.of) for stop in stops}) > 1:
         return SequentialFinding(NoInterval("stopped early in different random orders"))
     if any(stop.order.startswith(STRATA) for stop in stops):
-        return SequentialFinding(NoInterval("stopped early over strata: only --until decided:RUN tells the difference"))
+        return SequentialFinding(NoInterval("stopped early over strata: only --until decided:RUN gives the difference"))
     if not math.isfinite(column.within.high - column.within.low):
         why = "no range known" if column.within == ANY_NUMBER else f"range {column.within}"
         return SequentialFinding(NoInterval(f"stopped early, {why}"))
@@ -82,14 +82,14 @@ def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[boo
 
 
 class _Look:
-    """The interval of the differences at the last look, at any level."""
+    """The interval of the differences at the last look, for any level."""
 
     def __init__(
         self, differences: list[tuple[float, float]], total: int, within: ScoreRange, inside: list[bool] | None
     ) -> None:
         self._differences, self._total, self._within = differences, total, within
         self._inside = inside
-        """Of a part: marks of its documents."""
+        """Marks of the documents of a part, if the interval is for a part."""
 
     def interval(self, level: float) -> Interval:
         from lmms_eval.stats.sequence import Sampled
@@ -114,7 +114,7 @@ class _Look:
 
 
 def _smallest_level(holds: Callable[[Interval], bool], look: _Look, alpha: float) -> float:
-    """Go from great to small levels for as long as the statement holds; 1 if it never does."""
+    """Return the smallest level reached from above while the statement holds; 1 if it never holds."""
     levels = (*(one for one in _ABOVE_ALPHA if one > alpha), *(alpha / share for share in _SHARES_OF_ALPHA))
     held = list(itertools.takewhile(lambda level: holds(look.interval(1 - level)), levels))
     return held[-1] if held else 1.0
@@ -125,7 +125,7 @@ def _range_of_differences(within: ScoreRange) -> ScoreRange:
 
 
 def _in_order(column: PairedColumn, shorter: TaskRows, stop: EarlyStop) -> list[int | None] | None:
-    """Places among the shared documents in the order of asking (``None``: one run lacks it), if that is known."""
+    """Return places among the shared documents in the order of asking (``None`` for missing ones), if it is known."""
     try:
         order = sorted(range(len(shorter.ids)), key=lambda row: place_in(stop.order, shorter.task, shorter.ids[row]))
     except ValueError:
@@ -136,7 +136,7 @@ def _in_order(column: PairedColumn, shorter: TaskRows, stop: EarlyStop) -> list[
 
 
 def _ends(column: PairedColumn, place: int | None) -> tuple[float, float]:
-    """The least and greatest value of a difference; a document that one run lacks is known of no side."""
+    """Return the least and greatest possible difference of a document; a missing document has unknown scores."""
     within = column.within
 
     def side(score: float) -> tuple[float, float]:
@@ -149,17 +149,17 @@ def _ends(column: PairedColumn, place: int | None) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A difference with what its verdict needs; its family is not known yet."""
+    """A difference, with what its verdict needs, before the correction over its family."""
 
     row: Difference
     spread: float
-    """Standard deviation of one document's difference; NaN: not known, so that nothing follows for other sizes."""
+    """Standard deviation of a document's difference; NaN if unknown, so that other sample sizes cannot be assessed."""
     equivalence_p: float | None = None
-    """That the difference is as large as the margin; ``None`` without a margin or a test."""
+    """p of the hypothesis that the difference is outside the margin; ``None`` without a margin or a test."""
 
 
 def find_difference(column: PairedColumn, options: CompareOptions, where: NDArray[bool_] | None = None) -> Found | None:
-    """Compare the documents of a column, or those of a part of them; ``None`` where no document has both numbers.
+    """Compare the documents of a column, or a part of them; ``None`` if no document has numbers in both runs.
 
     Args:
         column: the paired scores.
@@ -224,7 +224,7 @@ def _bounds(interval: Interval | NoInterval) -> tuple[Bounds | None, str]:
 
 
 def _of_early(row: Difference, column: PairedColumn, inside: NDArray[bool_], options: CompareOptions) -> Found:
-    """Interval and test by a confidence sequence, which holds whenever a run was stopped."""
+    """Add interval and test by a confidence sequence, which holds whenever a run stopped."""
     import numpy as np
 
     found = sequential(column, options, None if inside.all() else inside)
@@ -240,7 +240,7 @@ def _of_early(row: Difference, column: PairedColumn, inside: NDArray[bool_], opt
 
 
 def _sensitivity(column: PairedColumn, inside: NDArray[bool_], paired: int) -> Sensitivity | None:
-    """Count documents without a number as wrong; ``None`` where there is none, or no worst score is known."""
+    """Count documents without a number as wrong; ``None`` if every document has one or the worst score is not known."""
     import numpy as np
 
     documents = int(inside.sum())
@@ -257,11 +257,11 @@ _ROUNDING = 1e-12
 
 
 def judge_family(found: Sequence[Found], options: CompareOptions) -> list[Difference]:
-    """Correct the p-values of a family and pass a verdict on each of its differences.
+    """Correct the p-values of a family and give a verdict on each of its differences.
 
-    Verdicts follow the p-values adjusted by Holm. A difference whose equivalence is shown is ``equivalent`` even where
-    it is not 0: the margin says that so much does not matter. Differences that can be detected, and documents that
-    are needed, are those at ``alpha`` divided by the number of tests, which is enough whatever the others show.
+    Verdicts follow the p-values adjusted by Holm. A difference shown to lie within the margin is ``equivalent`` even if
+    it is not 0. Detectable differences and needed documents are computed at ``alpha`` divided by the number of tests,
+    which suffices whatever the other tests show.
     """
     from lmms_eval.stats.differences import benjamini_hochberg, holm
 
@@ -295,7 +295,7 @@ def _verdict(row: Difference, equivalence: float | None, alpha: float) -> Verdic
 
 
 def _detectable(found: Found, alpha: float) -> float | None:
-    """Compute the smallest difference that is found; ``None`` where no score could differ by so much."""
+    """Return the smallest detectable difference; ``None`` if scores cannot differ by so much."""
     from lmms_eval.stats.power import detectable
 
     if not _is_positive(found.spread) or found.row.pairing.paired < 2:
@@ -305,7 +305,7 @@ def _detectable(found: Found, alpha: float) -> float | None:
 
 
 def _needed(found: Found, alpha: float, margin: float | None) -> int | None:
-    """Documents that would show a difference of the size seen, or settle the margin where it is smaller."""
+    """Return the documents needed to show the observed difference, or to settle the margin if that is smaller."""
     from lmms_eval.stats.power import documents_needed
 
     size = abs(found.row.value)
@@ -320,18 +320,18 @@ def _is_positive(number: float) -> bool:
 
 
 MOST_CELLS = 1_000
-"""Values of a metadata column that still divide documents rather than name them."""
+"""Most values of a metadata column that divides documents rather than naming them."""
 ABSENT = "(none)"
-"""Name of the cell of documents without a value."""
+"""Name of the part of documents without a value."""
 
 
 def compare_parts(pairs: Sequence[MatchedPair], name: str, options: CompareOptions) -> list[list[Difference]]:
-    """Find the differences of the parts into which a metadata column divides the documents, for each pair.
+    """Return, for each pair, the differences of the parts into which a metadata column divides the documents.
 
-    They are one family: p is corrected over all of them.
+    All of them form one family: p is corrected over all parts and pairs.
 
     Raises:
-        UsageError: no task has such a column, or a task has too many values of it.
+        UsageError: no task has such a column, or the column has too many values in a task.
     """
     found = [[one for part in _by_task(pair) for one in _parts_of(part, name, options)] for pair in pairs]
     if not any(found):
@@ -342,10 +342,10 @@ def compare_parts(pairs: Sequence[MatchedPair], name: str, options: CompareOptio
 
 
 def dividing_columns(pairs: Sequence[MatchedPair]) -> dict[str, int]:
-    """Find the metadata columns with a few short values in every task that has them.
+    """Find the metadata columns that have a few short values in every task with the column.
 
     Returns:
-        The greatest number of parts that each may give, over all pairs.
+        For each column, the largest number of parts that it may give over all pairs.
     """
     values = {id(task): _few_values(task) for task in _tasks(pairs)}
     found: dict[str, int] = {}
@@ -363,7 +363,7 @@ def dividing_columns(pairs: Sequence[MatchedPair]) -> dict[str, int]:
 
 
 def _few_values(task: TaskRows) -> dict[str, int | None]:
-    """Count the values of a task's metadata columns; ``None``: they do not divide its documents."""
+    """Count the values of a task's metadata columns; ``None`` for columns that do not divide its documents."""
     found: dict[str, int | None] = {}
     for column, values in task.metadata().items():
         names = {ABSENT if value is None else value for value in values}
@@ -382,7 +382,7 @@ def _by_task(pair: MatchedPair) -> Iterator[list[PairedColumn]]:
 
 
 def _values(shared: Shared, name: str) -> list[str | None] | None:
-    """Values of the shared documents in a metadata column; where both runs have it, the first one's."""
+    """Return the shared documents' values of a metadata column, from the first run that has it."""
     for task, rows in ((shared.first, shared.first_rows), (shared.second, shared.second_rows)):
         if (values := task.metadata().get(name)) is not None:
             return [values[row] for row in rows]

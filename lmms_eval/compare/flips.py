@@ -1,4 +1,4 @@
-"""Documents whose score changed from one run to the other, the most surprising first (``docs/compare.md``)."""
+"""Documents whose score differs between two runs, the most surprising first (``docs/compare.md``)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _LONGEST_ID = 40
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A run's part in a flip."""
+    """Score and answer of one run in a flip."""
 
     run: str
     score: float
     answer: str | None
-    """``None``: the run's files do not have it."""
+    """``None`` if the run's files do not contain it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +41,27 @@ class Flip:
     target: str | None
     better: Literal["first", "second"]
     surprise: float
-    """In bits."""
+    """Surprise in bits (``surprises``)."""
     first: Side
     second: Side
     others: Mapping[str, float]
     """Scores of the other runs of the comparison that have the document."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    better: Literal["first", "second"]
-    surprise: float
-
-
 def flips_of(pairs: Sequence[MatchedPair]) -> Iterator[Flip]:
-    """Find the flips of all pairs and columns; within a pair and column the most surprising first."""
+    """Yield the flips of all pairs and columns, the most surprising first within each column."""
     runs = runs_of(pairs)
     for pair in pairs:
         others = _others(pair, runs)
         for column in pair.columns:
             scores = _other_scores(column, others)
             surprise = surprises(column, list(scores.values()))
-            better = column.better() > 0
             for place in _order(column, surprise).tolist():
-                change = _Change("first" if better[place] else "second", round(float(surprise[place]), 4))
-                yield _flip(pair, column, place, change, scores)
+                yield _flip(pair, column, place, round(float(surprise[place]), 4), scores)
 
 
 def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:
-    """Name the documents of each column whose change is the most surprising."""
+    """Yield a line for each column, naming the documents with the most surprising changes."""
     runs = runs_of(pairs)
     for pair in pairs:
         for column in pair.columns:
@@ -86,7 +78,7 @@ def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:
 
 
 def surprises_among(pair: MatchedPair, column: PairedColumn, runs: Sequence[RunRows]) -> Values:
-    """Compute ``surprises`` of a column of a pair, beside all other runs of the comparison."""
+    """Compute ``surprises`` of a column, given all other runs of the comparison."""
     return surprises(column, list(_other_scores(column, _others(pair, runs)).values()))
 
 
@@ -95,12 +87,12 @@ def _others(pair: MatchedPair, runs: Sequence[RunRows]) -> list[RunRows]:
 
 
 def surprises(column: PairedColumn, others: Sequence[Values]) -> Values:
-    """Compute how surprising the change of each document is, in bits; NaN where nothing changed.
+    """Compute how surprising the change of each document is, in bits; NaN for documents without a change.
 
-    The first part is −log2 of the share of the documents that changed in the same direction by at least as much. With
-    other runs there is a second one, −log2((agree + 1) / (runs + 2)): of the two runs the one with which fewer of the
-    others agree is taken for the odd one, and ``agree`` is the number of others whose score lies nearer to its score
-    than to that of the other (one half where both are as near). The share is Laplace's rule of succession.
+    The first term is −log2 of the share of documents that changed in the same direction by at least as much. With other
+    runs there is a second term, −log2((agree + 1) / (runs + 2)), by Laplace's rule of succession: the odd run is the
+    one of the two with which fewer of the other runs agree, and ``agree`` is the number of other runs whose score is
+    nearer to the odd run's score than to the other's (one half if both are equally near).
     """
     import numpy as np
 
@@ -124,7 +116,7 @@ def surprises(column: PairedColumn, others: Sequence[Values]) -> Values:
 
 
 def _order(column: PairedColumn, surprise: Values) -> NDArray[intp]:
-    """Places of the changed documents: by surprise, then by the size of the change, then as the file has them."""
+    """Return the places of changed documents, by surprise, then size of the change, then order of the file."""
     import numpy as np
 
     places = np.flatnonzero(np.isfinite(surprise))
@@ -134,7 +126,7 @@ def _order(column: PairedColumn, surprise: Values) -> NDArray[intp]:
 
 
 def _other_scores(column: PairedColumn, others: Sequence[RunRows]) -> dict[str, Values]:
-    """Scores of the pair's documents in other runs that have the task and column; NaN where they lack one."""
+    """Return the scores of the pair's documents in the other runs that have the column; NaN for missing documents."""
     import numpy as np
 
     ids = [column.shared.first.ids[row].strip() for row in column.shared.first_rows]
@@ -150,7 +142,7 @@ def _other_scores(column: PairedColumn, others: Sequence[RunRows]) -> dict[str, 
     return found
 
 
-def _flip(pair: MatchedPair, column: PairedColumn, place: int, change: _Change, others: Mapping[str, Values]) -> Flip:
+def _flip(pair: MatchedPair, column: PairedColumn, place: int, surprise: float, others: Mapping[str, Values]) -> Flip:
     shared = column.shared
     rows = int(shared.first_rows[place]), int(shared.second_rows[place])
     answers = shared.first.answer(rows[0]), shared.second.answer(rows[1])
@@ -161,8 +153,8 @@ def _flip(pair: MatchedPair, column: PairedColumn, place: int, change: _Change, 
         id=shared.first.ids[rows[0]],
         hash=_hash(shared.first, rows[0]) or _hash(shared.second, rows[1]),
         target=next((answer.target for answer in answers if answer is not None), None),
-        better=change.better,
-        surprise=change.surprise,
+        better="first" if column.better()[place] > 0 else "second",
+        surprise=surprise,
         first=Side(pair.first.name, float(column.first[place]), None if answers[0] is None else answers[0].text),
         second=Side(pair.second.name, float(column.second[place]), None if answers[1] is None else answers[1].text),
         others={run: float(scores[place]) for run, scores in others.items() if math.isfinite(scores[place])},

@@ -1,9 +1,10 @@
-"""A gate: is RUN worse than BASE by more than a policy allows? One-sided tests of non-inferiority, task by task.
+"""The gate: one-sided tests of non-inferiority of RUN to BASE by a policy, task by task.
 
-``held``: the test rejects at α that RUN is worse by the margin or more. ``fell``: the test rejects, its p corrected
-over all checks, that RUN is worse by the margin at most; in other words the one-sided interval lies below −margin. Else
-the gate cannot tell. The gate as a whole is held only if every check is, a conclusion that needs no correction
-(intersection-union test; Berger 1982, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24).
+A check is ``held`` if the test rejects, at α, that RUN is worse by the margin or more. It ``fell`` if the test rejects,
+with p corrected over all checks, that RUN is worse by at most the margin; in other words, if the one-sided interval
+lies below −margin. Otherwise its outcome is "cannot tell". The gate as a whole is held only if every check is, which
+needs no correction (intersection-union test; Berger 1982, "Multiparameter hypothesis testing and acceptance sampling",
+Technometrics 24).
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.compare.verdicts import Bounds, CompareOptions, Pairing
 from lmms_eval.errors import ConfigError
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
-from lmms_eval.utils.terminal import printable
+from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 Correction = Literal["holm", "bh", "none"]
@@ -47,7 +47,7 @@ class _Strict(BaseModel):
 
 
 class Override(_Strict):
-    """Keys that a pattern of tasks states for itself; ``None``: those of the whole policy hold."""
+    """Keys that override the policy for a pattern of tasks; ``None`` keeps the policy's value."""
 
     metric: str | None = None
     margin: _Margin | None = None
@@ -56,25 +56,25 @@ class Override(_Strict):
 
 
 class Policy(_Strict):
-    """A gate's rules."""
+    """The rules of a gate, read from a YAML file."""
 
     tasks: dict[str, Override] = Field(min_length=1)
-    """By name or pattern (``*``, ``?``, ``[...]``) of tasks, groups and benchmarks' numbers; the first that fits
-    holds."""
+    """Overrides by name or pattern (``*``, ``?``, ``[...]``) of tasks, groups and benchmarks' numbers. The first match
+    applies."""
     margin: _Margin | None = None
-    """How much worse RUN may be, in the units of the score (of scores from 0 to 1, 0.01 is one percent point)."""
+    """How much worse RUN may be, in the units of the score (for scores from 0 to 1, 0.01 is one percent point)."""
     metric: str | None = None
-    """``METRIC`` or ``METRIC,FILTER``; needed where a task has several."""
+    """``METRIC`` or ``METRIC,FILTER``; needed if a task has several metrics."""
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     correction: Correction = "holm"
     minimum_coverage: _Share = 1.0
-    """Share of the documents that must have a number in both runs."""
+    """Least share of the documents with a number in both runs."""
     minimum_documents: _Count = 2
 
     @field_validator("tasks", mode="before")
     @classmethod
     def _without_values(cls, value: object) -> object:
-        """Take a list of names, and names without keys, for patterns that state nothing."""
+        """Convert a list of names, and names without keys, to patterns without overrides."""
         if isinstance(value, list):
             if not all(isinstance(name, str) for name in value):
                 raise ValueError("give names or patterns of tasks")
@@ -82,7 +82,7 @@ class Policy(_Strict):
         return {key: one or {} for key, one in value.items()} if isinstance(value, dict) else value
 
     def rule(self, pattern: str) -> Rule:
-        """Return what holds for the tasks of a pattern."""
+        """Return the rule for the tasks that match a pattern."""
         own = self.tasks[pattern]
         margin = self.margin if own.margin is None else own.margin
         if margin is None:
@@ -97,12 +97,12 @@ class Policy(_Strict):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Return the rules in the order of the file."""
+        """The rules, in the order of the file."""
         return tuple(self.rule(pattern) for pattern in self.tasks)
 
 
 class Rule(_Strict):
-    """Bars of the tasks that a pattern fits."""
+    """The limits for the tasks that match a pattern."""
 
     pattern: str
     metric: str | None
@@ -118,29 +118,29 @@ def read_policy(path: Path) -> Policy:
     """Read a policy.
 
     Raises:
-        ConfigError: the file cannot be read or is no policy; the message names the key, and the nearest valid one.
+        ConfigError: the file cannot be read or is not a policy; the message names the key and the nearest valid one.
     """
     try:
         content = load_bounded(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"policy {path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"policy {path} cannot be read: no text in UTF-8") from error
+        raise ConfigError(f"policy {path} cannot be read: not UTF-8 text") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"policy {path} is no YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"policy {path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise ConfigError(f"policy {path}: give keys and values, at least tasks and margin")
     try:
         policy = Policy.model_validate(content)
-        policy.rules  # noqa: B018 - a pattern without a margin is told now
+        policy.rules  # noqa: B018 - reports a pattern without a margin
     except ValidationError as error:
-        raise ConfigError(f"policy {path}: {'; '.join(_told(error))}") from error
+        raise ConfigError(f"policy {path}: {'; '.join(_mistakes(error))}") from error
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return policy
 
 
-def _told(error: ValidationError) -> Iterable[str]:
+def _mistakes(error: ValidationError) -> Iterable[str]:
     """Yield a sentence for each mistake, with the nearest valid key for an unknown one."""
     for one in error.errors():
         where = [str(part) for part in one["loc"]]
@@ -164,25 +164,25 @@ Outcome = Literal["held", "fell", "cannot tell"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One number of the policy."""
+    """The check of one number."""
 
     name: str
     metric: str
     margin: float
     outcome: Outcome = "cannot tell"
     reason: str = ""
-    """Reason for which the gate cannot tell; empty where the data do not settle it, or it is settled."""
+    """Why the outcome is "cannot tell" for another reason than the data; empty otherwise."""
     run: float | None = None
     base: float | None = None
     difference: float | None = None
-    """RUN less BASE, in the units of the score."""
+    """RUN minus BASE, in the units of the score."""
     interval: Bounds | None = None
-    """Of the difference, two-sided with 1 − 2α: each of its ends is a one-sided limit at α."""
+    """Two-sided interval of the difference with level 1 − 2α, so that each end is a one-sided limit at α."""
     p_held: float | None = None
     p_fell: float | None = None
-    """Corrected over the checks."""
+    """p-values; ``p_fell`` is corrected over the checks."""
     documents: int = 0
-    """With a number in both runs."""
+    """Documents with a number in both runs."""
     coverage: float = 0.0
     higher_is_better: bool = True
 
@@ -197,11 +197,11 @@ class GateResult:
     correction: Correction
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = ()
-    """Sentences on what else differs between the runs than their models."""
+    """Sentences about other differences between the runs than their models."""
 
     @property
     def outcome(self) -> Outcome:
-        """``fell`` where a check fell, ``held`` where all are held."""
+        """``fell`` if a check fell, ``held`` if all are held."""
         outcomes = {check.outcome for check in self.checks}
         return "fell" if "fell" in outcomes else "held" if outcomes == {"held"} else "cannot tell"
 
@@ -220,7 +220,7 @@ def check_gate(run: RunRows, base: RunRows, policy: Policy) -> GateResult:
     """Test RUN against BASE by a policy.
 
     Raises:
-        UsageError: the runs have no task or document in common, or a rule fits a task of several metrics and names
+        UsageError: the runs have no task or document in common, or a rule matches a task of several metrics and names
             none.
         DataError: the same id means different documents.
     """
@@ -280,7 +280,7 @@ def _chosen(name: str, own: Sequence[_Candidate]) -> _Candidate:
 
 
 def _tested(one: _Candidate, rule: Rule, alpha: float) -> Check:
-    """Test one number; what the policy's minima forbid has a reason, and is not tested."""
+    """Test one number, unless it misses a minimum of the policy, which is then its reason."""
     if isinstance(one.source, PairedColumn):
         check = _of_column(one.source, rule, alpha)
     else:
@@ -298,7 +298,7 @@ def _uncovered(coverage: float, least: float) -> str:
 
 
 def _coverage(pairing: Pairing) -> float:
-    """Share of the documents that either run has with a number in both; one that both lack counts twice."""
+    """Return the share of documents with a number in both runs; documents without one in both count twice."""
     lost = pairing.only_first + pairing.only_second + sum(pairing.unscored) + sum(pairing.failed)
     return pairing.paired / (pairing.paired + lost) if pairing.paired else 0.0
 
@@ -354,7 +354,7 @@ def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
 
 
 def _alike(check: Check, column: PairedColumn, reason: str) -> Check:
-    """Test scores without any difference as right-or-wrong ones, which vary most; others have no spread to test by."""
+    """Test scores without any difference as right-or-wrong scores, which vary most, since they have no spread."""
     from lmms_eval.stats.differences import Discordant, score_statistic
 
     width = column.within.high - column.within.low
@@ -368,7 +368,7 @@ def _alike(check: Check, column: PairedColumn, reason: str) -> Check:
 
 
 def _early(check: Check, found: Mapping[tuple[str, str, str], _Candidate], alpha: float) -> Check:
-    """Decide runs that stopped early by the interval that holds at every look, at α over the number of checks."""
+    """Decide a check of runs that stopped early by the interval that holds at every look, at α / number of checks."""
     columns = [
         one.source
         for one in found.values()
@@ -410,7 +410,7 @@ _WORDS = {"held": "HELD", "fell": "FELL", "cannot tell": "CANNOT TELL"}
 
 
 def gate_table(result: GateResult, shown: Callable[[str], str] = str) -> str:
-    """Lay out the checks as a table; ``shown`` makes names and reasons fit for where it is shown."""
+    """Format the checks as a table; ``shown`` escapes names and reasons for the output format."""
     columns = {
         "Outcome": [_WORDS[check.outcome] for check in result.checks],
         "Task": [shown(check.name) for check in result.checks],
@@ -427,7 +427,7 @@ def gate_table(result: GateResult, shown: Callable[[str], str] = str) -> str:
 
 
 def headline(result: GateResult) -> str:
-    """Say the whole in one line."""
+    """Return a one-line summary."""
     counts = [
         f"{sum(check.outcome == one for check in result.checks)} {one}" for one in ("held", "fell", "cannot tell")
     ]
@@ -435,23 +435,23 @@ def headline(result: GateResult) -> str:
 
 
 def gate_markdown(result: GateResult) -> str:
-    """Write the summary for CI systems."""
+    """Format the result as Markdown, for summaries of CI systems."""
     note = (
-        f"One-sided tests at {result.alpha:g}, p of a fall corrected: {result.correction}. Differences: RUN less BASE."
+        f"One-sided tests at {result.alpha:g}, p of a fall corrected: {result.correction}. Differences: RUN minus BASE."
     )
     lines = [note, *map(escaped, result.notes)]
     return f"## {escaped(headline(result))}\n\n{gate_table(result, escaped)}\n" + "\n\n".join(lines) + "\n"
 
 
 def gate_json(result: GateResult) -> str:
-    """Write everything, unrounded."""
+    """Format everything as JSON, unrounded."""
     return (
         json.dumps({"outcome": result.outcome, **asdict(result)}, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     )
 
 
 def gate_junit(result: GateResult) -> str:
-    """Write JUnit XML: a fall is a failure, what cannot be told an error."""
+    """Format the result as JUnit XML: a fall is a failure, and an unsettled check is an error."""
     fell = sum(check.outcome == "fell" for check in result.checks)
     unknown = sum(check.outcome == "cannot tell" for check in result.checks)
     counts = {"tests": str(len(result.checks)), "failures": str(fell), "errors": str(unknown)}
@@ -476,7 +476,7 @@ def gate_junit(result: GateResult) -> str:
 
 
 def why(check: Check) -> str:
-    """Say what an outcome rests on."""
+    """Return what an outcome is based on."""
     if check.reason:
         return check.reason
     ends = "" if check.interval is None else f", interval {_interval(check)}"

@@ -1,5 +1,6 @@
-"""Differences of numbers over several documents or tasks that are no plain mean: groups, aggregations of a task's own,
-and the benchmarks' headline numbers, redrawn by their own rules (``docs/statistics.md``).
+"""Differences of numbers that are not plain means over documents (``docs/statistics.md``).
+
+These are groups, tasks' own aggregations, and benchmarks' headline numbers. They are redrawn by their own rules.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.compare.benchmarks import BENCHMARKS
 from lmms_eval.compare.benchmarks.contract import Headlines, Kept, Number, TaskPair, kept
+from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.redrawing import USUAL, Redrawing, redraw
 from lmms_eval.compare.runs import Column, RunRows, TaskRows
 from lmms_eval.compare.strata import FunctionPart, MeanPart, Part
@@ -24,21 +26,16 @@ from lmms_eval.metrics.table import AGGREGATIONS, METRICS
 from lmms_eval.stats.interval import ANY_NUMBER
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
-if TYPE_CHECKING:
-    from numpy import intp
-    from numpy.typing import NDArray
-
-
 Aggregation = Callable[[Sequence[Any]], float]
 
 
 def own_aggregations(
     pairs: Sequence[TaskPair], first: RunRows, is_owned: Callable[[str, str], bool]
 ) -> Iterator[Headlines]:
-    """Yield the number of each column that both runs have and that is no mean over its documents.
+    """Yield the number of each column that both runs have and that is not a mean over documents.
 
-    Left out: columns that a benchmark's module makes, functions that take the command line or the task (they write
-    files), and those that do not give the number which the run itself has.
+    Columns are left out if a benchmark's module computes them (``is_owned``), if their aggregation takes the command
+    line or the task (it writes files), or if it does not reproduce the run's own number.
     """
     for pair in pairs:
         for key, column in pair.first.columns.items():
@@ -62,7 +59,7 @@ def own_aggregations(
 
 
 def function_part(pair: TaskPair, key: str, first: RunRows) -> tuple[FunctionPart, Kept] | None:
-    """Make the part of a column by its aggregation; ``None`` where that is not at hand, or gives other numbers."""
+    """Make the part of a column from its aggregation; ``None`` if that is not available or gives other numbers."""
     function = _aggregation(pair.task, pair.first.columns[key].metric, first.results or {})
     if function is None:
         return None
@@ -100,7 +97,7 @@ def _number(column: Column, row: int) -> float | None:
 
 
 def _gives_aggregation(function: Aggregation, side: TaskRows, column: Column) -> bool:
-    """Tell whether the function gives the number that the run has, where it has one."""
+    """Return whether the function reproduces the run's own number; false if the run has none."""
     values = [value for row in range(len(side.ids)) if (value := side.raw(str(column), row)) is not None]
     if column.reported is None or not values:
         return False
@@ -120,7 +117,7 @@ def _aggregation(task: str, metric: str, results: Mapping[str, Any]) -> Aggregat
 
 
 def _stated(task: str, metric: str, results: Mapping[str, Any]) -> str:
-    """Return the name of the aggregation in the run's results, else the metric's usual one."""
+    """Return the name of the aggregation in the run's results, else the metric's default."""
     config = results.get("configs", {}).get(task, {})
     for entry in config.get("metric_list") or ():
         if entry.get("metric") == metric and entry.get("aggregation"):
@@ -129,7 +126,7 @@ def _stated(task: str, metric: str, results: Mapping[str, Any]) -> str:
 
 
 def _function_here(task: str, metric: str) -> Callable[..., Any] | None:
-    """Return the aggregation of the task that is installed here; ``None`` where there is none of that name."""
+    """Return the aggregation of the locally installed task; ``None`` if there is no such task or metric."""
     from lmms_eval.api.task import TaskOptions
     from lmms_eval.tasks.catalogue import Catalogue
     from lmms_eval.tasks.selection import select_tasks
@@ -144,7 +141,7 @@ def _function_here(task: str, metric: str) -> Callable[..., Any] | None:
 
 
 def _plain(function: Callable[..., Any]) -> Aggregation:
-    """Take the number out of what an aggregation returns; NaN where it withholds it."""
+    """Wrap an aggregation so that it returns a plain number; NaN if the number is withheld."""
 
     def value(items: Sequence[Any]) -> float:
         found = function(list(items))
@@ -165,16 +162,16 @@ class _Leaf:
     key: str
     weight: float
     scale: float = 1.0
-    """What the leaf's number is multiplied by before the mean is taken,"""
     shift: float = 0.0
-    """and what is added to it."""
+    """The mean is taken over ``scale`` times the leaf's number, plus ``shift``."""
 
 
 def group_headlines(pairs: Sequence[TaskPair], first: RunRows, second: RunRows) -> Iterator[Headlines]:
     """Yield the number of each group that both runs have.
 
-    A group's rule (which metric of each leaf, which weights) is that of the group as it is installed here, or the
-    plain or weighted mean: the first one that gives the numbers of both runs. Without any the group is left out.
+    A group's rule (the metric and weight of each leaf) is the first of these that reproduces the numbers of both runs:
+    the plain mean, the mean weighted by size, and the rule of the locally installed group. Without a rule the group is
+    left out.
     """
     by_task = {pair.task: pair for pair in pairs}
     for group, names in first.groups.items():
@@ -195,7 +192,7 @@ def group_headlines(pairs: Sequence[TaskPair], first: RunRows, second: RunRows) 
 
 
 def _keys(group: str, run: RunRows) -> list[str]:
-    """Names ``METRIC,FILTER`` of the group's numbers."""
+    """Return the names ``METRIC,FILTER`` of the group's numbers."""
     entry = _results(run, "groups").get(group, {})
     return [
         key
@@ -220,7 +217,7 @@ def _rules(group: str, key: str, members: Sequence[TaskPair], first: RunRows) ->
 
 
 def _leaves_here(group: str, key: str, members: Sequence[TaskPair]) -> list[_Leaf]:
-    """Leaves by the rule of a group that names another metric of each of them, put on 0 to 100; empty: none is here."""
+    """Return leaves by the rule of the local group, scaled to 0..100; empty if it does not name a metric per leaf."""
     from lmms_eval.errors import LmmsEvalError
     from lmms_eval.tasks.catalogue import Catalogue
     from lmms_eval.tasks.selection import choose
@@ -251,7 +248,7 @@ def _leaves_here(group: str, key: str, members: Sequence[TaskPair]) -> list[_Lea
 
 
 def _gives_group(leaves: Sequence[_Leaf], group: str, key: str, run: RunRows, side: int) -> bool:
-    """Tell whether the leaves' own numbers give that of the group."""
+    """Return whether the leaves' own numbers reproduce the group's number."""
     value = _results(run, "groups").get(group, {}).get(key)
     columns = [(leaf.pair.first, leaf.pair.second)[side].columns[leaf.key] for leaf in leaves]
     numbers = [column.reported for column in columns]
@@ -300,34 +297,18 @@ def _unit(leaves: Sequence[_Leaf], columns: Sequence[Column]) -> tuple[Literal["
     return "", ANY_NUMBER
 
 
-class SharedRows(Protocol):
-    """The rows of a task that two runs share."""
-
-    @property
-    def first(self) -> TaskRows: ...
-
-    @property
-    def second(self) -> TaskRows: ...
-
-    @property
-    def first_rows(self) -> NDArray[intp]: ...
-
-    @property
-    def second_rows(self) -> NDArray[intp]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class HeadlineFinding:
-    """A difference with what tests against a margin need of it."""
+    """A difference, with its error for tests against a margin."""
 
     row: Difference
     error: float
-    """Standard error of the difference; NaN where none is known."""
+    """Standard error of the difference; NaN if it is not known."""
     freedom: float
     """Degrees of freedom of the error."""
 
     def tail(self, bound: float) -> float | None:
-        """One-sided p of the hypothesis that the true difference is ``bound`` or less; ``None`` without an error."""
+        """Return the one-sided p of a true difference of at most ``bound``; ``None`` without an error."""
         if not self.error > 0:
             return None
         statistic = (self.row.value - bound) / self.error
@@ -336,30 +317,31 @@ class HeadlineFinding:
         return stats.t_cdf(-statistic, self.freedom)
 
     def equivalence_p(self, margin: float) -> float | None:
-        """The greater p of two one-sided tests that the difference is smaller than the margin."""
+        """Return the greater p of the two one-sided tests of a difference within the margin."""
         above, below = self.tail(-margin), self.tail(margin)
         return None if above is None or below is None else max(above, 1 - below)
 
 
 def headline_differences(
-    first: RunRows, second: RunRows, pairs: Mapping[str, SharedRows], options: Redrawing = USUAL
+    first: RunRows, second: RunRows, pairs: Mapping[str, Shared], options: Redrawing = USUAL
 ) -> list[Difference]:
-    """Compare groups, own aggregations and benchmarks' numbers of two runs; see ``find_headlines``."""
+    """Return the differences of ``find_headlines``."""
     return [found.row for found in find_headlines(first, second, pairs, options)]
 
 
 def find_headlines(
-    first: RunRows, second: RunRows, pairs: Mapping[str, SharedRows], options: Redrawing = USUAL
+    first: RunRows, second: RunRows, pairs: Mapping[str, Shared], options: Redrawing = USUAL
 ) -> list[HeadlineFinding]:
-    """Compare all numbers of two runs that are no plain mean over the documents of a task.
+    """Compare all numbers of two runs that are not plain means over the documents of a task.
 
     Args:
-        first, second: the runs.
+        first: the first run.
+        second: the second run.
         pairs: the documents that both have, by task.
         options: level, redraws and seed.
 
     Raises:
-        LmmsEvalError: a benchmark's rule is not the weighted mean that it is said to be.
+        LmmsEvalError: a benchmark's rule is declared as a weighted mean and is not one.
     """
     tasks = [
         TaskPair(task, one.first, one.second, list(zip(one.first_rows.tolist(), one.second_rows.tolist(), strict=True)))

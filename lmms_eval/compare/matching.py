@@ -1,4 +1,4 @@
-"""Pairs of runs, and of each pair the tasks and columns that both have."""
+"""Matching of runs: pairs of runs, and the tasks, columns and documents that both runs of a pair have."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _MOST_NAMED = 10
 class Shared:
     """The documents of a task that both runs have, in the order of the first run.
 
-    Runs that stopped early have only the first documents of a random order: two of them share those of the shorter.
+    Runs that stopped early have the first documents of a random order, so two of them share those of the shorter run.
     """
 
     first: TaskRows
     second: TaskRows
     first_rows: NDArray[intp]
-    """Rows of the first run, one for each shared document."""
+    """Row in the first run of each shared document."""
     second_rows: NDArray[intp]
     only_first: int
     only_second: int
 
     @property
     def clusters(self) -> Sequence[str | None] | None:
-        """Names of clusters of all shared documents; ``None``: neither run has any."""
+        """Cluster names of the shared documents; ``None`` if neither run has clusters."""
         for task, rows in ((self.first, self.first_rows), (self.second, self.second_rows)):
             if task.clusters is not None:
                 return [task.clusters[row] for row in rows]
@@ -49,16 +49,16 @@ class Shared:
 
     @property
     def stopped_early(self) -> bool:
-        """Tell whether a run ended before its documents did."""
+        """Whether one of the runs stopped early."""
         return self.first.early_stop is not None or self.second.early_stop is not None
 
     def counts(self, has_first: NDArray[bool_], has_second: NDArray[bool_], where: NDArray[bool_]) -> Pairing:
-        """Count documents by what the runs have of them.
+        """Count documents by their status in the two runs.
 
         Args:
-            has_first: which of the shared documents have a number in the first run.
-            has_second: the same of the second one.
-            where: the part of the documents that is counted; documents of one run alone are counted for all only.
+            has_first: marks the shared documents with a number in the first run.
+            has_second: the same for the second run.
+            where: marks the documents to count. Documents of only one run count only if all are marked.
         """
         sides = ((self.first, self.first_rows, has_first), (self.second, self.second_rows, has_second))
         unscored, failed = [], []
@@ -81,7 +81,7 @@ def share(first: TaskRows, second: TaskRows, names: tuple[str, str]) -> Shared:
 
     Args:
         first: the rows of the first run.
-        second: those of the second one.
+        second: the rows of the second run.
         names: the two runs, for messages.
 
     Raises:
@@ -102,7 +102,7 @@ def _rows_by_id(task: TaskRows, run: str) -> dict[str, int]:
     if len(rows) < len(task.ids):
         twice = [one for one, count in Counter(map(str.strip, task.ids)).items() if count > 1]
         raise DataError(
-            f"{run}: {task.task}: {len(twice)} ids stand in more than one row: {_named(twice)}; give a file with one "
+            f"{run}: {task.task}: {len(twice)} ids occur in more than one row: {_named(twice)}; give a file with one "
             "row for each document"
         )
     return rows
@@ -119,8 +119,8 @@ def _refuse_other_documents(
     if different:
         raise DataError(
             f"{first.task}: {len(different)} of {len(pairs)} documents have the same id in {names[0]} and {names[1]} "
-            f"but another content (doc_hash): {_named(different)}; the runs asked other questions or another version "
-            "of the data, and cannot be compared"
+            f"but different content (doc_hash): {_named(different)}; the runs used different questions or versions "
+            "of the data and cannot be compared"
         )
 
 
@@ -130,14 +130,14 @@ def _named(ids: Sequence[str]) -> str:
 
 
 def renamed_tasks(runs: Sequence[RunRows], names: Mapping[str, str]) -> list[RunRows]:
-    """Give tasks that runs call otherwise one name.
+    """Rename tasks that have different names in different runs.
 
     Args:
         runs: all runs of the comparison.
-        names: name in the comparison -> name in the runs that have it not (``--task A=B``).
+        names: name in the comparison -> name in the runs that lack the first name (``--task A=B``).
 
     Raises:
-        UsageError: no run has a task of such a name.
+        UsageError: no run has a task of one of the names.
     """
     for wanted, other in names.items():
         for name in (wanted, other):
@@ -153,7 +153,7 @@ def renamed_tasks(runs: Sequence[RunRows], names: Mapping[str, str]) -> list[Run
 
 
 def joined_tasks(runs: Sequence[RunRows]) -> list[RunRows]:
-    """Give one name to the tasks of runs that have a single one, called after its file, that no other run has."""
+    """Give one name to tasks that are named after their file, if they are alone in their run without a counterpart."""
 
     def is_alone(run: RunRows) -> bool:
         (task, rows), *more = run.tasks.items()
@@ -179,10 +179,10 @@ def _name_of(task: str, run: RunRows, names: Mapping[str, str]) -> str:
 
 
 def shared_tasks(first: RunRows, second: RunRows) -> list[str]:
-    """Names of the tasks that both runs have, in the order of the first.
+    """Return the names of the tasks that both runs have, in the order of the first run.
 
     Raises:
-        UsageError: there is none.
+        UsageError: the runs have no task in common.
     """
     found = [task for task in first.tasks if task in second.tasks]
     if not found:
@@ -203,9 +203,9 @@ def _tasks_of(runs: Sequence[RunRows]) -> str:
 def shared_columns(first: TaskRows, second: TaskRows) -> list[tuple[Column, Column]]:
     """Pair the columns of a task by ``METRIC,FILTER``.
 
-    A metric that each run has through a single filter pipeline is paired whatever the pipelines are called: other
-    harnesses have other names for them. Columns that are no number in either run's results, while others of the task
-    are, are left out: what a task writes into a submission, or hands to its report.
+    A metric that has a single filter pipeline in each run is paired whatever the pipelines are called, since harnesses
+    name them differently. If the results have numbers for some of the task's columns, columns without a number in both
+    runs are left out: they are written to a submission or used by a report.
     """
     pairs: list[tuple[Column, Column]] = []
     for key, column in first.columns.items():
@@ -222,7 +222,7 @@ def shared_columns(first: TaskRows, second: TaskRows) -> list[tuple[Column, Colu
 
 
 def renamed_metrics(task: TaskRows, names: Mapping[str, str]) -> TaskRows:
-    """Give columns whose metric this run calls otherwise the name of the comparison (``--metric A=B``)."""
+    """Rename the metrics that have another name in this run (``--metric A=B``)."""
     has = {column.metric for column in task.columns.values()}
     new = {other: wanted for wanted, other in names.items() if other != wanted and wanted not in has}
     columns = [replace(column, metric=new.get(column.metric, column.metric)) for column in task.columns.values()]
@@ -231,7 +231,7 @@ def renamed_metrics(task: TaskRows, names: Mapping[str, str]) -> TaskRows:
 
 @dataclass(frozen=True, slots=True)
 class PairedColumn:
-    """The scores of one metric of two runs, over the documents that both have; NaN where there is none."""
+    """The scores of one metric in two runs, over the documents that both have; NaN for missing scores."""
 
     task: str
     metric: str
@@ -240,29 +240,29 @@ class PairedColumn:
     first: NDArray[float64]
     second: NDArray[float64]
     within: ScoreRange
-    """Range of the scores; ``ANY_NUMBER`` where none is known, or scores lie outside of it."""
+    """Range of the scores; ``ANY_NUMBER`` if it is not known or does not hold all scores."""
     higher_is_better: bool
     is_mean: bool
-    """The task's own number is the mean of these scores (or a multiple of it)."""
+    """Whether the task's own number is the mean of these scores, or a multiple of it."""
     notes: tuple[str, ...] = ()
     second_filter: str = ""
-    """What the second run calls the filter pipeline, where it has another name."""
+    """The second run's name of the filter pipeline, if it differs."""
 
     def __str__(self) -> str:
         return f"{self.metric},{self.filter}"
 
     @property
     def is_share(self) -> bool:
-        """Scores from 0 to 1."""
+        """Whether scores range from 0 to 1."""
         return self.within == SHARES
 
     def better(self) -> NDArray[float64]:
-        """Return by how much the first run is better, document by document."""
+        """Return by how much the first run is better, for each document."""
         return self.first - self.second if self.higher_is_better else self.second - self.first
 
     @property
     def has_both(self) -> NDArray[bool_]:
-        """Mark the documents with a number on both sides."""
+        """Marks of the documents with a number in both runs."""
         import numpy as np
 
         found: NDArray[bool_] = np.isfinite(self.first) & np.isfinite(self.second)
@@ -271,7 +271,7 @@ class PairedColumn:
 
 @dataclass(frozen=True, slots=True)
 class MatchedPair:
-    """Two runs and what they have in common."""
+    """Two runs and their common columns."""
 
     first: RunRows
     second: RunRows
@@ -280,15 +280,15 @@ class MatchedPair:
 
 
 def runs_of(pairs: Sequence[MatchedPair]) -> list[RunRows]:
-    """List the runs of the pairs, each once, with the names of the comparison."""
+    """Return the runs of the pairs, each once, with the names of the comparison."""
     return list({run.name: run for pair in pairs for run in (pair.first, pair.second)}.values())
 
 
 def match_runs(runs: Sequence[RunRows], options: CompareOptions) -> list[MatchedPair]:
-    """Pair runs with each other, or all others with the reference.
+    """Match all pairs of runs, or all other runs with the reference.
 
     Raises:
-        UsageError: fewer than two runs, a name that no run has, or two runs without a common task, metric or document.
+        UsageError: there are fewer than two runs, no run has a given name, or two runs have nothing in common.
         DataError: the same id means different documents.
     """
     if len(runs) < 2:
@@ -297,10 +297,10 @@ def match_runs(runs: Sequence[RunRows], options: CompareOptions) -> list[Matched
 
 
 def chosen_runs(runs: Sequence[RunRows], options: CompareOptions) -> list[RunRows]:
-    """Give tasks and metrics the names of the comparison, and leave out the tasks that were not chosen.
+    """Rename tasks and metrics for the comparison, and leave out the tasks that are not chosen.
 
     Raises:
-        UsageError: a name that no run has.
+        UsageError: no run has a given name.
     """
     named = joined_tasks(renamed_tasks(runs, options.task_names))
     if absent := [task for task in options.tasks if not any(task in run.tasks for run in named)]:
@@ -320,10 +320,10 @@ def chosen_runs(runs: Sequence[RunRows], options: CompareOptions) -> list[RunRow
 
 
 def pairs_of(runs: Sequence[RunRows], options: CompareOptions) -> list[tuple[RunRows, RunRows]]:
-    """List the pairs that are compared: all, or all others with the reference.
+    """Return all pairs of runs, or all other runs with the reference.
 
     Raises:
-        UsageError: no run is the reference.
+        UsageError: the reference does not name one of the runs.
     """
     reference = options.reference
     if not reference:
@@ -336,15 +336,16 @@ def pairs_of(runs: Sequence[RunRows], options: CompareOptions) -> list[tuple[Run
 
 
 def match_pair(first: RunRows, second: RunRows, options: CompareOptions, *, keeps_rest: bool = False) -> MatchedPair:
-    """Find what two runs have in common.
+    """Match the tasks, columns and documents of two runs.
 
     Args:
-        first, second: the runs, with the names of the comparison.
-        options: metrics that are chosen; empty: all.
-        keeps_rest: a task whose documents differ is a note, and the other tasks are compared.
+        first: a run, with the names of the comparison.
+        second: another run.
+        options: the chosen metrics; empty for all.
+        keeps_rest: whether a task whose documents differ becomes a note instead of an error.
 
     Raises:
-        UsageError: no common task, metric or document.
+        UsageError: the runs have no task, metric or document in common.
         DataError: the same id means different documents.
     """
     columns, notes = [], []
@@ -367,7 +368,7 @@ def match_pair(first: RunRows, second: RunRows, options: CompareOptions, *, keep
 
 
 def _match_task(task: str, first: RunRows, second: RunRows, options: CompareOptions) -> tuple[list[PairedColumn], str]:
-    """Pair the columns of a task; without any, a sentence says why."""
+    """Pair the columns of a task; without a pair, the text states why."""
     names = first.name, second.name
     shared = share(first.tasks[task], second.tasks[task], names)
     pairs = [
@@ -385,9 +386,9 @@ def _match_task(task: str, first: RunRows, second: RunRows, options: CompareOpti
 
 
 def _is_count(first: Column, second: Column) -> bool:
-    """Tell bookkeeping from scores: all documents of both runs have one value, and the task's number is another.
+    """Return whether a column is bookkeeping: all values are equal and the task's number is not their mean.
 
-    So it is of numbers of documents or queries, to which each adds 1: there is nothing to compare.
+    This is the case for counts of documents or queries, to which each document adds 1.
     """
     import numpy as np
 
@@ -409,14 +410,14 @@ def _paired(task: str, shared: Shared, first: Column, second: Column, names: tup
     """Pair two columns.
 
     Raises:
-        DataError: the runs disagree about what is better.
+        DataError: the runs disagree on whether higher is better.
     """
     import numpy as np
 
     directions = {one.higher_is_better for one in (first, second) if one.higher_is_better is not None}
     if len(directions) > 1:
         raise DataError(
-            f"{task}: {first.metric}: more is better in one of {names[0]} and {names[1]}, and less in the other"
+            f"{task}: {first.metric}: higher is better in one of {names[0]} and {names[1]}, and lower in the other"
         )
     scores = first.scores[shared.first_rows], second.scores[shared.second_rows]
     seen = np.concatenate([one[np.isfinite(one)] for one in scores])
@@ -441,7 +442,7 @@ def _paired(task: str, shared: Shared, first: Column, second: Column, names: tup
 
 
 def _range(first: Column, second: Column, least: float, most: float) -> tuple[ScoreRange, list[str]]:
-    """The range of the scores, and a note where it is not the one that the runs state."""
+    """Return the range of the scores, and a note if the stated range is not used."""
     stated = {one.score_range for one in (first, second)} - {None, ANY_NUMBER}
     if len(stated) > 1:
         return ANY_NUMBER, ["the runs state different ranges of the scores: methods that need none are used"]
@@ -449,13 +450,13 @@ def _range(first: Column, second: Column, least: float, most: float) -> tuple[Sc
     if within is None:
         return (SHARES if least >= 0 and most <= 1 else ANY_NUMBER), []
     if least <= most and not (least in within and most in within):
-        text = f"scores from {least:g} to {most:g} lie outside of the stated range {within}"
+        text = f"scores from {least:g} to {most:g} lie outside the stated range {within}"
         return ANY_NUMBER, [f"{text}: methods that need no range are used"]
     return within, []
 
 
 def metric_names(words: Sequence[str], option: str) -> Mapping[str, str]:
-    """Read ``A`` and ``A=B`` as names of the comparison by the names that some runs have instead.
+    """Parse ``A`` and ``A=B``: names in the comparison -> names in runs that use another one.
 
     Raises:
         UsageError: a side of ``=`` is empty.

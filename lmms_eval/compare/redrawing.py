@@ -1,4 +1,4 @@
-"""Interval, test and error of a benchmark's number, from its parts redrawn for both runs at once."""
+"""Interval, test and error of a benchmark's number, by redrawing its parts for both runs at once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_VALUES = 3_000_000
-"""Documents' values that are handed to functions of a task's own, over all redraws of a number."""
+"""Most documents' values passed to a task's own functions, over all redraws of a number."""
 FEW = 10
-"""Documents (clusters) below which a function of them is not redrawn: too few different draws."""
+"""A function of fewer documents (clusters) is not redrawn, since too few draws differ."""
 _EXACT = 12
-"""Units up to which all changes of sides are gone through."""
+"""Up to this many units, the permutation test enumerates all changes of sides."""
 _LEAST_DRAWS = 0.9
-"""Share of the redraws that must have a number for an interval."""
+"""An interval needs this share of redraws with a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Redrawing:
     level: float = 0.95
     draws: int = 10_000
     own_draws: int = 1_000
-    """Of numbers whose own function is called for every redraw."""
+    """Redraws of numbers whose own function is called for every redraw."""
     seed: int = 0
 
 
@@ -43,13 +43,13 @@ USUAL = Redrawing()
 
 @dataclass(frozen=True, slots=True)
 class Redrawn:
-    """Difference in one number, as redraws show it."""
+    """The difference in one number, by redraws."""
 
     parts: Sequence[str]
-    """Parts that the number is made of."""
+    """Parts of the number."""
     bounds: Bounds | None = None
     reason: str = ""
-    """The reason for which there is no interval."""
+    """Why the interval is missing."""
     p: float | None = None
     test: str = ""
     error: float = math.nan
@@ -58,11 +58,11 @@ class Redrawn:
 
 
 def redraw(headlines: Headlines, sides: Sequence[Mapping[str, float]], options: Redrawing) -> dict[str, Redrawn]:
-    """Redraw the documents of all parts, and give interval and test of each of the numbers that are made of them.
+    """Redraw the documents of all parts and return interval and test of each number made of them.
 
-    Weighted sums of the parts' values have an interval by ``draws`` redraws of the parts' means (Rao and Wu's), or
-    Student's with Satterthwaite's degrees of freedom where these are below 29, and the permutation test that changes
-    the sides of documents (clusters). Others call the benchmark's own rule for each redraw.
+    For weighted sums of the parts' values, the interval comes from ``draws`` redraws of the parts' means (Rao and Wu),
+    or from Student's t with Satterthwaite's degrees of freedom if these are below 29; the test is the permutation test
+    that swaps the sides of documents (clusters). For other numbers, the benchmark's rule is called for each redraw.
 
     Args:
         headlines: parts and rule.
@@ -70,7 +70,7 @@ def redraw(headlines: Headlines, sides: Sequence[Mapping[str, float]], options: 
         options: level, redraws and seed.
 
     Raises:
-        LmmsEvalError: a number that is said to be a weighted sum of its parts is none.
+        LmmsEvalError: a number declared as a weighted sum of its parts is not one.
     """
     if not headlines.is_linear:
         return _general(headlines, sides, options)
@@ -82,7 +82,7 @@ def redraw(headlines: Headlines, sides: Sequence[Mapping[str, float]], options: 
 
 
 class _Differences:
-    """The differences of parts, redrawn once and summed up with the weights of each number."""
+    """The differences of parts, redrawn once and summed with the weights of each number."""
 
     def __init__(self, parts: Mapping[str, Part], options: Redrawing) -> None:
         import numpy as np
@@ -99,7 +99,7 @@ class _Differences:
         self.is_own = bool(own)
 
     def of(self, weights: Mapping[str, float]) -> Redrawn:
-        """Give interval, p and error of a weighted sum."""
+        """Return interval, p and error of a weighted sum."""
         import numpy as np
 
         units = sum(self.parts[name].units for name in weights)
@@ -125,22 +125,20 @@ class _Differences:
             bounds = Bounds(value - half, value + half, "t, stratified")
         else:
             bounds = _percentiles(known, self.options.level)
-        return replace(tested, bounds=bounds, error=error, freedom=freedom, note=self._note())
-
-    def _note(self) -> str:
-        return f"{self.draws:,} redraws of the task's own function" if self.is_own else ""
+        note = f"{self.draws:,} redraws of the task's own function" if self.is_own else ""
+        return replace(tested, bounds=bounds, error=error, freedom=freedom, note=note)
 
     def _value(self, name: str) -> float:
         first, second = self.parts[name].whole()
         return first - second
 
     def _spread(self, name: str) -> stats.Spread:
-        """Spread of a part's difference; of a function's by its redraws."""
+        """Return the spread of a part's difference; the spread of a function comes from its redraws."""
         import numpy as np
 
         part = self.parts[name]
         if isinstance(part, MeanPart):
-            # of the ratio of sums: deviations of units from what their size lets expect
+            # ratio of sums: deviations of units from what their size predicts
             deviations = part.sums[:, 0] - part.sums[:, 1] - self._value(name) * part.sizes
             scaled = deviations * part.units / part.documents
             return stats.Spread.of_scores(scaled.tolist())
@@ -149,7 +147,7 @@ class _Differences:
         return stats.Spread(error, part.units - 1, part.units)
 
     def _with_noise(self, name: str, weights: Mapping[str, float]) -> NDArray[float64]:
-        """Return the redraws of a part; one of a single unit varies as a unit of the others does."""
+        """Return the redraws of a part. A part of a single unit gets the variance of a unit of the other parts."""
         import numpy as np
 
         if self.parts[name].units > 1:
@@ -185,7 +183,7 @@ class _Differences:
 
 
 def _general(headlines: Headlines, sides: Sequence[Mapping[str, float]], options: Redrawing) -> dict[str, Redrawn]:
-    """Redraw numbers whose own rule is called for every redraw of the parts."""
+    """Redraw numbers by calling the benchmark's rule for every redraw of the parts."""
     import numpy as np
 
     rng = np.random.default_rng(options.seed)
@@ -230,7 +228,7 @@ def _percentiles(drawn: NDArray[float64], level: float) -> Bounds:
 
 
 def _sign_p(changes: NDArray[float64], draws: int, rng: Generator) -> tuple[float, str]:
-    """Two-sided p of a sum whose terms would have either sign if the runs were alike (Fisher 1935)."""
+    """Return the two-sided p of a sum whose terms have either sign if the runs are alike (Fisher 1935)."""
     import numpy as np
 
     changed = changes[changes != 0]
@@ -244,12 +242,12 @@ def _sign_p(changes: NDArray[float64], draws: int, rng: Generator) -> tuple[floa
 
 
 def _slack(changes: NDArray[float64]) -> float:
-    """Sums that differ by less are the same."""
+    """Return the difference up to which sums count as equal."""
     return 1e-12 * float(abs(changes).sum())
 
 
 def _p_of(value: float, drawn: NDArray[float64]) -> tuple[float | None, str]:
-    """Two-sided p where documents' answers change sides."""
+    """Return the two-sided p of a value among draws in which documents' answers change sides."""
     import numpy as np
 
     known = drawn[np.isfinite(drawn)]

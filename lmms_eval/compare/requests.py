@@ -1,4 +1,4 @@
-"""Differences in what two runs of ours asked: options as sent, instructions, prompts, media as the models got them."""
+"""Notes on how the requests of two runs differ: options, instructions, prompts, and media as the models got them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _NAMES = {
     **{name: "frames" for name in ("max_num_frames", "max_frames_num")},
     "video_fps": "fps",
 }
-"""One name for what back ends call otherwise."""
+"""One name for options that back ends name differently."""
 _PARTS = ("options", "system_prompt", "chat_template", "chat_template_kwargs", "media", "generation_config")
 _SHARED_MEDIA = frozenset({"frames", "fps", "max_pixels", "min_pixels", "total_pixels", "max_image_size"})
-"""Limits that every kind of back end has."""
+"""Limits that all kinds of back ends share."""
 _LONGEST = 60
-"""Characters of a value that is shown."""
+"""Characters shown of a value."""
 _MOST_NAMED = 4
 _MANY_ROUNDS = ("generate_until_multi_round", "generate_until_agentic", "generate_visual_cot")
-"""Tasks whose later prompts hold the model's own answers."""
+"""Output types whose later prompts contain the model's answers."""
 
 
 def request_notes(first: RunRows, second: RunRows) -> list[str]:
-    """Say in what the requests of two runs differ, a sentence for each difference; empty where they are the same.
+    """Return a sentence for each difference between the requests of two runs.
 
-    Runs of other formats, and of earlier versions, tell nothing of their requests.
+    Runs of other formats and of earlier versions do not record their requests.
     """
     one, other = first.results or {}, second.results or {}
     if not one or not other:
@@ -49,26 +49,27 @@ def request_notes(first: RunRows, second: RunRows) -> list[str]:
 
 
 def _by_media(shared: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The tasks by the quantities whose medians differ; a quantity that one run lacks is no difference."""
+    """Return tasks by the quantities whose medians differ. A quantity that one run lacks does not count."""
     found: dict[str, list[str]] = {}
     for task in shared:
         sides = [part_of(document, "sent_media", task) for document in (first, second)]
-        told = []
+        differences = []
         for name in sides[0]:
             medians = [part_of(side, name).get("median") for side in sides]
             if None not in medians and medians[0] != medians[1]:
-                told.append(f"{name} {_shown(medians[0])} / {_shown(medians[1])}")
-        if told:
-            found.setdefault("; ".join(told), []).append(task)
+                differences.append(f"{name} {_shown(medians[0])} / {_shown(medians[1])}")
+        if differences:
+            found.setdefault("; ".join(differences), []).append(task)
     return found
 
 
 def _by_difference(shared: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The tasks by what is different in their requests."""
+    """Return tasks by the differences between their requests."""
     same_backend = _backend(first) == _backend(second)
     found: dict[str, list[str]] = {}
     for task in shared:
-        if what := "; ".join(_differences(_request(first, task), _request(second, task), same_backend)):
+        requests = [part_of(document, "effective_requests", task) for document in (first, second)]
+        if what := "; ".join(_differences(requests[0], requests[1], same_backend)):
             found.setdefault(what, []).append(task)
     return found
 
@@ -83,12 +84,8 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any], same_backe
             yield f"{name} {_shown(values[0])} / {_shown(values[1])}"
 
 
-def _request(document: Mapping[str, Any], task: str) -> Mapping[str, Any]:
-    return part_of(document, "effective_requests", task)
-
-
 def _flat(request: Mapping[str, Any], same_backend: bool) -> dict[str, Any]:
-    """The fields of a request under names of their own; of other back ends those that all kinds have."""
+    """Return the fields of a request by unique names; if the back ends differ, only the fields that both kinds have."""
     found: dict[str, Any] = {}
     for part in _PARTS:
         value = request.get(part)
@@ -106,7 +103,7 @@ def _flat(request: Mapping[str, Any], same_backend: bool) -> dict[str, Any]:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without the ways to say that nothing is sampled, and that one answer is wanted."""
+    """Normalise options: greedy decoding is ``temperature`` 0, and a single beam is the default."""
     left = {name: value for name, value in options.items() if name != "do_sample" and (name, value) != ("num_beams", 1)}
     if options.get("do_sample") is False:
         left["temperature"] = 0
@@ -114,7 +111,7 @@ def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_runs(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[str]:
-    """Differences that concern the runs as a whole."""
+    """Yield differences that concern the runs as a whole."""
     instructions = [document.get("system_instruction_sha") for document in (first, second)]
     if instructions[0] != instructions[1]:
         texts = " / ".join(_shown(document.get("system_instruction")) for document in (first, second))
@@ -131,7 +128,7 @@ def _of_runs(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[st
 
 
 def _prompts_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether the same documents were asked in one round, all of them, with other prompts."""
+    """Return whether both runs asked the same documents in a single round, but with different prompts."""
     sides = [_asked(first), _asked(second)]
     prints = [document.get("prompt_fingerprint") for document in (first, second)]
     return None not in prints and prints[0] != prints[1] and None not in sides and sides[0] == sides[1]
@@ -140,7 +137,7 @@ def _prompts_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool
 def _asked(document: Mapping[str, Any]) -> Any:
     """Return the parts that must agree for the fingerprints to be comparable.
 
-    ``None``: answers are part of prompts, or some documents are not asked.
+    The result is ``None`` if answers are part of prompts, or if some documents were not asked.
     """
     configs, outcomes = part_of(document, "configs"), part_of(document, "outcomes")
     if any(part_of(configs, task).get("output_type") in _MANY_ROUNDS for task in configs):

@@ -1,4 +1,4 @@
-"""A run as comparisons see it, whoever wrote it: named tasks of rows with an id, scores, a cluster and a status."""
+"""A run in the form that comparisons use, whatever its format: tasks of rows with id, scores, cluster and status."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Column:
     metric: str
     filter: str
     scores: NDArray[float64]
-    """NaN where the row has none: unscored, failed, or the metric is absent from it; in all rows where the metric's
-    values are no numbers (what a task writes into a submission, states that its aggregation joins)."""
+    """NaN for rows without a score: unscored, failed, or without this metric. All values are NaN if the metric's values
+    are not numbers (entries of a submission, states that an aggregation joins)."""
     score_range: ScoreRange | None = None
-    """``None``: not stated."""
+    """``None`` if it is not stated."""
     higher_is_better: bool | None = None
-    """``None``: not stated; higher is then taken for better."""
+    """``None`` if it is not stated; higher then counts as better."""
     reported: float | None = None
-    """The number of the whole task in the run's own results, where they are at hand."""
+    """The task's number in the run's own results, if they are available."""
     scale: float = 1.0
-    """``reported`` is so many times the mean of the scores; 0: it is no such mean."""
+    """``reported`` divided by the mean of the scores; 0 if it is not a multiple of the mean."""
     states_filter: bool = True
-    """False: the run names no filter pipelines (``filter`` is then ``none``), so it may be compared with any."""
+    """Whether the run names filter pipelines. If not, ``filter`` is ``none``, and any pipeline may be compared."""
 
     def __str__(self) -> str:
         return f"{self.metric},{self.filter}"
@@ -41,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Texts that a run holds of one document beside its scores; read from the file when they are asked for."""
+    """Texts of one document in a run, read from the file when needed."""
 
     text: str
     target: str
@@ -50,7 +50,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """One task of a run. All sequences have one entry for each row, in the order of the file."""
+    """One task of a run. All sequences have one entry per row, in the order of the file."""
 
     task: str
     ids: Sequence[str]
@@ -58,37 +58,36 @@ class TaskRows:
     columns: Mapping[str, Column]
     """By ``METRIC,FILTER``."""
     hashes: Sequence[str | None] | None = None
-    """SHA-256 of the documents, where the run carries them."""
+    """SHA-256 of the documents, if the run has them."""
     clusters: Sequence[str | None] | None = None
     metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
-    """Columns of text by which the documents can be divided; read when they are asked for."""
+    """Text columns that divide the documents, read when needed."""
     answer: Callable[[int], Answer | None] = field(default=lambda _: None)
-    """The answer of the row of that number."""
+    """The answer of a row, by index."""
     raw: Callable[[str, int], Any] = field(default=lambda _column, _row: None)
-    """The value of a column (``METRIC,FILTER``) in that row as the task gave it, for aggregations that need more than
+    """The value of a column (``METRIC,FILTER``) in a row, as the task returned it, for aggregations that need more than
     its number."""
     lines: Callable[[int], Sequence[Mapping[str, Any]]] = field(default=lambda _: ())
-    """All that a run of ours or of the family holds of the row of that number, as lines of a samples file: one for each
-    filter pipeline. Empty where a run is of another format."""
+    """The lines of a samples file for a row, one per filter pipeline. Empty for runs of other formats."""
     early_stop: EarlyStop | None = None
     is_called_after_file: bool = False
-    """Nothing but the name of the file says which task it is."""
+    """Whether the task's name is only known from the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRows:
-    """A run."""
+    """A run in the form that comparisons use."""
 
     name: str
-    """How tables call it: unique among the runs of a comparison."""
+    """Name in tables, unique among the runs of a comparison."""
     source: str
-    """The file or folder that was named."""
+    """The named file or folder."""
     kind: str
-    """The format that was found: ``lmms_eval``, ``inspect_ai``, ..."""
+    """The format: ``lmms_eval``, ``inspect_ai``, ..."""
     tasks: Mapping[str, TaskRows]
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Leaf tasks by group that has a number of its own, where the run's results say so."""
+    """Leaf tasks of each group that has a number in the run's results."""
     results: Mapping[str, Any] | None = None
-    """The results document of a run of ours."""
+    """The results document, for runs of this project."""
     notes: tuple[str, ...] = ()
-    """Sentences about what was left out while reading."""
+    """Sentences about what the reader left out."""

@@ -1,7 +1,7 @@
-"""Numbers made of several parts, redrawn for two runs at once: documents are drawn within each part.
+"""Parts of a number that are redrawn for two runs at once, with documents drawn within each part.
 
-A part is a task, a data set or a category; a number (a macro mean, a group, a level) is a function of the parts'
-values. Both runs get the same draws, so that what is hard for both of them cancels out.
+A part is a task, a data set or a category. A number (a macro mean, a group, a level) is a function of the parts'
+values. Both runs get the same draws, so that effects common to both cancel out.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ if TYPE_CHECKING:
     Values = NDArray[float64]
 
 _BLOCK = 2_000_000
-"""Random numbers that are held at once."""
+"""Most random numbers held in memory at once."""
 
 NORMAL_FROM = 5_000
-
+"""With more different sizes, sums of random signs are drawn from their normal limit."""
 Numbers = Callable[[Mapping[str, float]], Mapping[str, float]]
-"""The values of all parts by name → the numbers of a benchmark by name."""
-
-
+"""Function from the values of all parts to the numbers of a benchmark, both by name."""
 Sides = tuple[Sequence[Any], Sequence[Any]]
-"""Documents' values of the first and of the second run."""
+"""Documents' values in the first and in the second run."""
 
 
 class Part(Protocol):
@@ -41,19 +39,19 @@ class Part(Protocol):
 
     @property
     def units(self) -> int:
-        """Documents or clusters that are drawn independently."""
+        """Number of documents or clusters that are drawn independently."""
         ...
 
     def whole(self) -> tuple[float, float]:
-        """Compute the value of the first and of the second run over all documents."""
+        """Return the value of the first and of the second run over all documents."""
         ...
 
     def redrawn(self, draws: int, rng: Generator) -> Values:
-        """Compute both values (draws × 2) over documents drawn anew, the same ones for both runs."""
+        """Return both values (draws × 2) over redrawn documents, the same ones for both runs."""
         ...
 
     def swapped(self, draws: int, rng: Generator) -> Values:
-        """Compute both values (draws × 2) where each document's two answers change sides with probability 1/2."""
+        """Return both values (draws × 2) with each document's two answers swapped with probability 1/2."""
         ...
 
 
@@ -62,13 +60,13 @@ class MeanPart:
     """A part whose value is the mean of its documents' numbers."""
 
     sums: Values
-    """Units × 2: the sum of a unit's scores, of the first and of the second run."""
+    """Units × 2: the sum of a unit's scores in the first and in the second run."""
     sizes: Values
-    """Documents of each unit."""
+    """Number of documents of each unit."""
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[float, float]], clusters: Sequence[Hashable] | None = None) -> MeanPart:
-        """Make the part of at least one document: its score in each run, and its cluster where there are any."""
+        """Make a part from each document's two scores, and its cluster if the task has clusters."""
         import numpy as np
 
         scores = np.asarray(pairs, dtype=np.float64).reshape(len(pairs), 2)
@@ -95,8 +93,10 @@ class MeanPart:
         )
 
     def redrawn(self, draws: int, rng: Generator) -> Values:
-        """Draw one unit less than there are, which makes the variance of the mean unbiased (Rao and Wu 1988,
-        "Resampling inference with complex survey data", JASA 83)."""
+        """Draw one unit fewer than the part has, so that the variance of the mean is unbiased.
+
+        The method is that of Rao and Wu (1988), "Resampling inference with complex survey data", JASA 83.
+        """
         import numpy as np
 
         rows = np.column_stack([self.sums, self.sizes])
@@ -124,15 +124,15 @@ class MeanPart:
 
 @dataclass(frozen=True, slots=True)
 class FunctionPart:
-    """A part whose value is a function of its own of all its documents' values; called once per draw and run."""
+    """A part whose value is a function of all its documents' values, called once per draw and run."""
 
     function: Callable[[Sequence[Any]], float]
-    """May raise, or give NaN, for documents that have no value together: that draw is left out."""
+    """May raise or return NaN for documents without a joint value; the draw is then left out."""
     first: Sequence[Any]
     second: Sequence[Any]
     clusters: Sequence[Hashable] | None = None
     drawn: dict[tuple[str, int], Values] = field(default_factory=dict, compare=False, repr=False)
-    """What was drawn already: a part of several numbers is drawn once."""
+    """Earlier draws, since a part of several numbers is drawn once."""
 
     @property
     def documents(self) -> int:
@@ -175,7 +175,7 @@ class FunctionPart:
         return list(found.values())
 
     def _values(self, kind: str, draw: Callable[[], tuple[bytes, Sides]], draws: int) -> Values:
-        """Call the function on each draw; draws that are alike, as most are of a few documents, are computed once."""
+        """Call the function on each draw. Equal draws, which are frequent for few documents, are computed once."""
         import numpy as np
 
         if (kind, draws) in self.drawn:
@@ -192,14 +192,14 @@ class FunctionPart:
     def _value(self, items: Sequence[Any]) -> float:
         try:
             return self.function(items)
-        except Exception:  # noqa: BLE001 - a task's own function; documents of one class may have no value together
+        except Exception:  # noqa: BLE001 - a task's own function; some documents have no joint value
             return math.nan
 
 
 def sign_sums(values: Values, draws: int, rng: Generator) -> Values:
-    """Draw sums of the values, each with a fair sign of its own; values of one size are drawn together.
+    """Draw sums of the values with independent random signs.
 
-    More than 5,000 sizes are drawn from the normal limit of their sum.
+    Values of one size are drawn together. With more than ``NORMAL_FROM`` sizes, the normal limit is used.
     """
     import numpy as np
 
@@ -217,12 +217,13 @@ def sign_sums(values: Values, draws: int, rng: Generator) -> Values:
 
 
 def weights_of(parts: Mapping[str, Part], numbers: Numbers) -> dict[str, dict[str, float]]:
-    """Find the weight of each part in each of the numbers, which are linear in the parts' values.
+    """Return the weight of each part in each number, for numbers that are linear in the parts' values.
 
-    The function is called with one part at 1 and the others at 0, and held against its own values of both runs.
+    The function is called with one part at 1 and the others at 0, and the weights are checked on the values of both
+    runs.
 
     Raises:
-        LmmsEvalError: it is not linear.
+        LmmsEvalError: the function is not linear.
     """
     nothing = dict.fromkeys(parts, 0.0)
     found: dict[str, dict[str, float]] = {}
@@ -235,5 +236,5 @@ def weights_of(parts: Mapping[str, Part], numbers: Numbers) -> dict[str, dict[st
         for number, value in numbers(values).items():
             made = math.fsum(weight * values[name] for name, weight in found.get(number, {}).items())
             if math.isfinite(made) and not math.isclose(made, value, rel_tol=1e-9, abs_tol=1e-9):
-                raise LmmsEvalError(f"{number}: {value} of the benchmark is no weighted mean of its parts ({made})")
+                raise LmmsEvalError(f"{number}: {value} of the benchmark is not a weighted mean of its parts ({made})")
     return found

@@ -1,4 +1,4 @@
-"""A comparison as text: the table, and below it what a reader must know beside it."""
+"""Output of a comparison: tables with notes, JSON, CSV, Markdown, and the forest plot."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from lmms_eval.compare.flips import Flip
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict
 from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
-from lmms_eval.utils.markdown import Column, display_width, escaped, markdown_table
-from lmms_eval.utils.terminal import no_formula
+from lmms_eval.utils.terminal import Column, display_width, escaped, markdown_table, no_formula
 
 
 def comparison_json(comparison: Comparison) -> str:
-    """Write all of a comparison as JSON; numbers that are none or infinite are ``null``."""
+    """Format a whole comparison as JSON; NaN and infinite numbers are ``null``."""
     return json.dumps(_plain(asdict(comparison)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def comparison_csv(comparison: Comparison) -> str:
-    """Write a line for each row and cell, numbers in the units of the scores; texts can be no formulas."""
+    """Format a comparison as CSV, with a line for each row and cell. Texts are escaped to prevent formulas."""
     text = io.StringIO()
     lines = [_line(pair, row, by) for pair in comparison.pairs for by, row in _rows(pair)]
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
@@ -36,15 +35,12 @@ def comparison_csv(comparison: Comparison) -> str:
 
 
 def flips_json(flips: Iterable[Flip]) -> Iterator[str]:
-    """Write flips as lines of JSON; numbers that are none or infinite are ``null``."""
-    return map(_flip_line, flips)
-
-
-def _flip_line(flip: Flip) -> str:
-    try:
-        return orjson.dumps(flip, option=orjson.OPT_APPEND_NEWLINE).decode("utf-8")
-    except TypeError:  # a text with half a surrogate pair
-        return json.dumps(_plain(asdict(flip)), ensure_ascii=False, allow_nan=False) + "\n"
+    """Format flips as lines of JSON; NaN and infinite numbers are ``null``."""
+    for flip in flips:
+        try:
+            yield orjson.dumps(flip, option=orjson.OPT_APPEND_NEWLINE).decode("utf-8")
+        except TypeError:  # a text with a lone surrogate
+            yield json.dumps(_plain(asdict(flip)), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _rows(pair: PairComparison) -> Iterator[tuple[str, Difference]]:
@@ -111,12 +107,12 @@ PERCENT = "percent"
 
 
 def forest_plot(comparison: Comparison, ending: str) -> bytes:
-    """Draw the plot as PNG or SVG, by the ending of its file.
+    """Draw the forest plot as PNG or SVG, by the suffix of its file.
 
-    Each pair of runs has a panel for its shares (in percent points) and one for each other metric, whose units differ.
+    Each pair of runs has a panel for shares (in percent points) and a panel for each other metric.
 
     Raises:
-        UsageError: another ending.
+        UsageError: the suffix is neither of them.
         PlotUnavailable: matplotlib is not installed.
     """
     panels = [panel for pair in comparison.pairs for panel in _panels(pair, comparison.margin)]
@@ -153,11 +149,11 @@ def _row(row: Difference, factor: float) -> ForestRow:
 WIDTH = 120
 _LEAST_NAME = 12
 _LEAST_P = 0.0001
-_MOST_TOLD = 10
-"""Rows that have a line each; of more of them the files tell."""
+_MOST_LINES = 10
+"""Up to this many rows have a line each. With more rows, only rows with absent documents have one."""
 _MOST_NAMED = 3
 _MOST_CELLS = 100
-"""Rows of a breakdown that are printed; the files have all."""
+"""Rows of a breakdown that are printed. JSON and CSV have all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +166,7 @@ class Section:
 
 
 def sections(comparison: Comparison) -> Iterator[Section]:
-    """Lay out a comparison: for each pair its rows and breakdowns, then the ranks."""
+    """Yield the sections of a comparison: rows and breakdowns of each pair, then the ranks."""
     for pair in comparison.pairs:
         heading = f"{pair.first} (first) against {pair.second} (second)"
         yield Section(heading, _columns(pair.rows, "Task"), list(_lines(pair.rows)))
@@ -194,7 +190,7 @@ def sections(comparison: Comparison) -> Iterator[Section]:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Write a comparison for a terminal of 120 columns; long names are cut in the middle."""
+    """Format a comparison for a terminal of 120 columns; long names are cut in the middle."""
     parts = []
     for section in sections(comparison):
         table = markdown_table(_narrowed(section.columns)).rstrip("\n")
@@ -203,7 +199,7 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def comparison_markdown(comparison: Comparison) -> str:
-    """Write a comparison as Markdown; texts of runs and data cannot become markup."""
+    """Format a comparison as Markdown. Texts of runs and data are escaped."""
     parts = ["# Comparison"]
     for section in sections(comparison):
         columns = [
@@ -216,7 +212,7 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 
 def row_lines(row: Difference) -> Iterator[str]:
-    """Say of a row how many documents it rests on, what it could have shown, and what if absent scores were wrong."""
+    """Yield lines about a row: its documents, its detectable difference, and its value if absent scores were wrong."""
     counts = [f"{row.pairing.paired:,} documents", *_absences(row)]
     if row.changed is not None:
         counts.insert(1, f"first better on {row.changed[0]:,}, worse on {row.changed[1]:,}")
@@ -242,7 +238,7 @@ def _absences(row: Difference) -> list[str]:
 
 
 def _row_notes(rows: Sequence[Difference]) -> Iterator[str]:
-    """Each note once, with the rows that it is of."""
+    """Yield each note once, with the rows that it applies to."""
     names: dict[str, list[str]] = {}
     for row in rows:
         for note in row.notes:
@@ -253,17 +249,17 @@ def _row_notes(rows: Sequence[Difference]) -> Iterator[str]:
 
 
 def _lines(rows: Sequence[Difference]) -> Iterator[str]:
-    """Of many rows only those are told of which documents are absent."""
-    told = [row for row in rows if len(rows) <= _MOST_TOLD or _absences(row)]
-    for row in told:
+    """Yield the lines and notes below a table; with many rows, only lines of rows that lack documents."""
+    shown = [row for row in rows if len(rows) <= _MOST_LINES or _absences(row)]
+    for row in shown:
         yield from row_lines(row)
     yield from _row_notes(rows)
-    if len(told) < len(rows):
-        yield f"{len(rows) - len(told)} more rows: counts, tests and detectable differences are in --json and --csv"
+    if len(shown) < len(rows):
+        yield f"{len(rows) - len(shown)} more rows: counts, tests and detectable differences are in --json and --csv"
 
 
 def closing_lines(comparison: Comparison) -> Iterator[str]:
-    """Say what the columns mean, and what holds for the whole comparison."""
+    """Yield lines about the meaning of the columns and about the whole comparison."""
     tests = sum(row.p is not None for pair in comparison.pairs for row in pair.rows)
     yield (
         f"difference: first - second, pp: percent points, in brackets the {100 * (1 - comparison.alpha):g} % interval; "
@@ -314,23 +310,20 @@ def _score(value: float, row: Difference) -> str:
 
 
 def difference_text(value: float, row: Difference) -> str:
-    """Write a difference with its sign and unit."""
+    """Format a difference with its sign and unit."""
     return f"{100 * value:+.2f} pp" if row.unit == "percent" else f"{value:+.4g}"
 
 
 def _difference(row: Difference) -> str:
     if row.interval is None:
         return f"{difference_text(row.value, row)} ({row.no_interval or 'no interval'})"
-    ends = (f"{100 * end:+.2f}" if row.unit == "percent" else f"{end:+.4g}" for end in _ends(row))
-    return f"{difference_text(row.value, row)} [{', '.join(ends)}]"
-
-
-def _ends(row: Difference) -> tuple[float, ...]:
-    return (row.interval.low, row.interval.high) if row.interval is not None else ()
+    ends = (row.interval.low, row.interval.high)
+    texts = (f"{100 * end:+.2f}" if row.unit == "percent" else f"{end:+.4g}" for end in ends)
+    return f"{difference_text(row.value, row)} [{', '.join(texts)}]"
 
 
 def p_text(p: float | None) -> str:
-    """Write a p-value; small ones as being below the least that is shown."""
+    """Format a p-value; very small ones as ``<0.0001``."""
     if p is None:
         return ""
     return f"{p:.4f}" if p >= _LEAST_P else f"<{_LEAST_P}"
@@ -341,7 +334,7 @@ def _verdict(row: Difference) -> str:
 
 
 def _narrowed(columns: Sequence[Column]) -> list[Column]:
-    """Cut names so that the table is not wider than a terminal."""
+    """Cut names so that the table fits a terminal."""
     clean = [Column(c.heading, tuple(" ".join(cell.split()) for cell in c.cells), c.is_text) for c in columns]
     widths = [max(3, *(display_width(text) for text in (c.heading, *c.cells))) for c in clean]
     spare = WIDTH - sum(widths) - len(widths) - 1

@@ -1,4 +1,4 @@
-"""Findings of a comparison, for tables, files and pictures."""
+"""Options and findings of a comparison, for tables, files and plots."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lmms_eval.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """Selection of what is compared, and the rules.
+    """What is compared, and by which rules.
 
     Raises:
-        UsageError: a number is out of its range.
+        UsageError: a number is out of range.
     """
 
     alpha: float = 0.05
@@ -23,15 +23,15 @@ class CompareOptions:
     draws: int = 10_000
     seed: int = 0
     tasks: tuple[str, ...] = ()
-    """Empty: all that two runs have in common."""
+    """Empty for all tasks that two runs have in common."""
     metrics: Mapping[str, str] = field(default_factory=dict)
-    """Metrics, and what runs call them that do not have them by this name; empty: all in common."""
+    """Metrics, with the names that other runs use for them; empty for all metrics in common."""
     task_names: Mapping[str, str] = field(default_factory=dict)
-    """Tasks that runs call otherwise, by their name in the comparison."""
+    """Names that runs use for tasks, by the task's name in the comparison."""
     by: tuple[str, ...] = ()
-    """Metadata columns."""
+    """Metadata columns for breakdowns."""
     reference: str = ""
-    """Name or source of the run with which all others are compared; empty: all pairs."""
+    """Name or source of the run with which all others are compared; empty for all pairs."""
 
     def __post_init__(self) -> None:
         complaints = {
@@ -60,32 +60,32 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The difference if documents without a score on a side counted as wrong there: the worst score of the range."""
+    """The difference if documents without a score in a run got the worst score of the range there."""
 
     difference: float
     n: int
-    """Documents that both runs have, paired or not; those that only one has were not asked of the other."""
+    """Documents that both runs have, paired or not. Documents of only one run were not asked in the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Counts of the documents of a pair of runs."""
+    """Counts of documents of a pair of runs."""
 
     paired: int
-    """With a number on both sides."""
+    """Documents with a number in both runs."""
     only_first: int = 0
     only_second: int = 0
     unscored: tuple[int, int] = (0, 0)
     failed: tuple[int, int] = (0, 0)
-    """Documents that both runs have, without a number on that side."""
+    """Documents that both runs have, without a number in the first and in the second run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One number of the first run less that of the second, over the documents that both have scored."""
+    """A number of the first run minus that of the second, over the documents that both scored."""
 
     name: str
-    """Task, group or benchmark's number."""
+    """Task, group, or benchmark's number."""
     metric: str
     filter: str
     first: float
@@ -93,48 +93,48 @@ class Difference:
     value: float
     """``first - second``, in the units of the scores."""
     interval: Bounds | None
-    """Of this difference alone; ``None`` with ``no_interval``."""
+    """Interval of this difference alone; ``None`` if ``no_interval`` states why it is missing."""
     p: float | None
-    """Two-sided; ``None`` where no test is defined."""
+    """Two-sided p-value; ``None`` if no test is defined."""
     pairing: Pairing
     unit: Literal["percent", ""] = ""
-    """``percent``: scores from 0 to 1, shown in percent points; the numbers here are as they are."""
+    """``percent``: scores from 0 to 1, shown in percent points. The numbers here are not multiplied."""
     no_interval: str = ""
     test: str = ""
-    """Name of the test: ``mcnemar exact``, ``permutation``, ..."""
+    """Name of the test, such as ``mcnemar exact`` or ``permutation``."""
     p_holm: float | None = None
     p_bh: float | None = None
-    """Adjusted over the family of the comparison."""
+    """p-values adjusted over the family of the comparison."""
     detectable: float | None = None
-    """The smallest difference that these documents would show with a power of 80 %; ``None``: none that scores can
-    have, or the spread of the differences is not known."""
+    """The smallest difference that these documents show with a power of 80 %; ``None`` if scores cannot differ by so
+    much, or the spread of the differences is not known."""
     needed: int | None = None
-    """Documents that would show a difference of the size seen (or settle the margin) with a power of 80 %."""
+    """Documents needed to show a difference of the observed size (or settle the margin) with a power of 80 %."""
     verdict: Verdict = "cannot tell"
     sensitivity: Sensitivity | None = None
     notes: tuple[str, ...] = ()
     higher_is_better: bool = True
     changed: tuple[int, int] | None = None
-    """Documents on which the first run is better, and worse."""
+    """Number of documents on which the first run is better, and worse."""
     cell: str = ""
-    """Of a breakdown: the value of the metadata column."""
+    """In a breakdown, the value of the metadata column."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairComparison:
-    """Two runs."""
+    """The differences of two runs."""
 
     first: str
     second: str
     rows: Sequence[Difference]
-    """Tasks first, then groups and the benchmarks' own numbers."""
+    """Tasks first, then groups and benchmarks' own numbers."""
     cells: Mapping[str, Sequence[Difference]] = field(default_factory=dict)
-    """By metadata column: a row for each of its values and task; adjusted over all cells of the column."""
+    """By metadata column: a row for each value and task, adjusted over all cells of the column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """Ranks that a run may have, with 95 % over all runs at once."""
+    """The rank of a run, and the best and worst ranks that it may have, simultaneously for all runs."""
 
     run: str
     score: float
@@ -145,14 +145,14 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two or more runs."""
+    """A comparison of two or more runs."""
 
     runs: Sequence[str]
     pairs: Sequence[PairComparison]
     margin: float | None
     """Differences below it do not matter, in the units of the scores."""
     ranks: Mapping[str, Sequence[Rank]] = field(default_factory=dict)
-    """By row (``NAME METRIC,FILTER``), of three or more runs."""
+    """By row (``NAME METRIC,FILTER``), for three or more runs."""
     notes: tuple[str, ...] = ()
     alpha: float = 0.05
-    """Verdicts are wrong so often at most, over the whole family; intervals have the level ``1 - alpha``."""
+    """Error rate of verdicts over the whole family; intervals have the level ``1 - alpha``."""

@@ -1,4 +1,4 @@
-"""Turns the text of a flag, or the value of a YAML key, into what a field of ``RunConfig`` holds."""
+"""Conversion of flag texts and YAML values to the values of ``RunConfig``'s fields, with their grammars."""
 
 from __future__ import annotations
 
@@ -20,6 +20,20 @@ FORMS = (
     "and a colon"
 )
 _HALFWIDTH, _DECIDED = "halfwidth<=", "decided:"
+log = logging.getLogger(__name__)
+_ARGUMENT_OPTIONS = (
+    "model_args",
+    "judge_args",
+    "t2i_args",
+    "gen_kwargs",
+    "task_kwargs",
+    "launcher_args",
+    "wandb_args",
+    "swanlab_args",
+    "trackio_args",
+    "hf_hub_log_args",
+)
+_NO_TAGS = ("", "none", "null", "false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +46,24 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """A statement about a score that ends the asking where it holds."""
+    """A condition on a score that ends the requests of a task once it holds."""
 
     text: str
-    """As it was written, without the target."""
+    """The rule as it was written, without the target."""
     kind: Literal["halfwidth", "decided"]
     bound: Bound | None = None
-    """The greatest half-width, or the number to be told from."""
+    """The greatest half-width, or the number that the score must differ from."""
     baseline: str = ""
-    """``--baseline`` to be told from, where that is not a number."""
+    """The ``--baseline`` that the score must differ from, if ``bound`` is ``None``."""
     target: str = ""
-    """Task or group; empty: every task that no other rule names."""
+    """Task or group; empty for every task that no other rule names."""
 
 
 def stopping_rules(text: str) -> tuple[StoppingRule, ...]:
-    """Read ``[TARGET:] RULE; ...``; an empty text has none.
+    """Parse ``[TARGET:] RULE; ...``; an empty text has no rules.
 
     Raises:
-        ConfigError: a part is no rule, or a target has two.
+        ConfigError: a part is not a rule, or a target has several.
     """
     rules = tuple(_rule(part.strip()) for part in text.split(";")) if text.strip() else ()
     targets = [rule.target for rule in rules]
@@ -74,7 +88,7 @@ def _rule(text: str) -> StoppingRule:
         return StoppingRule(statement, "halfwidth", bound, target=target)
     value = statement.removeprefix(_DECIDED).strip()
     if not statement.startswith(_DECIDED) or not value:
-        raise ConfigError(f"until: {text!r} is no rule; {FORMS}")
+        raise ConfigError(f"until: {text!r} is not a rule; {FORMS}")
     bound = _bound(value)
     return StoppingRule(statement, "decided", bound, "" if bound is not None else value, target)
 
@@ -84,7 +98,7 @@ def _is_statement(text: str) -> bool:
 
 
 def _bound(text: str) -> Bound | None:
-    """Read ``0.01`` or ``1%``; ``None`` for anything else."""
+    """Parse ``0.01`` or ``1%``; ``None`` for anything else."""
     is_share = text.endswith("%")
     try:
         number = float(text.removesuffix("%"))
@@ -95,27 +109,11 @@ def _bound(text: str) -> Bound | None:
     return Bound(number / 100 if is_share else number, is_share)
 
 
-log = logging.getLogger(__name__)
-_ARGUMENT_OPTIONS = (
-    "model_args",
-    "judge_args",
-    "t2i_args",
-    "gen_kwargs",
-    "task_kwargs",
-    "launcher_args",
-    "wandb_args",
-    "swanlab_args",
-    "trackio_args",
-    "hf_hub_log_args",
-)
-_NO_TAGS = ("", "none", "null", "false")
-
-
 def convert(name: str, value: Any) -> Any:
-    """The value of one option before its type is checked.
+    """Convert the value of an option, before its type is checked.
 
     Raises:
-        ConfigError: the value has a form that the option does not take.
+        ConfigError: the option does not accept the form of the value.
     """
     if name not in _ARGUMENT_OPTIONS:
         converter = _CONVERTERS.get(name)
@@ -126,7 +124,7 @@ def convert(name: str, value: Any) -> Any:
         return value
     if all(isinstance(part, str) for part in value):
         return ",".join(value)
-    merged: dict[str, Any] = {}  # of a list of texts and mappings later ones win
+    merged: dict[str, Any] = {}  # in a list of texts and mappings, later entries win
     for part in value:
         if not isinstance(part, str | Mapping):
             raise ConfigError(f"{name}: a list takes texts key=value and mappings")
@@ -135,7 +133,7 @@ def convert(name: str, value: Any) -> Any:
 
 
 def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[str, Any]:
-    """``k=v,k=v`` or a mapping as a mapping.
+    """Return ``k=v,k=v``, or a mapping, as a mapping.
 
     Raises:
         ConfigError: a part has no ``=``.
@@ -151,7 +149,7 @@ def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[s
 
 
 def decoded(value: Any) -> Any:
-    """Return the value of a JSON object or list given as text; any other value as it is."""
+    """Decode a text that is a JSON object or list; return any other value unchanged."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:
@@ -161,7 +159,7 @@ def decoded(value: Any) -> Any:
 
 
 def argument_text(value: str | Mapping[str, Any] | None) -> str:
-    """``k=v,k=v`` for people to read; a text is returned as it is."""
+    """Return arguments as ``k=v,k=v`` for display; a text is returned unchanged."""
     if isinstance(value, Mapping):
         return ",".join(
             f"{key}={json.dumps(item) if isinstance(item, list | dict) else item}" for key, item in value.items()
@@ -170,7 +168,7 @@ def argument_text(value: str | Mapping[str, Any] | None) -> str:
 
 
 def tag_pairs(text: str, option: str = "reasoning_tags") -> tuple[tuple[str, str], ...]:
-    """Pairs of opening and closing tags from their JSON text; empty for ``none``.
+    """Parse pairs of opening and closing tags from JSON; empty for ``none``.
 
     Raises:
         ConfigError: neither ``none`` nor a JSON list of pairs.
@@ -194,7 +192,7 @@ def _tags_message(text: str, option: str) -> str:
 
 
 def _tasks(value: Any) -> Any:
-    """A text, a list of names, or a mapping of names to true, false or nothing."""
+    """Convert a text, a list of names, or a mapping of names to true, false or null."""
     if isinstance(value, Mapping):
         for task, wanted in value.items():
             if wanted not in (None, True, False):
@@ -211,7 +209,7 @@ def _tasks(value: Any) -> Any:
 
 
 def _seed(value: Any) -> Any:
-    """One number for all four seeds, or four; numbers may be ``None``."""
+    """Convert one seed for all generators, or four; each may be ``None``."""
     parts = value if isinstance(value, list | tuple) else [value]
     text = ",".join(str(part) for part in parts)
     try:
@@ -269,7 +267,7 @@ def _resume(value: Any) -> Any:
 
 
 def _ids(value: Any) -> Any:
-    """Numbers of documents in their shortest form; what a file holds, so that the run is the same after an edit."""
+    """Convert document ids to their shortest form. A file's content is read now, so later edits do not matter."""
     if isinstance(value, list | tuple):
         value = ",".join(str(part) for part in value)
     return value if value is None else ids_text(str(value))
@@ -282,7 +280,7 @@ def _where(value: Any) -> Any:
 
 
 def _count_or_switch(value: Any) -> Any:
-    """A switch that may have a number."""
+    """Convert the value of a switch that may have a number."""
     if not isinstance(value, str):
         return value
     text = value.strip().lower()
@@ -290,10 +288,10 @@ def _count_or_switch(value: Any) -> Any:
 
 
 def truncation_budget(text: str) -> tuple[float, bool]:
-    """Read ``SHARE[!]``: the share of answers that may be truncated, and whether the score is withheld above it.
+    """Parse ``SHARE[!]``: the share of answers that may be truncated, and whether the score is withheld above it.
 
     Raises:
-        ConfigError: no share from 0 to 1.
+        ConfigError: the text is not a share from 0 to 1.
     """
     try:
         share = float(text.removesuffix("!"))

@@ -1,4 +1,4 @@
-"""Environment variables as defaults of options: the only place that reads them for a run."""
+"""Environment variables that set defaults of options. No other module reads such variables."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "LM_HARNESS_CACHE_PATH": "requests are built anew by every run; there is no cache of them",
     "LMMS_IMAGE_PATH_CACHE_MAX_ITEMS": "encoded pictures are kept by their size in memory, not by their number",
     "LMMS_VIDEO_DECODE_BACKEND": "videos are always decoded by this package, with PyAV",
-    "LMMS_VIDEO_DECORD_THREADS": "videos are decoded with PyAV; --media_workers says how many at a time",
-    "LMMS_VIDEO_TORCHCODEC_*": "videos are decoded with PyAV; --media_workers says how many at a time",
-    "LMMS_VIDEO_DALI_*": "videos are decoded with PyAV, on the processor; --media_workers says how many at a time",
-    "LMMS_WATCHDOG_DIR": "what hangs is told in the log and in the run's own folder (hung.jsonl)",
+    "LMMS_VIDEO_DECORD_THREADS": "videos are decoded with PyAV; --media_workers sets how many at a time",
+    "LMMS_VIDEO_TORCHCODEC_*": "videos are decoded with PyAV; --media_workers sets how many at a time",
+    "LMMS_VIDEO_DALI_*": "videos are decoded with PyAV, on the processor; --media_workers sets how many at a time",
+    "LMMS_WATCHDOG_DIR": "requests that hang are reported in the log and in the run's own folder (hung.jsonl)",
 }
-"""Patterns of the family's environment variables that say nothing here, each with the reason."""
+"""Patterns of known environment variables that have no effect in this package, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentDefault:
-    """Default of one option by an environment variable."""
+    """Default of an option that an environment variable sets."""
 
     variable: str
     text: str
 
 
 def environment_defaults(environ: Mapping[str, str]) -> dict[str, EnvironmentDefault]:
-    """Defaults by option name. Of an option's variables the first that is set and not empty counts."""
+    """Return defaults by option name. The first of an option's variables that is set and not empty counts."""
     found = {}
     for option in options():
         for variable in option.variables:
@@ -47,7 +47,7 @@ def environment_defaults(environ: Mapping[str, str]) -> dict[str, EnvironmentDef
 
 
 def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
-    """Tell which of the family's variables are set that say nothing here: a line for each."""
+    """Return a line for each known variable that is set but has no effect."""
     found = []
     for name in sorted(environ):
         reason = next((why for pattern, why in WITHOUT_EFFECT.items() if fnmatchcase(name, pattern)), None)

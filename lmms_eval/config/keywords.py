@@ -1,4 +1,4 @@
-"""The arguments of ``simple_evaluate`` by name and type, so that type checkers and editors know them."""
+"""The arguments of ``simple_evaluate`` with their types, for type checkers and editors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Names = str | Sequence[str] | None
 
 
 class OptionArguments(TypedDict, total=False):
-    """The options of ``RunConfig`` but for ``model``; ``None`` stands for the default.
+    """The options of ``RunConfig`` except ``model``; ``None`` means the default.
 
-    They are written out since type checkers run nothing; a test compares them with ``RunConfig``.
+    They are written out because type checkers cannot derive them. A test compares them with ``RunConfig``.
     """
 
     config: str | None
@@ -125,7 +125,7 @@ class OptionArguments(TypedDict, total=False):
 
 
 class EvaluateArguments(OptionArguments, total=False):
-    """Further arguments of the family"s function."""
+    """The options and the further arguments of ``simple_evaluate``."""
 
     random_seed: int | None
     numpy_random_seed: int | None

@@ -1,6 +1,6 @@
-"""Every option of a run, declared once: flags, keys of configuration files and the recorded arguments derive from it.
+"""Declaration of every option of a run. Flags, configuration keys and recorded arguments derive from it.
 
-A standard dataclass, so that ``--help`` needs no pydantic; ``resolve`` validates the values with pydantic.
+``RunConfig`` is a standard dataclass, so that ``--help`` does not need pydantic; ``resolve`` validates with pydantic.
 """
 
 from __future__ import annotations
@@ -35,9 +35,13 @@ if TYPE_CHECKING:
         repeatable: NotRequired[bool]
 
 
+DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
+LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Declaration of one option, a field of ``RunConfig``: all that command line and documentation say of it."""
+    """Declaration of one option, a field of ``RunConfig``, for the command line and the documentation."""
 
     name: str
     default: Any
@@ -47,17 +51,18 @@ class Option:
     aliases: tuple[str, ...] = ()
     """Further spellings of the flag, with their dashes."""
     spelling: str = ""
-    """The flag, where it is not ``--`` and the name."""
+    """The flag, if it is not ``--NAME``."""
     metavar: str = ""
     choices: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
-    """Environment variables that give the default, the first one set wins."""
+    """Environment variables that set the default; the first one that is set wins."""
     run_only: bool = False
-    """Cannot change a model's answer by itself, so it is not part of the run key (tasks and data enter it by hash)."""
+    """The option cannot change a model's answer by itself, so it is not part of the run key. Tasks and data are part of
+    the key by their hashes."""
     optional_value: bool = False
-    """The flag may stand without a value, which means ``True``."""
+    """The flag may be given without a value, which means ``True``."""
     for_tasks: bool = False
-    """Handed to the tasks whose YAML asks for it (``run_options``)."""
+    """The option is passed to the tasks whose YAML asks for it (``run_options``)."""
     repeatable: bool = False
     """The flag may be given several times."""
 
@@ -84,21 +89,15 @@ class DerivedOptions:
 
     if TYPE_CHECKING:
         allow_media: str | None
-        gen_kwargs: str | dict[str, Any]
         include_path: str | tuple[str, ...] | None
-        judge_args: str | dict[str, Any]
-        launcher_args: str | dict[str, Any] | None
-        model_args: str | dict[str, Any]
         plugins: str | None
         reasoning_tags: str
-        t2i_args: str | dict[str, Any]
-        task_kwargs: str | dict[str, Any]
         tasks: str | None
         thinking_tags: str | None
 
     @property
     def task_names(self) -> tuple[str, ...]:
-        """The parts of ``tasks``, in order."""
+        """Names in ``tasks``, in order."""
         return comma_list(self.tasks)
 
     @property
@@ -115,58 +114,53 @@ class DerivedOptions:
     def allowed_media(self) -> tuple[str, ...]:
         return comma_list(self.allow_media)
 
+    def _mapping(self, name: str) -> dict[str, Any]:
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(getattr(self, name), name)
+
     @property
     def model_arguments(self) -> dict[str, Any]:
         """``model_args`` as keyword arguments."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.model_args, "model_args")
+        return self._mapping("model_args")
 
     @property
     def launcher_arguments(self) -> dict[str, Any]:
         """``launcher_args`` as a mapping."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.launcher_args, "launcher_args")
+        return self._mapping("launcher_args")
 
     @property
     def judge_arguments(self) -> dict[str, Any]:
         """``judge_args`` as keyword arguments."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.judge_args, "judge_args")
+        return self._mapping("judge_args")
 
     @property
     def t2i_arguments(self) -> dict[str, Any]:
         """``t2i_args`` as keyword arguments."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.t2i_args, "t2i_args")
+        return self._mapping("t2i_args")
 
     @property
     def generation_arguments(self) -> dict[str, Any]:
-        """``gen_kwargs`` as a mapping; a text that is a JSON object or list is decoded."""
-        from lmms_eval.config.convert import argument_mapping, decoded
+        """``gen_kwargs`` as a mapping; texts that are JSON objects or lists are decoded."""
+        from lmms_eval.config.convert import decoded
 
-        return {name: decoded(value) for name, value in argument_mapping(self.gen_kwargs, "gen_kwargs").items()}
+        return {name: decoded(value) for name, value in self._mapping("gen_kwargs").items()}
 
     @property
     def task_arguments(self) -> dict[str, Any]:
         """``task_kwargs`` as a mapping."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.task_kwargs, "task_kwargs")
+        return self._mapping("task_kwargs")
 
     @property
     def reasoning_tag_pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of ``reasoning_tags``; empty when switched off."""
+        """Pairs of ``reasoning_tags``; empty if switched off."""
         from lmms_eval.config.convert import tag_pairs
 
         return tag_pairs(self.reasoning_tags)
 
     @property
     def thinking_tag_pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of ``thinking_tags``, that mark thoughts, in addition to the known ones."""
+        """Pairs of ``thinking_tags``, which mark thoughts in addition to the known tags."""
         from lmms_eval.config.convert import tag_pairs
 
         return tag_pairs(self.thinking_tags or "", "thinking_tags")
@@ -175,13 +169,9 @@ class DerivedOptions:
 # ruff: noqa: RUF009 - option and run make dataclass fields
 
 
-DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
-LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig(DerivedOptions):
-    """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert and check."""
+    """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert the values."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
 
@@ -215,7 +205,7 @@ class RunConfig(DerivedOptions):
     cache_requests: Literal["true", "refresh", "delete"] | None = run(
         None,
         RUNNING,
-        "not needed, does nothing: requests are built anew",
+        "not needed, does nothing: requests are never cached",
         choices=("true", "refresh", "delete"),
     )
     check_integrity: bool = run(
@@ -223,8 +213,8 @@ class RunConfig(DerivedOptions):
     )
     write_out: bool = run(False, OUTPUT, "deprecated: log the prompt of the first document", aliases=("-w",))
     log_samples: bool = run(False, OUTPUT, "write a line for each sample; needs --output_path")
-    wandb_log_samples: bool = run(False, TRACKERS, "samples to Weights & Biases too; needs --wandb_args")
-    swanlab_log_samples: bool = run(False, TRACKERS, "samples to SwanLab too; needs --swanlab_args")
+    wandb_log_samples: bool = run(False, TRACKERS, "send samples to Weights & Biases too; needs --wandb_args")
+    swanlab_log_samples: bool = run(False, TRACKERS, "send samples to SwanLab too; needs --swanlab_args")
     log_samples_suffix: str = run("model_outputs", OUTPUT, "part of the name of some tasks' own submission files")
     system_instruction: str | None = option(None, GENERATION, "system prompt")
     apply_chat_template: bool = option(False, GENERATION, "render the context with the model's chat template")
@@ -268,7 +258,7 @@ class RunConfig(DerivedOptions):
     trust_remote_code: bool = option(False, MODEL, "let repositories of models and data run their own code")
     process_with_media: bool = run(False, TASKS, "give scoring functions the media columns too")
     agentic_trace_mode: Literal["basic", "full"] = option(
-        "basic", GENERATION, "what agentic tasks keep of their rounds", choices=("basic", "full")
+        "basic", GENERATION, "what samples record of the rounds of agentic tasks", choices=("basic", "full")
     )
     force_simple: bool = option(False, MODEL, "take the simple class of a model that has two")
     tui: bool = run(False, OUTPUT, "show the run on the terminal's screen; needs --output_path")
@@ -284,7 +274,7 @@ class RunConfig(DerivedOptions):
     max_tokens: int | None = run(
         None,
         RUNNING,
-        "tokens, in and out, that the run may spend, its judge's too; it goes on with a larger number",
+        "input and output tokens that the run and its judge may use; a larger number resumes the run",
     )
     power_analysis: bool = run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
     effect_size: float = run(0.03, STATISTICS, "difference to detect (power analysis)", spelling="--effect-size")
@@ -304,21 +294,21 @@ class RunConfig(DerivedOptions):
     truncation_budget: str = run(
         "0.05",
         RUNNING,
-        "share of a task's answers that the limit of tokens may cut before its score carries a warning; with ! behind "
-        "it the score is withheld",
+        "share of a task's answers that the token limit may cut before its score carries a warning; with ! after it, "
+        "the score is withheld",
         metavar="SHARE[!]",
     )
     retry_truncated: str | None = run(
         None,
         RUNNING,
-        "ask again, with N tokens (max: as many as the model takes), for the answers that the limit of tokens cut, "
-        "those of a completed run too",
+        "ask again, with N tokens (max: as many as the model takes), for answers that the token limit cut, also in a "
+        "completed run",
         metavar="N|max",
     )
     order: Literal["cost", "random"] | None = run(
         None,
         RUNNING,
-        "documents in which order: costliest first (cost), or a random one by the first number of --seed, with an "
+        "order of the documents: most expensive first (cost), or random by the first number of --seed, with an "
         "interval of the running score that holds at every look (cost, with --until random)",
         choices=("cost", "random"),
     )
@@ -326,14 +316,14 @@ class RunConfig(DerivedOptions):
         None,
         RUNNING,
         "end each task when this holds at a look: halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or "
-        "TASK_OR_GROUP: RULE; several separated by ; or given one by one",
+        "TASK_OR_GROUP: RULE; several are separated by ; or given one by one",
         metavar="RULE[;RULE...]",
         repeatable=True,
     )
     allow_ignored: bool = run(
-        False, GENERATION, "ask also where the model has no place for an option of --gen_kwargs; the results name it"
+        False, GENERATION, "run even if the model ignores an option of --gen_kwargs; the results name the option"
     )
-    allow_blank: bool = run(False, RUNNING, "give a score also where every answer is blank or filtered")
+    allow_blank: bool = run(False, RUNNING, "give a score even if every answer is blank or filtered")
     resume: bool | str = run(
         False,
         RUNNING,
@@ -342,7 +332,7 @@ class RunConfig(DerivedOptions):
         optional_value=True,
     )
     task_kwargs: str | dict[str, Any] = option(
-        "", GENERATION, "settings of the tasks' own, over lmms_eval_specific_kwargs of every task", metavar="K=V,..."
+        "", GENERATION, "settings of the tasks, over lmms_eval_specific_kwargs of every task", metavar="K=V,..."
     )
     data_root: str | None = run(None, TASKS, "folder with local data of benchmarks", metavar="DIR")
     grace: float | None = run(
@@ -354,9 +344,7 @@ class RunConfig(DerivedOptions):
     chunk_size: int | None = run(None, RUNNING, "requests per call of a class plugin (8 x batch size)")
     prefetch_mb: int = run(512, RUNNING, "memory for media, from preparing them until the model has answered, in MiB")
     score_workers: int | None = run(None, RUNNING, "scoring processes (number of cores); 0 scores in the main process")
-    allow_unsafe_code: bool = run(
-        False, RUNNING, "run programs that a model wrote also where no sandbox can confine them"
-    )
+    allow_unsafe_code: bool = run(False, RUNNING, "run programs that a model wrote even if no sandbox can confine them")
     judge_model: str | None = run(
         None,
         JUDGE,
@@ -373,7 +361,7 @@ class RunConfig(DerivedOptions):
     judge_prompts: str | None = run(
         None,
         JUDGE,
-        "file with the texts that benchmarks' authors give their judges, in place of our wording",
+        "file with the prompts that benchmarks' authors give their judges, in place of our wording",
         metavar="FILE",
         variables=("LMMS_EVAL_JUDGE_PROMPTS",),
         for_tasks=True,
@@ -389,7 +377,7 @@ class RunConfig(DerivedOptions):
     t2i: str | None = option(
         None,
         MODEL,
-        "model that draws the pictures which answers describe: a name on an images API, or diffusers:PATH",
+        "model that draws the pictures that answers describe: a name on an images API, or diffusers:PATH",
         metavar="NAME",
     )
     t2i_args: str | dict[str, Any] = option("", MODEL, "arguments of the model that draws", metavar="K=V,...")
@@ -425,7 +413,7 @@ class RunConfig(DerivedOptions):
     geocoder: str | None = run(
         None,
         TASKS,
-        "server asked for the coordinates of places: nominatim (the public one), or the URL of one of its kind",
+        "server for the coordinates of places: nominatim (the public one), or the URL of a compatible one",
         metavar="URL",
         variables=("LMMS_EVAL_GEOCODER",),
         for_tasks=True,
@@ -435,7 +423,7 @@ class RunConfig(DerivedOptions):
         1, RUNNING, "processes of this command on this machine, which share documents and num_concurrent", metavar="N"
     )
     max_restarts: int = run(
-        0, RUNNING, "restarts that the launcher is set to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
+        0, RUNNING, "restarts that the launcher is configured to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
     )
     plugins: str | None = option(
         None,
@@ -472,7 +460,7 @@ class RunConfig(DerivedOptions):
     image_encode_format: str = option(
         "PNG",
         MEDIA,
-        "format of images that must be encoded anew",
+        "format of images that must be re-encoded",
         choices=("PNG", "JPEG", "WEBP"),
         variables=("LMMS_IMAGE_ENCODE_FORMAT",),
     )
@@ -482,7 +470,7 @@ class RunConfig(DerivedOptions):
     media_workers: int | None = run(None, MEDIA, "threads that prepare media (number of cores)", variables=("WORKERS",))
 
     ablate: str | None = run(
-        None, TASKS, "controls beside each task: no-media, blank-media, shuffled-media, choices-only", metavar="X,..."
+        None, TASKS, "controls run with each task: no-media, blank-media, shuffled-media, choices-only", metavar="X,..."
     )
     permute_choices: int | None = run(None, TASKS, "rotations of the choices in which a question is asked", metavar="N")
     ids: str | None = option(
@@ -494,52 +482,54 @@ class RunConfig(DerivedOptions):
     where: str | None = option(
         None,
         TASKS,
-        "only documents whose columns fit, such as \"subject == 'Art' and year < 2000\"; --limit counts among them",
+        "only documents whose columns match, such as \"subject == 'Art' and year < 2000\"; --limit counts among them",
         metavar="EXPRESSION",
     )
     report: bool = run(
-        False, OUTPUT, "write the run's report as pages while the run goes on and at its end; needs --output_path"
+        False, OUTPUT, "write the run's report as pages, during the run and at its end; needs --output_path"
     )
     git_commit: str | None = run(
         None,
         OUTPUT,
-        "commit to record where the code is not in a checkout",
+        "commit to record if the code is not in a checkout",
         variables=("LMMS_EVAL_GIT_COMMIT", "GIT_COMMIT", "GITHUB_SHA"),
     )
     git_branch: str | None = run(
         None,
         OUTPUT,
-        "branch to record where the code is not in a checkout",
+        "branch to record if the code is not in a checkout",
         variables=("LMMS_EVAL_GIT_BRANCH", "GIT_BRANCH", "BRANCH_NAME", "GITHUB_REF_NAME"),
     )
     dry_run: bool | int = run(
         False,
         RUNNING,
-        "ask nothing: say what would be asked, of which size and price, and what is broken; with N, show N requests",
+        "send no requests: report their number, size and price, and what is broken; with N, show N requests",
         metavar="N",
         optional_value=True,
     )
-    max_model_len: int | None = run(None, RUNNING, "tokens that the model takes, by which --dry_run finds long texts")
+    max_model_len: int | None = run(
+        None, RUNNING, "context length of the model, with which --dry_run finds long prompts"
+    )
     prices: str | None = run(
         None,
         RUNNING,
-        "prices of models: a YAML or JSON file, or litellm for the table of that package; the results say the cost",
+        "prices of models: a YAML or JSON file, or litellm for the table of that package; the results state the cost",
         metavar="FILE|litellm",
     )
     max_cost: float | None = run(
-        None, RUNNING, "money that the run may spend, in the currency of --prices; it goes on with a larger number"
+        None, RUNNING, "money that the run may spend, in the currency of --prices; a larger number resumes the run"
     )
     trackio_args: str | dict[str, Any] = run(
         "", TRACKERS, "show the run and its results in Trackio: project, name, ...", metavar="K=V,..."
     )
-    trackio_log_samples: bool = run(False, TRACKERS, "samples to Trackio too; needs --trackio_args")
+    trackio_log_samples: bool = run(False, TRACKERS, "send samples to Trackio too; needs --trackio_args")
 
     def grace_seconds(self, under_launcher: bool = False) -> float:
-        """Return how long an interrupted run may take to finish what is in flight, in seconds."""
+        """Return the seconds that an interrupted run has to finish its requests in flight."""
         return self.grace if self.grace is not None else (5.0 if under_launcher else 20.0)
 
     def for_tasks(self) -> dict[str, str]:
-        """Return the options, as far as they are given, that tasks may ask for; files by their absolute paths."""
+        """Return the given options that tasks may ask for, files as absolute paths."""
         given = {one: str(value) for one in options() if one.for_tasks and (value := getattr(self, one.name))}
         return {
             one.name: os.path.abspath(os.path.expanduser(text)) if one.metavar == "FILE" else text

@@ -1,4 +1,4 @@
-"""Checked ``RunConfig`` objects from defaults, environment, file and command line."""
+"""Builds ``RunConfig`` objects from defaults, environment, configuration file and command line."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ _VARIABLE = re.compile(
     r"|(?P<plain>[A-Za-z_]\w*)|(?P<broken>\{))"
 )
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+log = logging.getLogger(__name__)
+RUN_ONLY_MODEL_ARGS = frozenset(
+    {
+        "adaptive_concurrency", "adaptive_decrease_factor", "adaptive_failure_threshold", "adaptive_increase_step",
+        "adaptive_max_concurrency", "adaptive_min_concurrency", "adaptive_target_latency_s", "batch_max_mb",
+        "batch_max_requests", "batch_poll_s", "batch_size", "batch_timeout", "device", "image_cache_mb",
+        "max_batch_tokens", "max_reply_mb", "max_retries", "num_concurrent", "num_cpus",
+        "prefix_aware_queue", "prefix_hash_chars", "preprocess_workers", "retry_backoff_s", "timeout",
+    }
+)  # fmt: skip
+"""Model arguments that do not change an answer."""
+_BOOLEANS_TOO = ("resume", "dry_run", "reasoning_tags", "tasks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +52,14 @@ class FileItem:
     """One run of a configuration file."""
 
     place: str
-    """File and number, for messages."""
+    """File and number of the run, for messages."""
     values: Mapping[str, Any]
     environment: Mapping[str, Any]
-    """The ``env`` part as written: values not expanded yet."""
+    """The ``env`` part as written, before expansion."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping, where YAML would keep the last one without a word."""
+    """YAML loader that refuses duplicate keys, of which YAML would silently keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
@@ -58,16 +70,16 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key, Hashable):
                 continue  # the base class refuses it
             if key in seen:
-                raise ConfigError(f"line {key_node.start_mark.line + 1}: the key {key!r} stands twice")
+                raise ConfigError(f"line {key_node.start_mark.line + 1}: the key {key!r} occurs twice")
             seen.add(key)
         return super().construct_mapping(node, deep)
 
 
 def read_config_file(path: str) -> list[FileItem]:
-    """The runs that a file describes.
+    """Read the runs that a configuration file describes.
 
     Raises:
-        ConfigError: the file cannot be read, is no YAML, or holds neither a mapping nor a list of mappings.
+        ConfigError: the file cannot be read, is not YAML, or holds neither a mapping nor a list of mappings.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -77,18 +89,18 @@ def read_config_file(path: str) -> list[FileItem]:
 
 
 def read_config_text(text: str, name: str) -> list[FileItem]:
-    """Read the runs that the text of a file describes; ``name`` stands for the file in messages.
+    """Read the runs that the text of a configuration file describes; messages call the file ``name``.
 
     Raises:
-        ConfigError: it is no YAML, or holds neither a mapping nor a list of mappings.
+        ConfigError: the text is not YAML, or holds neither a mapping nor a list of mappings.
     """
     try:
         content = load_bounded(text, _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or type(error).__name__  # not the line itself: it may hold a secret
-        raise ConfigError(f"--config: {name} is no valid YAML: {place}{problem}") from None
+        problem = getattr(error, "problem", None) or type(error).__name__  # without the line, which may hold a secret
+        raise ConfigError(f"--config: {name} is not valid YAML: {place}{problem}") from None
     except ConfigError as error:
         raise ConfigError(f"--config: {name}, {error}") from error
     if isinstance(content, list) and content:
@@ -109,10 +121,10 @@ def _item(content: Any, place: str) -> FileItem:
 
 
 def apply_environment(items: Sequence[FileItem], environ: MutableMapping[str, str]) -> list[str]:
-    """Set the variables of all items in file order; returns a line for the log for each, with secrets masked.
+    """Set the variables of all items in file order. Return a log line for each, with secrets masked.
 
     Raises:
-        ConfigError: a value is no text, number or boolean, or names a variable that is not set.
+        ConfigError: a value is not a text, number or boolean, or names a variable that is not set.
     """
     lines = []
     for item in items:
@@ -125,7 +137,7 @@ def apply_environment(items: Sequence[FileItem], environ: MutableMapping[str, st
 
 
 def mask(name: str, text: str) -> str:
-    """The value as it may be shown: up to 8 asterisks where the name tells of a secret."""
+    """Return a variable's value for display: up to 8 asterisks if its name is that of a secret."""
     return "*" * min(8, len(text)) if _is_secret(name) else text
 
 
@@ -134,7 +146,7 @@ def _is_secret(name: str) -> bool:
 
 
 def _expand(text: str, environ: Mapping[str, str], place: str) -> str:
-    """``$VAR``, ``${VAR}`` and ``${VAR:-default}`` (for unset or empty ``VAR``) replaced; ``$$`` stands for ``$``."""
+    """Replace ``$VAR``, ``${VAR}`` and ``${VAR:-default}`` (if ``VAR`` is unset or empty), and ``$$`` by ``$``."""
 
     def replace(match: re.Match[str]) -> str:
         if match["escape"]:
@@ -156,7 +168,7 @@ def _expand(text: str, environ: Mapping[str, str], place: str) -> str:
 
 
 class FlagParser(argparse.ArgumentParser):
-    """Raises ``ConfigError`` instead of ending the process, and takes no abbreviations."""
+    """Parser that raises ``ConfigError`` instead of exiting, and accepts no abbreviations."""
 
     def __init__(self) -> None:
         super().__init__(prog="lmms-eval", add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
@@ -166,12 +178,12 @@ class FlagParser(argparse.ArgumentParser):
 
 
 def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
-    """Options given on the command line: name to text, or to ``True`` / ``False`` for switches.
+    """Return the options that a command line states: their texts by name, ``True`` or ``False`` for switches.
 
-    Dashes and underscores in a flag's name mean the same; ``--no_NAME`` turns a switch off that a file turned on.
+    Dashes and underscores in a flag's name are equivalent. ``--no_NAME`` turns off a switch that a file turned on.
 
     Raises:
-        ConfigError: an unknown flag (with the nearest known one) or a missing value.
+        ConfigError: a flag is unknown (the message suggests known ones) or its value is missing.
     """
     parser = flag_parser()
     namespace, rest = parser.parse_known_args(list(arguments))
@@ -188,7 +200,7 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def flag_parser() -> FlagParser:
-    """Make the parser of an evaluation's flags; what is not given is absent from what it reads."""
+    """Return the parser of an evaluation's flags. Its result holds only the flags that are given."""
     parser = FlagParser()
     for option in options():
         names = spellings(option)
@@ -204,12 +216,12 @@ def flag_parser() -> FlagParser:
 
 
 def flag_names() -> list[str]:
-    """Every spelling of every flag."""
+    """Return every spelling of every flag."""
     return [spelling for option in options() for spelling in spellings(option)]
 
 
 def spellings(option: Option) -> list[str]:
-    """The flag, its aliases, and their forms with dashes or underscores."""
+    """Return the flag, its aliases, and their spellings with dashes or underscores."""
     names: dict[str, None] = {}
     for name in (option.flag, *option.aliases):
         names[name] = None
@@ -219,45 +231,23 @@ def spellings(option: Option) -> list[str]:
     return list(names)
 
 
-log = logging.getLogger(__name__)
-RUN_ONLY_MODEL_ARGS = frozenset(
-    {
-        "adaptive_concurrency", "adaptive_decrease_factor", "adaptive_failure_threshold", "adaptive_increase_step",
-        "adaptive_max_concurrency", "adaptive_min_concurrency", "adaptive_target_latency_s", "batch_max_mb",
-        "batch_max_requests", "batch_poll_s", "batch_size", "batch_timeout", "device", "image_cache_mb",
-        "max_batch_tokens", "max_reply_mb", "max_retries", "num_concurrent", "num_cpus",
-        "prefix_aware_queue", "prefix_hash_chars", "preprocess_workers", "retry_backoff_s", "timeout",
-    }
-)  # fmt: skip
-"""Model arguments that do not change an answer."""
-_BOOLEANS_TOO = ("resume", "dry_run", "reasoning_tags", "tasks")
-
-
 @dataclass(frozen=True, slots=True)
 class LoadedConfigs:
     """The runs that a command line asks for."""
 
     configs: tuple[RunConfig, ...]
     notes: tuple[str, ...] = ()
-    """Lines for the log about the environment that a file has set; secrets are masked."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """A value and where it comes from."""
-
-    value: Any
-    source: str
+    """Log lines about environment variables that a file has set, with secrets masked."""
 
 
 def load_configs(given: Mapping[str, Any], environ: MutableMapping[str, str] | None = None) -> LoadedConfigs:
-    """The runs for the options given on the command line, by name, and the file that ``config`` names.
+    """Return the runs for options by name, as on the command line, and for the file that ``config`` names.
 
-    Defaults < environment < file < command line. The file's ``env`` parts are put into ``environ`` first. The
-    result is not checked by ``check_config`` yet.
+    The command line overrides the file, the file the environment, the environment the defaults. The file's ``env``
+    parts are put into ``environ`` first. The result has not been checked by ``check_config``.
 
     Raises:
-        ConfigError: an unknown key or a value of the wrong form.
+        ConfigError: a key is unknown, or a value has the wrong form.
     """
     environ = os.environ if environ is None else environ
     learn_secrets(given, environ)
@@ -274,10 +264,10 @@ def load_configs(given: Mapping[str, Any], environ: MutableMapping[str, str] | N
 
 
 def build_config(values: Mapping[str, Any], environ: MutableMapping[str, str] | None = None) -> RunConfig:
-    """One checked configuration from option names and values (text as on the command line, or YAML's types).
+    """Build and check one configuration from option values: texts as on the command line, or YAML's types.
 
     Raises:
-        ConfigError: an unknown name, a wrong value, or a broken rule of ``check_config``.
+        ConfigError: a name is unknown, a value is wrong, or a rule of ``check_config`` is broken.
     """
     check_names(values, "options")
     loaded = load_configs(values, environ)
@@ -287,20 +277,20 @@ def build_config(values: Mapping[str, Any], environ: MutableMapping[str, str] | 
 
 
 class Options(argparse.Namespace):
-    """Every option of an evaluation by name, for programs that read and change them before they run it."""
+    """All options of an evaluation by name, for programs that read and change them before a run."""
 
     __slots__ = ("given",)
     given: frozenset[str]
-    """Those that the command line states; ``vars`` does not show them."""
+    """Names of the options that the command line states; not part of ``vars``."""
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
-    """Read a command line to all options: what it states, and the defaults of the others.
+    """Return all options: those that a command line states, and the defaults of the others.
 
-    Environment and file are not looked at: they fill in, when the options are run, what is still at its default.
+    The environment and the file are not read. When the options are run, they fill in what still has its default.
 
     Raises:
-        ConfigError: an unknown flag, or a value of the wrong form.
+        ConfigError: a flag is unknown, or a value has the wrong form.
     """
     found = parse_flags(arguments)
     config = _resolve(found, None, {})
@@ -312,12 +302,12 @@ def parse_options(arguments: Sequence[str]) -> Options:
 def stated_options(values: argparse.Namespace) -> dict[str, Any]:
     """Return the options that were given, and those that differ from their default.
 
-    What is no option of an evaluation is left out, with a warning.
+    Attributes that are not options are ignored, with a warning.
     """
     given: frozenset[str] = getattr(values, "given", frozenset())
     table = option_table()
     if unknown := sorted(set(vars(values)) - set(table)):
-        log.warning("no options of an evaluation, and left out: %s", ", ".join(unknown))
+        log.warning("ignored, not options of an evaluation: %s", ", ".join(unknown))
     return {
         name: value
         for name, value in vars(values).items()
@@ -326,7 +316,7 @@ def stated_options(values: argparse.Namespace) -> dict[str, Any]:
 
 
 def flags_of(given: Mapping[str, Any]) -> list[str]:
-    """Write options as a command line."""
+    """Return options as a command line."""
     flags: list[str] = []
     for name, value in given.items():
         option = option_table()[name]
@@ -346,12 +336,12 @@ def _flag_text(value: Any) -> str:
 
 
 def option_table() -> dict[str, Option]:
-    """All options by name, in order."""
+    """Return all options by name, in order."""
     return {option.name: option for option in options()}
 
 
 def check_names(values: Mapping[str, Any], place: str) -> None:
-    """Raises ``ConfigError`` naming the nearest known options where a key is none; ``place`` stands before it."""
+    """Raise ``ConfigError``, with similar names, if a key is not an option. The message begins with ``place``."""
     known = option_table()
     unknown = []
     for key in values:
@@ -370,44 +360,43 @@ def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[s
     from pydantic import ValidationError
 
     table = option_table()
-    layered = {
-        name: _Given(found.text, f"{found.variable} (environment)")
-        for name, found in environment_defaults(environ).items()
+    # By name the value and its source, for messages.
+    layered: dict[str, tuple[Any, str]] = {
+        name: (found.text, f"{found.variable} (environment)") for name, found in environment_defaults(environ).items()
     }
     if item is not None:
         if item.values.get("config"):
             raise ConfigError(f"{item.place}: config: a configuration file cannot name another one")
         layered |= {
-            name: _Given(value, f"{item.place}: {name}")
+            name: (value, f"{item.place}: {name}")
             for name, value in item.values.items()
             if name != "config" and (value is not None or name == "reasoning_tags")
         }
-    layered |= {name: _Given(value, table[name].flag) for name, value in given.items() if value is not None}
-    values = {name: _converted(table[name], entry) for name, entry in layered.items()}
+    layered |= {name: (value, table[name].flag) for name, value in given.items() if value is not None}
+    values = {name: _converted(table[name], value, source) for name, (value, source) in layered.items()}
     try:
         config = _adapter().validate_python(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0])
-        source, value = layered[name].source, redact({name: layered[name].value})[name]
-        told = first["msg"].replace("Input should be", "should be")
-        # The original would show values, secrets among them.
-        raise ConfigError(f"{source}: {told}; got {value!r}") from None
+        value, source = layered[name]
+        message = first["msg"].replace("Input should be", "should be")
+        # The original message would show values, including secrets.
+        raise ConfigError(f"{source}: {message}; got {redact({name: value})[name]!r}") from None
     return dataclasses.replace(config, log_samples=True) if config.predict_only else config
 
 
-def _converted(option: Option, entry: _Given) -> Any:
-    value = entry.value
+def _converted(option: Option, value: Any, source: str) -> Any:
     if isinstance(value, bool) and option.choices:
         value = str(value).lower()  # YAML reads a bare `true` as a boolean
     if isinstance(value, bool) and not option.is_switch and option.name not in _BOOLEANS_TOO:
-        raise ConfigError(f"{entry.source}: needs a value; got {str(value).lower()}")
+        raise ConfigError(f"{source}: needs a value; got {str(value).lower()}")
     try:
         value = convert(option.name, value)
     except ConfigError as error:
-        raise ConfigError(f"{entry.source}: {str(error).removeprefix(f'{option.name}: ')}") from error
+        raise ConfigError(f"{source}: {str(error).removeprefix(f'{option.name}: ')}") from error
     if option.choices and value not in option.choices:
-        raise ConfigError(f"{entry.source}: choose one of {', '.join(option.choices)}; got {value!r}")
+        raise ConfigError(f"{source}: choose one of {', '.join(option.choices)}; got {value!r}")
     return value
 
 
@@ -419,7 +408,7 @@ def _adapter() -> TypeAdapter[RunConfig]:
 
 
 def resolved_cli_args(config: RunConfig) -> dict[str, Any]:
-    """All options as results record them: JSON values, secrets redacted. Usable as a configuration file."""
+    """Return all options as results record them: JSON values without secrets, usable as a configuration file."""
     recorded = {name: getattr(config, name) for name in option_table()}
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in recorded.items()}
     redacted: dict[str, Any] = redact(plain)
@@ -427,8 +416,10 @@ def resolved_cli_args(config: RunConfig) -> dict[str, Any]:
 
 
 def answer_options(config: RunConfig, ignored_model_args: Collection[str] = ()) -> dict[str, Any]:
-    """The options that can change a model's answer, for the run key: no secrets, nothing about speed or output, none
-    of ``ignored_model_args``, which the model does not heed."""
+    """Return the options that can change a model's answer, for the run key.
+
+    Secrets and options about speed or output are left out, and so are ``ignored_model_args``, which the model ignores.
+    """
     chosen = {option.name: getattr(config, option.name) for option in options() if not option.run_only}
     arguments: dict[str, Any] = redact(config.model_arguments)
     chosen["model_args"] = {
@@ -442,5 +433,5 @@ def answer_options(config: RunConfig, ignored_model_args: Collection[str] = ()) 
     }
     chosen["gen_kwargs"] = config.generation_arguments
     chosen["task_kwargs"] = config.task_arguments
-    chosen["repeats"] = config.repeats or 1  # what a task says itself is in its own fingerprint
+    chosen["repeats"] = config.repeats or 1  # a task's own value is part of its fingerprint
     return chosen

@@ -1,4 +1,4 @@
-"""Rules that hold between options, or beyond their types. Each message says what to do."""
+"""Rules for the values of options, and between options. Each message says what to do."""
 
 from __future__ import annotations
 
@@ -14,18 +14,6 @@ from lmms_eval.errors import ConfigError
 from lmms_eval.utils.arguments import comma_list
 
 CONTROLS = ("no-media", "blank-media", "shuffled-media", "choices-only")
-
-
-def controls_of(ablate: str | None) -> tuple[str, ...]:
-    """The parts of ``ablate``, each once."""
-    return tuple(dict.fromkeys(comma_list(ablate)))
-
-
-def control_name(task: str, control: str) -> str:
-    """Return the name under which a control runs: ``TASK@CONTROL``."""
-    return f"{task}@{control}"
-
-
 _LEAST: dict[str, float] = {
     "num_fewshot": 0,
     "dry_run": 1,
@@ -52,11 +40,21 @@ _MOST: dict[str, float] = {"error_budget": 1, "judge_error_budget": 1, "image_jp
 _FOLDERS = ("data_root",)
 
 
+def controls_of(ablate: str | None) -> tuple[str, ...]:
+    """Return the controls that ``--ablate`` names, each once."""
+    return tuple(dict.fromkeys(comma_list(ablate)))
+
+
+def control_name(task: str, control: str) -> str:
+    """Return the name under which a control runs: ``TASK@CONTROL``."""
+    return f"{task}@{control}"
+
+
 def check_config(config: RunConfig) -> RunConfig:
-    """Returns the configuration when every rule holds.
+    """Return the configuration if every rule holds.
 
     Raises:
-        ConfigError: the first rule that is broken.
+        ConfigError: a rule is broken; the message is that of the first one.
     """
     for rule in _RULES:
         for message in rule(config):
@@ -65,7 +63,7 @@ def check_config(config: RunConfig) -> RunConfig:
 
 
 def options_without_effect(config: RunConfig) -> list[str]:
-    """Tell which options are set that change nothing: a line for each."""
+    """Return a line for each option that is set but has no effect."""
     if config.cache_requests is None:
         return []
     return [
@@ -76,7 +74,7 @@ def options_without_effect(config: RunConfig) -> list[str]:
 
 def _screen(config: RunConfig) -> Iterator[str]:
     if config.tui:
-        yield "--tui is for the command line alone: it starts the run and shows it; leave it out of files and programs"
+        yield "--tui is for the command line only: it starts the run and shows it; leave it out of files and programs"
 
 
 def _tasks(config: RunConfig) -> Iterator[str]:
@@ -120,7 +118,7 @@ def _ranges(config: RunConfig) -> Iterator[str]:
 def _controls(config: RunConfig) -> Iterator[str]:
     for name in controls_of(config.ablate):
         if name not in CONTROLS:
-            yield f"--ablate: there is no control {name!r}; there is: {', '.join(CONTROLS)}"
+            yield f"--ablate: there is no control {name!r}; choose from {', '.join(CONTROLS)}"
 
 
 def _samples(config: RunConfig) -> Iterator[str]:
@@ -128,7 +126,7 @@ def _samples(config: RunConfig) -> Iterator[str]:
         flag = "--predict_only" if config.predict_only else "--log_samples"
         yield f"{flag} writes a samples file: say where with --output_path DIR"
     if config.report and not config.output_path:
-        yield "--report writes pages beside the results: say where with --output_path DIR"
+        yield "--report writes pages next to the results: say where with --output_path DIR"
 
 
 def _shots(config: RunConfig) -> Iterator[str]:
@@ -141,7 +139,7 @@ def _shots(config: RunConfig) -> Iterator[str]:
 
 
 def _texts(config: RunConfig) -> Iterator[str]:
-    """Options with a grammar of their own are read once here, so that a mistake shows before any model is loaded."""
+    """Read the options with a grammar of their own once, so that mistakes show before any model is loaded."""
     for argument in (
         "model_arguments",
         "judge_arguments",
@@ -195,7 +193,7 @@ def _paths(config: RunConfig) -> Iterator[str]:
 
 
 def _scoring_data(config: RunConfig) -> Iterator[str]:
-    # A stale NLTK_DATA of the machine must not end runs that need no such data: only what was typed is checked.
+    # A stale NLTK_DATA must not stop runs that do not need the data, so only a value that the user gave is checked.
     stated = environment_defaults(os.environ).get("nltk_data")
     is_typed = config.nltk_data is not None and (stated is None or stated.text != config.nltk_data)
     if is_typed and not any(Path(part).expanduser().is_dir() for part in str(config.nltk_data).split(os.pathsep)):

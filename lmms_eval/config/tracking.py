@@ -1,4 +1,4 @@
-"""Arguments of trackers and of the hub upload: the keys that each takes, and their values (``docs/trackers.md``)."""
+"""Arguments of trackers and of the hub upload: the keys and values that each accepts (``docs/trackers.md``)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _FLAGS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A place to which a run is reported, as the options name it."""
+    """A tracker, or the hub, that a run is reported to."""
 
     name: str
     package: str
-    """Distribution that is needed; the extra has the same name."""
+    """Distribution that it needs; the extra has the same name."""
     keys: Mapping[str, Kind]
     secret: str
-    """Where its secret is read from."""
+    """Source of its secret, for messages."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     option: str = ""
@@ -103,7 +103,7 @@ def destination_arguments(destination: Destination, value: str | Mapping[str, An
     """Read the arguments of a destination: texts, lists of texts, flags.
 
     Raises:
-        ConfigError: an unknown key, one that holds a secret, or a value of the wrong form.
+        ConfigError: a key is unknown or holds a secret, or a value has the wrong form.
     """
     flag = f"--{destination.option}"
     try:
@@ -127,7 +127,7 @@ def destination_arguments(destination: Destination, value: str | Mapping[str, An
 
 
 def destination_problems(config: RunConfig) -> Iterator[str]:
-    """Say what is wrong with the options of trackers and of the hub upload.
+    """Yield what is wrong with the options of trackers and of the hub upload.
 
     Raises:
         ConfigError: an argument is wrong.
@@ -146,11 +146,11 @@ def destination_problems(config: RunConfig) -> Iterator[str]:
 def _hub_problems(config: RunConfig, arguments: Mapping[str, Any]) -> Iterator[str]:
     for key in ("hub_repo_name", "details_repo_name", "results_repo_name"):
         if "/" in arguments.get(key, ""):
-            yield f"--hf_hub_log_args: {key} is a name without its organisation, which stands in hub_results_org"
+            yield f"--hf_hub_log_args: {key} is a name without its organisation, which goes into hub_results_org"
     if not (arguments.get("push_results_to_hub") or arguments.get("push_samples_to_hub")):
         yield "--hf_hub_log_args: it pushes nothing without push_results_to_hub=true or push_samples_to_hub=true"
     if not config.output_path:
-        yield "--hf_hub_log_args pushes the files of a run: say where they are written with --output_path DIR"
+        yield "--hf_hub_log_args pushes the files of a run: name their folder with --output_path DIR"
     if arguments.get("push_samples_to_hub") and not config.log_samples:
         yield "--hf_hub_log_args: push_samples_to_hub needs --log_samples"
 

@@ -1,4 +1,4 @@
-"""The aggregate phase: from scored documents to one number per metric, with its uncertainty and its counts."""
+"""The aggregate phase: computes one number per metric from the scored documents, with its uncertainty and counts."""
 
 from __future__ import annotations
 
@@ -28,74 +28,75 @@ from lmms_eval.utils.numbers import ScoreRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateOptions(Terms):
-    """Settings of the aggregation, with the terms under which scores are given."""
+    """Settings of the aggregation, including the conditions for reporting a score."""
 
     bootstrap_iters: int = 100_000
     arguments: Any = None
-    """The resolved command line, for aggregations that take ``args``."""
+    """The parsed command line, for aggregations with a parameter ``args``."""
     interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """A number apart for documents whose answers were completed and for those whose answers the limit of tokens cut.
+    """Separate scores of documents with completed answers and of those with an answer truncated by the token limit.
 
-    What a model would have gone on to say is not known: the number lies between ``low`` and ``high``.
+    The continuation of a truncated answer is unknown, so the true score lies between ``low`` and ``high``.
     """
 
     completed: SubScore | None
-    """``None``: every document's answer was cut."""
+    """``None`` if every document has a truncated answer."""
     truncated: SubScore
     low: float | None
-    """The number if every cut answer scored the least of the metric's range; ``None``: no finite range is stated."""
+    """The score if every truncated document had the lowest number of the metric's range; ``None`` without such a range.
+    """
     high: float | None
-    """The number if every cut answer scored the most."""
+    """The score if every truncated document had the highest number."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricResult:
-    """One metric through one filter pipeline. Errors are numbers or ``"N/A"``."""
+    """The result of one metric and filter pipeline. Errors are numbers or ``"N/A"``."""
 
     metric: str
     filter: str
     value: Any
-    """``None`` where the score is withheld; the partial value is then in ``partial``."""
+    """The score; ``None`` if it is withheld, with the value so far in ``partial``."""
     n: int
     partial: Any = None
     withheld_reason: str = ""
     broken: bool = False
-    """The task's own aggregation raised; ``withheld_reason`` says what."""
+    """The aggregation failed; ``withheld_reason`` holds the error."""
     stderr: float | str = NOT_AVAILABLE
     stderr_clt: float | str = NOT_AVAILABLE
     stderr_clustered: float | str = NOT_AVAILABLE
     stability: stats.Stability | None = None
     certainty: Certainty = UNKNOWN
-    """Around ``value``, or around ``partial`` where the score is withheld."""
+    """Interval of ``value``, or of ``partial`` if the score is withheld."""
     scale: float = 0.0
-    """The number is so many times the mean of the documents' numbers (1, or 100 for percent); 0: it is no such mean."""
+    """The value divided by the mean of the documents' numbers (1, or 100 for percent); 0: it is not such a mean."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Additions of the task's aggregation to the results file, by top-level key."""
+    """Additions to the results file by the task's aggregation, by top-level key."""
     sub_scores: Mapping[str, Mapping[str, SubScore]] = field(default_factory=dict)
-    """As the aggregation's ``Estimate`` has them."""
+    """``Estimate.sub_scores`` of the aggregation."""
     notes: tuple[str, ...] = ()
-    """Sentences of the aggregation about the number."""
+    """Sentences of the aggregation about the value."""
     looked: Looked | None = None
-    """The documents' numbers in random order, in a run of which a task has ended early."""
+    """The documents' numbers in random order, if a task of the run ended early."""
     undrawn: SubScore | None = None
-    """The number over the documents whose scoring drew nothing at random; ``None`` if none drew or the number is no
-    mean over documents."""
+    """Score over the documents that were scored without a random choice; ``None`` if that is all of them, or the value
+    is not a mean over documents."""
     truncation: Truncation | None = None
-    """``None`` if no answer was truncated or the number is no mean over documents."""
+    """``None`` if no answer was truncated, or the value is not a mean over documents."""
 
     @property
     def interval(self) -> stats.Interval | None:
-        """95 %."""
+        """The 95 % interval."""
         return self.certainty.interval
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """A task's results."""
+    """The results of a task."""
 
     plan: TaskPlan
     metrics: tuple[MetricResult, ...]
@@ -103,7 +104,7 @@ class TaskResult:
     task_hash: str
     tally: TaskTally
     early_stop: EarlyStop | None = None
-    """Set where the numbers rest on the first documents alone."""
+    """Set if the numbers are based only on the first documents."""
 
     @property
     def task(self) -> Task:
@@ -111,32 +112,33 @@ class TaskResult:
 
     @property
     def doc_ids(self) -> Sequence[int]:
-        """The documents that count, rising."""
+        """The counted documents in ascending order."""
         return self.plan.doc_ids if self.early_stop is None else sorted(self.early_stop.doc_ids)
 
 
 @dataclass(slots=True)
 class _Column:
-    """The values of one metric through one pipeline, in document order."""
+    """The values of one metric and pipeline in document order; the lists are parallel except ``per_answer``."""
 
     values: list[Any] = field(default_factory=list)
     doc_ids: list[int] = field(default_factory=list)
     drew: list[bool] = field(default_factory=list)
-    """Scoring drew at random, for each of the values."""
+    """Scoring used a random choice."""
     truncated: list[bool] = field(default_factory=list)
-    """The limit of tokens cut an answer of the document, for each of the values."""
+    """An answer of the document was truncated by the token limit."""
     per_answer: list[list[Any]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
 class _Columns:
     """The columns of a task by metric and pipeline."""
 
-    found: dict[tuple[str, str], _Column] = field(default_factory=dict)
-    scored: set[str] = field(default_factory=set)
-    """Pipelines through which a document was scored without anything missing."""
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str], _Column] = {}
+        self.scored: set[str] = set()
+        """Pipelines in which at least one document was scored."""
 
     def add(self, record: Mapping[str, Any]) -> None:
+        """Add a document's journal record."""
         is_truncated = any(is_cut(answer) for answer in record["answers"])
         for score in record["scores"]:
             if score.get("status", "scored") == "scored":
@@ -154,10 +156,6 @@ class _Columns:
     def column(self, metric: str, pipeline: str) -> _Column:
         return self.found.get((metric, pipeline), _Column())
 
-    def returned(self, pipeline: str) -> list[str]:
-        """Names of the metrics that any document was given."""
-        return sorted(metric for metric, name in self.found if name == pipeline)
-
 
 def aggregate_task(
     plan: TaskPlan,
@@ -168,9 +166,14 @@ def aggregate_task(
 ) -> TaskResult:
     """Aggregate one task from its journal records.
 
-    ``not_asked`` says why documents without a record were never asked (given up, interrupted). An aggregation that
-    raises marks its own metric as broken; the others and all samples are kept. ``counted``: the documents that count,
-    in a run of which a task has ended early.
+    An aggregation that raises marks only its own metric as broken; the other metrics and all samples are kept.
+
+    Args:
+        plan: the task.
+        store: the journals.
+        options: settings.
+        not_asked: reason for which documents without a record were never asked (given up, interrupted).
+        counted: the documents that count, if a task of the run ended early.
     """
     counter = OutcomeCounter(plan.requested)
     stop = None if counted is None else counted.stop
@@ -203,17 +206,17 @@ def aggregate_task(
     options = _for_control(plan.task, options)
     metrics = tuple(
         _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)
-        or _nothing(plan, definition, name, columns)
+        or _missing_metric(plan, definition, name, columns)
         for name in plan.task.pipelines
         for definition in plan.task.metrics
     )
     if counted is not None:
-        metrics = tuple(_looked(plan.task, metric, columns, counted) for metric in metrics)
+        metrics = tuple(_with_looks(plan.task, metric, columns, counted) for metric in metrics)
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop)
 
 
 def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
-    """Give a control a folder of its own, so that no file of it takes the place of the task's."""
+    """Give a control task its own output folder, so that its files do not replace those of the task."""
     folder = getattr(options.arguments, "output_path", None)
     if not task.control_of or not folder:
         return options
@@ -221,8 +224,8 @@ def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
     return replace(options, arguments=own)
 
 
-def _looked(task: Task, metric: MetricResult, columns: _Columns, counted: Counted) -> MetricResult:
-    """Add what intervals that are valid at every look need; of a task that has ended early only these are."""
+def _with_looks(task: Task, metric: MetricResult, columns: _Columns, counted: Counted) -> MetricResult:
+    """Add the numbers for anytime-valid intervals; for a task that ended early replace its errors and interval."""
     column = columns.column(metric.metric, metric.filter)
     declared = next(one for one in task.metrics if one.name == metric.metric)
     is_macro, scale = bool(declared.macro_scale), declared.macro_scale or metric.scale
@@ -254,14 +257,14 @@ def _looked(task: Task, metric: MetricResult, columns: _Columns, counted: Counte
     )
 
 
-def _nothing(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:
-    """A declared metric that no document emitted: not available, and an error where none of the declared ones is.
+def _missing_metric(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:
+    """Return the result of a declared metric that no document has.
 
-    Tasks declare metrics of which an answer gets one or another, or that only some of their data have.
+    That is an error only if no declared metric has values: a task may declare metrics that only some documents have.
     """
     if pipeline not in columns.scored:
         return MetricResult(definition.name, pipeline, None, 0, withheld_reason="nothing was scored")
-    returned = columns.returned(pipeline)
+    returned = sorted(metric for metric, name in columns.found if name == pipeline)
     names = ", ".join(map(repr, returned)) or "no metric at all"
     declared = {metric.name for metric in plan.task.metrics}
     if not declared.isdisjoint(returned):
@@ -283,7 +286,7 @@ def _metric_result(
     outcome: TaskOutcome,
     options: AggregateOptions,
 ) -> MetricResult | None:
-    """``None`` where there are no values."""
+    """Aggregate a column; ``None`` without values."""
     values = column.values
     if not values:
         return None
@@ -299,14 +302,16 @@ def _metric_result(
         task, definition, values, value if estimate is None else replace(estimate, value=value), options.bootstrap_iters
     )
     scores = _document_scores(column, estimate.scores if estimate is not None else (), errors.scale, task.score_key)
-    shown = _headline(value, withheld.reason if withheld is not None else None, outcome, options.interrupted)
+    reason = "the run was interrupted" if options.interrupted else outcome.withheld
+    if not reason and withheld is not None:
+        reason = withheld.reason or "withheld by the task"
     return MetricResult(
         metric=definition.name,
         filter=pipeline,
-        value=shown.value,
+        value=None if reason else value,
         n=len(values),
-        partial=shown.partial,
-        withheld_reason=shown.reason,
+        partial=value if reason else None,
+        withheld_reason=reason,
         stderr=errors.stderr,
         stderr_clt=errors.clt,
         stderr_clustered=errors.clustered,
@@ -322,13 +327,13 @@ def _metric_result(
 
 
 def _document_scores(column: _Column, stated: Sequence[float], scale: float, score_key: str) -> Sequence[float] | None:
-    """Return the documents' numbers whose mean the value is; ``None`` if it is no mean over documents.
+    """Return the documents' numbers whose mean is the score; ``None`` if it is not a mean over documents.
 
     Args:
         column: the values.
-        stated: the numbers as the aggregation gives them, if it does.
-        scale: as ``MetricResult`` has it.
-        score_key: field of a value that holds its number.
+        stated: the numbers that the aggregation returned, if any.
+        scale: ``MetricResult.scale``.
+        score_key: key of the number in a value.
     """
     if len(stated) == len(column.values):
         return stated
@@ -338,7 +343,7 @@ def _document_scores(column: _Column, stated: Sequence[float], scale: float, sco
 
 
 def _undrawn(column: _Column, scores: Sequence[float] | None) -> SubScore | None:
-    """Return the mean over the documents that chance had no part in."""
+    """Return the mean over the documents that were scored without a random choice."""
     if scores is None or not any(column.drew):
         return None
     return _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew])
@@ -364,25 +369,8 @@ def _mean_of(scores: Sequence[float]) -> SubScore | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Headline:
-    """Value that stands as the score, or beside it where the score is withheld."""
-
-    value: Any
-    partial: Any = None
-    reason: str = ""
-
-
-def _headline(value: Any, withheld: str | None, outcome: TaskOutcome, interrupted: bool) -> _Headline:
-    if interrupted:
-        return _Headline(None, value, "the run was interrupted")
-    if outcome.withheld:
-        return _Headline(None, value, outcome.withheld)
-    return _Headline(value) if withheld is None else _Headline(None, value, withheld or "withheld by the task")
-
-
 def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], arguments: Any) -> Any:
-    """Call the aggregation exactly once, with the command line and the task if it takes ``args`` and ``task``."""
+    """Call the aggregation once, with the command line and the task if it has parameters ``args`` and ``task``."""
     function = definition.aggregation
     try:
         taken = () if definition.aggregation_name is not None else tuple(inspect.signature(function).parameters)[1:]
@@ -400,7 +388,7 @@ def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], argum
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of numpy and torch as Python's own: the results file would hold them as texts."""
+    """Convert numbers and arrays of numpy and torch to Python's own: JSON would hold them as texts."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
 
 
@@ -413,17 +401,17 @@ def _stability(per_answer: Sequence[Sequence[Any]], score_key: str) -> stats.Sta
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """A group's row: values and errors by (metric, filter)."""
+    """The results of a group."""
 
     group: Group
     leaves: tuple[str, ...]
     metrics: tuple[MetricResult, ...] = ()
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By ``metric,filter``: leaf tasks that have no such metric."""
+    """Leaf tasks without the metric, by ``metric,filter``."""
 
 
 def aggregate_groups(groups: Sequence[Group], tasks: Mapping[str, TaskResult]) -> list[GroupResult]:
-    """Aggregate every group over all its leaves (nested groups included)."""
+    """Aggregate every group over all its leaf tasks, including those of nested groups."""
     by_name = {group.name: group for group in groups}
     results = []
     for group in groups:
@@ -451,7 +439,7 @@ def leaves_of(group: Group, groups: Mapping[str, Group]) -> Iterator[str]:
 
 
 def _find(wanted: GroupMetric, pipeline: str, tasks: Sequence[TaskResult]) -> dict[str, tuple[MetricResult, int]]:
-    """The exact metric and filter of each leaf that has them, with the leaf's number of documents."""
+    """Return the wanted metric of each leaf that has it, with the leaf's number of documents."""
     found = {}
     for result in tasks:
         own = wanted.of.get(result.task.name) if wanted.of else f"{wanted.metric},{pipeline}"
@@ -463,7 +451,7 @@ def _find(wanted: GroupMetric, pipeline: str, tasks: Sequence[TaskResult]) -> di
 
 
 def _in_percent(metric: MetricResult, declared: Sequence[MetricDefinition]) -> MetricResult:
-    """A metric on the scale from 0 to 100, with its errors; withheld where its range is not bounded."""
+    """Rescale a metric and its errors from its range to 0 to 100; withhold it if the range is not bounded."""
     within = next(definition.score_range for definition in declared if definition.name == metric.metric)
     if within is None or not math.isfinite(within.high - within.low):
         return replace(metric, value=None, withheld_reason=f"the range of {metric.metric!r} is not stated")
@@ -488,7 +476,7 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
     values = [metric.value for metric, _ in parts]
     try:
         value = _value(wanted, values, sizes)
-    except Exception as raised:  # noqa: BLE001 - a group's own function, or parts that are no numbers
+    except Exception as raised:  # noqa: BLE001 - a function of the group may raise anything, and parts may be any type
         reason = failure(f"aggregating {wanted.metric!r} over the group", raised)
         return MetricResult(wanted.metric, pipeline, None, n, withheld_reason=reason, broken=True)
     error = _error(wanted, [metric.stderr for metric, _ in parts], sizes)
@@ -501,7 +489,7 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
 
 
 def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:
-    """Of the mean over the parts: documents or clusters are drawn within each, and it lies between the mean ends."""
+    """Return the certainty of the mean over parts: documents or clusters are drawn independently within each part."""
     known = [(part, metric.certainty.score_range) for metric, _ in parts if (part := metric.certainty.spread)]
     if wanted.aggregation != "mean" or len(known) < len(parts):
         return Certainty(no_interval=NO_ERROR)
@@ -516,7 +504,7 @@ def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResu
 
 
 def _looked_certainty(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:
-    """Of the mean over parts of which some have ended early: valid at every look."""
+    """Return the anytime-valid certainty of the mean over parts of which some ended early."""
     looked = []
     for metric, size in parts:
         if metric.looked is not None:

@@ -1,4 +1,4 @@
-"""The run phase: the model under test is driven until nothing is left, or a signal or another process ends it."""
+"""The run phase: drives the model under test until all is asked, or a signal or another process ends the run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from lmms_eval.api.request import Response
 from lmms_eval.api.task import Task
@@ -21,16 +20,8 @@ from lmms_eval.engine.team import Team
 SWITCH_INTERVAL_S = 0.002
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
-    """The processes with which blocks are taken in lockstep, and the tasks of the run."""
-
-    team: Team
-    tasks: Sequence[Task]
-
-
 class Asking:
-    """One pass over everything that is not answered yet."""
+    """One pass over all unanswered requests."""
 
     def __init__(
         self,
@@ -40,25 +31,37 @@ class Asking:
         progress: Progress,
         is_behind: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``is_behind``: a finished document would have to wait for the scoring, which must not stop an event loop."""
+        """Prepare the asking.
+
+        Args:
+            driven: the model and its journal.
+            conversations: source of the requests.
+            limits: bounds of preparation.
+            progress: gets the counts of tokens.
+            is_behind: returns whether scoring would block; an event loop then waits before it passes responses on.
+        """
         self._driven, self._progress = driven, progress
         self._drive = Drive(driven, conversations, limits, is_behind, self._add_tokens)
         self._lockstep: Lockstep | None = None
         self._interrupts: Interrupts | None = None
 
-    def run(self, grace_s: float, with_others: Others | None = None) -> AskReport:
-        """Ask until nothing is left, the model ends, the asking is given up, or a signal comes.
+    def run(self, grace_s: float, team: Team | None = None, tasks: Sequence[Task] = ()) -> AskReport:
+        """Ask until nothing is left, the model ends, the asking is given up, or a signal arrives.
 
-        ``with_others``: the processes with which blocks are taken in lockstep.
+        Other exceptions of the model pass through.
+
+        Args:
+            grace_s: seconds that open requests have after a signal.
+            team: the processes that take blocks in lockstep with this one.
+            tasks: the tasks of the run, for lockstep.
 
         Raises:
-            JournalError: a response could not be made durable.
-            ModelError: the model broke its contract. Whatever else the model raises passes through.
+            JournalError: a response could not be written.
+            ModelError: the model broke its contract.
         """
         drive, report = self._drive, self._drive.report
-        if with_others is not None:
-            prepare = self._driven.model.prepare
-            self._lockstep = Lockstep(drive.stream, with_others.team, with_others.tasks, prepare, self.stop)
+        if team is not None:
+            self._lockstep = Lockstep(drive.stream, team, tasks, self._driven.model.prepare, self.stop)
         interrupts = self._interrupts = Interrupts(self.stop, grace_s)
         try:
             with interrupts, _tuned_interpreter():
@@ -86,19 +89,19 @@ class Asking:
 
     @property
     def in_flight(self) -> int:
-        """Requests that the model has taken and not answered."""
+        """Number of requests that the model has taken and not answered."""
         return self._drive.stream.held
 
     def stop(self) -> None:
-        """Hand out no more requests; what is open may finish."""
+        """Hand out no more requests; open ones may finish."""
         self._drive.stop()
 
     def give_up(self, reason: str) -> None:
-        """Hand out no more requests, since the budget is spent; what is open may finish."""
+        """Hand out no more requests because the budget is spent; open ones may finish."""
         self._drive.give_up(reason, "budget")
 
     def others_failed(self) -> None:
-        """Another process has failed: end, and if a collective waits for that process, without its end."""
+        """Stop because another process failed; a collective that waits for it is interrupted after the grace time."""
         self.stop()
         if self._lockstep is not None and self._interrupts is not None:
             self._interrupts.end_soon()
@@ -110,10 +113,10 @@ class Asking:
 
 @contextmanager
 def _tuned_interpreter() -> Iterator[None]:
-    """Let threads take turns every 2 ms, and keep the search for garbage away from all that is loaded by now.
+    """Let threads switch every 2 ms, and exclude all objects that exist now from garbage collection.
 
-    The usual 5 ms of a scoring thread would hold up 32 open connections; with 0.5 ms a text takes a tenth more
-    processor time on two idle cores. A search through every module that has been imported costs 50 ms.
+    With the default of 5 ms a scoring thread would delay 32 open connections; 0.5 ms takes a tenth more processor time
+    per text. A garbage collection over all imported modules would take 50 ms.
     """
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_S)

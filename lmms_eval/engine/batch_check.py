@@ -1,6 +1,6 @@
-"""``--check_batch``: requests are asked again alone, and answers that depended on their batch are reported.
+"""``--check_batch``: asks requests again one at a time, and reports answers that depended on their batch.
 
-The answers of the check go nowhere else: not into the journals, the cache or the scores.
+The new answers are only compared. They do not enter the journals, the cache or the scores.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-from lmms_eval.api.interleaved import said
+from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.model import Model
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.api.task import Task, is_retry
 from lmms_eval.engine.records import RESPONSE, response_from_record
 from lmms_eval.engine.signals import EndNow, Interrupts, run_coroutine
@@ -24,21 +24,21 @@ from lmms_eval.storage.lines import JournalSet, Place
 
 SHOWN_CHARACTERS = 200
 TOLERANCE = 1e-4
-"""Relative, of log-likelihoods."""
+"""Relative tolerance for log probabilities."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A request that was answered otherwise when it was alone."""
+    """A request with a different answer when it was asked alone; both answers are cut to 200 characters."""
 
     request_id: str
-    """As in the journal."""
+    """Id of the request in the journal."""
     recorded: str
-    """Answer of the run."""
+    """Answer in the run."""
     alone: str
-    """Both cut to 200 characters."""
+    """Answer when asked alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +46,26 @@ class Trouble:
     """A request that could not be asked again."""
 
     request_id: str
-    """As in the journal."""
+    """Id of the request in the journal."""
     reason: str
-    """Why."""
+    """Reason for the failure."""
 
 
 @dataclass(slots=True)
 class BatchCheck:
-    """Findings of the check."""
+    """The findings of the check."""
 
     asked: int = 0
-    """Requests that got an answer when asked again."""
+    """Number of requests that got an answer when asked again."""
     in_batches: int = 0
-    """Those among them that had others in their batch."""
+    """Number of these that shared their batch with other requests."""
     rows: list[Difference] = field(default_factory=list)
     failed: list[Trouble] = field(default_factory=list)
     stopped: str = ""
-    """Reason for which the check was not made, or not to its end."""
+    """Reason for which the check was skipped or ended early."""
 
     def to_dict(self) -> dict[str, Any]:
-        """``batch_check`` of the results document."""
+        """Return ``batch_check`` of the results document."""
         return {
             "asked": self.asked,
             "in_batches": self.in_batches,
@@ -76,7 +76,7 @@ class BatchCheck:
         }
 
     def line(self) -> str:
-        """Line for the screen."""
+        """Return a summary for the terminal."""
         text = f"batch check: {len(self.rows)} of {self.asked} answers differ when asked alone"
         if self.failed:
             first = self.failed[0]
@@ -87,7 +87,7 @@ class BatchCheck:
 
 
 class Answered:
-    """The good responses in the journals of a run's folder, those of other processes included."""
+    """The successful responses in the journals of a run's folder, including those of other processes."""
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
@@ -103,7 +103,7 @@ class Answered:
                         self._batched.add(record["id"])
 
     def response(self, request_id: str) -> Response:
-        """Read a recorded answer. Raises ``KeyError`` for a request without a good one."""
+        """Return a recorded response. Raises ``KeyError`` for a request without a successful one."""
         response = response_from_record(self._journals.at(self._places[request_id]))
         return replace(response, parts=self._store.images.located(response.parts))
 
@@ -111,9 +111,10 @@ class Answered:
         return request_id in self._batched
 
     def choose(self, count: int, tasks: Sequence[str]) -> list[str]:
-        """``count`` requests, spread evenly over those that had others in their batch, then over the rest."""
-        known = [name for name in self._places if not is_retry(name) and _position(name).task in tasks]
-        ids = sorted(known, key=lambda name: _order(_position(name), tasks))
+        """Choose ``count`` requests evenly: first of those that shared their batch, then of the rest."""
+        order = {task: number for number, task in enumerate(tasks)}
+        known = [name for name in self._places if not is_retry(name) and task_of(name) in order]
+        ids = sorted(known, key=lambda name: (order[task_of(name)], _numbers(name)))
         batched = [name for name in ids if self.in_batch(name)]
         first = spread(batched, count)
         return first + spread([name for name in ids if not self.in_batch(name)], count - len(first))
@@ -122,28 +123,13 @@ class Answered:
         self._journals.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Position:
-    """The parts of a request's id."""
-
-    task: str
-    doc_id: int
-    repeat: int
-    round: int
-    index: int
-
-
-def _position(request_id: str) -> _Position:
-    task, *numbers = request_id.rsplit("/", 4)
-    return _Position(task, *map(int, numbers))
-
-
-def _order(place: _Position, tasks: Sequence[str]) -> list[int]:
-    return [tasks.index(place.task), place.doc_id, place.repeat, place.round, place.index]
+def _numbers(request_id: str) -> list[int]:
+    """Return the document, repeat, round and index of a request's id."""
+    return [int(number) for number in request_id.rsplit("/", 4)[1:]]
 
 
 def spread(items: Sequence[T], count: int) -> list[T]:
-    """``count`` items at even distances, all if there are no more."""
+    """Return ``count`` items at even distances, or all if there are fewer."""
     taken = max(0, min(count, len(items)))
     return [items[number * len(items) // taken] for number in range(taken)]
 
@@ -151,7 +137,7 @@ def spread(items: Sequence[T], count: int) -> list[T]:
 def check_batch(tasks: Sequence[Task], model: Model, store: RunStore, count: int, grace_s: float) -> BatchCheck:
     """Ask ``count`` answered requests again, one at a time.
 
-    A request that cannot be asked is reported; the first signal ends the check after the request in flight.
+    Requests that cannot be asked are reported. The first signal ends the check after the current request.
     """
     check, stop = BatchCheck(), threading.Event()
     answered = Answered(store)
@@ -162,7 +148,7 @@ def check_batch(tasks: Sequence[Task], model: Model, store: RunStore, count: int
             for name in answered.choose(count, list(by_name)):
                 if stop.is_set():
                     break
-                _check_one(name, by_name[_position(name).task], model, answered, check)
+                _check_one(name, by_name[task_of(name)], model, answered, check)
     except EndNow:
         stop.set()
     finally:
@@ -189,13 +175,15 @@ def _check_one(name: str, task: Task, model: Model, answered: Answered, check: B
 
 
 def build_again(request_id: str, task: Task, answered: Answered) -> Request:
-    """The request of a document's conversation, its earlier rounds answered as they were.
+    """Rebuild a request by replaying the recorded answers of the earlier rounds.
+
+    Exceptions of the task's functions pass through.
 
     Raises:
-        ModelError: the conversation has no such request any more. What the task's own functions raise passes through.
+        ModelError: the conversation no longer has this request.
     """
-    place = _position(request_id)
-    exchange = task.exchange(place.doc_id, place.repeat)
+    doc_id, repeat, *_ = _numbers(request_id)
+    exchange = task.exchange(doc_id, repeat)
     requests = exchange.open()
     while requests:
         found = next((request for request in requests if request.id == request_id), None)
@@ -204,7 +192,7 @@ def build_again(request_id: str, task: Task, answered: Answered) -> Request:
         requests = exchange.advance(
             [thoughts_apart(answered.response(request.id), task.thought_tags) for request in requests]
         )
-    raise ModelError(f"{request_id}: the document asks no such question now")
+    raise ModelError(f"{request_id}: the document no longer asks this question")
 
 
 class _Alone:
@@ -228,24 +216,24 @@ class _Alone:
 
 
 def ask_alone(model: Model, request: Request) -> Response:
-    """One request in a stream of its own.
+    """Return the response to a single request. Other exceptions of the model pass through.
 
     Raises:
-        ModelError: the model gave no answer. Whatever else the model raises passes through.
+        ModelError: the model did not answer exactly once.
     """
+
+    async def collect(responses: AsyncIterator[Response]) -> list[Response]:
+        return [response async for response in responses]
+
     responses = model.respond(_Alone(model.prepare(request)))
-    found = run_coroutine(_all(responses)) if isinstance(responses, AsyncIterator) else list(responses)
+    found = run_coroutine(collect(responses)) if isinstance(responses, AsyncIterator) else list(responses)
     if [response.request_id for response in found] != [request.id]:
         raise ModelError(f"the model gave {len(found)} answers to one request")
     return found[0]
 
 
-async def _all(responses: AsyncIterator[Response]) -> list[Response]:
-    return [response async for response in responses]
-
-
 def is_same(recorded: Response, alone: Response) -> bool:
-    """Equal texts and pictures, or likelihoods that agree within ``TOLERANCE``."""
+    """Return whether texts and pictures are equal, or log probabilities agree within ``TOLERANCE``."""
     if recorded.loglikelihood is None or alone.loglikelihood is None:
         return _written(recorded) == _written(alone)
     return math.isclose(recorded.loglikelihood, alone.loglikelihood, rel_tol=TOLERANCE)
@@ -259,6 +247,6 @@ def _written(response: Response) -> tuple[Any, ...]:
 def _shown(response: Response) -> str:
     if response.loglikelihood is not None:
         return f"{response.loglikelihood:.6g}"
-    text = said(response)
+    text = response_text(response)
     pictures = [part.file_name for part in response.parts if not isinstance(part, str)]
     return f"{text}{''.join(f' [{name}]' for name in pictures)}"[:SHOWN_CHARACTERS]

@@ -1,9 +1,8 @@
-"""Checks before a run goes on: what its journals answer must be what would be asked now.
+"""Checks when a run is resumed: its journals must answer the same prompts that would be sent now.
 
-The run key covers the code and the files that a task is known to depend on. It cannot cover all that a task's code may
-read when it makes a prompt, nor the contents of every picture. So some answered documents of each task are rendered
-again and compared with what their responses were recorded with, and so is each document one of whose media files is
-newer than the run.
+The run key covers the code and the files that a task is known to depend on. It cannot cover everything that a task's
+code may read to build a prompt, nor the content of every picture. So some answered documents of each task are rendered
+again and compared with their records, as is each document with a media file that is newer than the run.
 """
 
 from __future__ import annotations
@@ -25,15 +24,19 @@ from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.media.sent import recording, unrecorded
 
 DOCUMENTS = 8
-"""Answered documents of a task that are rendered again, spread over all of them."""
+"""Number of answered documents per task that are rendered again, at even distances."""
 PATIENCE_S = 20.0
-"""After so many seconds one document of each task must do."""
+"""Seconds after which only one document of each remaining task is checked."""
 
 
 def check_continued(tasks: Sequence[Task], model: Model, store: RunStore, is_first: bool = True) -> None:
-    """Compare what the journals hold with what the tasks would ask now; documents with changed media are asked again.
+    """Compare the journals with the prompts of now; documents with changed media will be asked again.
 
-    ``is_first``: compare prompts too. Of several processes one does; media are looked at by each that reads journals.
+    Args:
+        tasks: the tasks of the run.
+        model: the model under test.
+        store: the journals.
+        is_first: compare prompts too, which only one process of a launch needs to do.
 
     Raises:
         UsageError: the prompt of a document has changed.
@@ -62,7 +65,7 @@ def _ask_again_changed_media(tasks: Sequence[Task], model: Model, store: RunStor
 
 
 def _has_changed_media(task: Task, model: Model, store: RunStore, request_id: str) -> bool:
-    """Return whether a request would go out with other media; one that cannot be rendered alone counts as changed."""
+    """Return whether a request would be sent with other media, or cannot be rendered by itself."""
     record = store.record(request_id)
     now = _rendered(task, model, request_id)
     return now is None or _differing_media(record, now.media) is not None or len(now.media) != len(_media(record))
@@ -87,7 +90,7 @@ def _check_task(task: Task, model: Model, store: RunStore, answered: Sequence[st
             again = _rendered(task, model, request_id)
             if again is not None and again.prompt != now.prompt:
                 logger.warning(
-                    "{}: its prompts differ each time they are made (document {}), so nobody can tell whether they "
+                    "{}: its prompts differ each time they are made (document {}), so it is unknown whether they "
                     "have changed since this run began",
                     task.name, _doc_id(request_id),
                 )  # fmt: skip
@@ -98,7 +101,7 @@ def _check_task(task: Task, model: Model, store: RunStore, answered: Sequence[st
 def _changed(task: Task, request_id: str, store: RunStore, what: str) -> UsageError:
     return UsageError(
         f"task {task.name!r}: the prompt of document {_doc_id(request_id)} is another one than when this run recorded "
-        f"its answer: {what} changed. Going on would mix answers to two prompts. Put back what the prompt is made of "
+        f"its answer: {what} changed. Resuming would mix answers to two prompts. Restore what the prompt is made of "
         "(code, files, environment) and start the same command again; or give another --output_path, or delete "
         f"{store.folder}, to ask everything anew"
     )
@@ -106,7 +109,7 @@ def _changed(task: Task, request_id: str, store: RunStore, what: str) -> UsageEr
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    """A request as it would go out now."""
+    """A request as it would be sent now."""
 
     request: Request
     prompt: str
@@ -115,7 +118,7 @@ class _Rendered:
 
 
 def _rendered(task: Task, model: Model, request_id: str) -> _Rendered | None:
-    """Render a request as the driver does; ``None`` where that fails, or it is none of a first round."""
+    """Render a request of a first round as the driver does; ``None`` for other rounds, or if that fails."""
     _, doc_id, repeat, *_ = request_id.rsplit("/", 4)
     try:
         requests = task.exchange(int(doc_id), int(repeat)).open()
@@ -123,7 +126,7 @@ def _rendered(task: Task, model: Model, request_id: str) -> _Rendered | None:
         return None if request is None else _prepared(request, model)
     except UsageError:
         raise
-    except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: it fails when it is asked
+    except Exception as error:  # noqa: BLE001 - a task's functions may raise anything; it will fail when it is asked
         kind = "" if isinstance(error, LmmsEvalError) else f"{type(error).__name__}: "
         logger.debug("{}: cannot be rendered again: {}{}", request_id, kind, error)
         return None
@@ -143,9 +146,9 @@ def _prepared(request: Request, model: Model) -> _Rendered:
     media = tuple(sent)
     prompt = message_fingerprint(seen[0]) if seen else text_fingerprint(request.context)
     outlined = outline(seen[0], request.context) if seen else None
-    told = () if outlined is None else outlined.told(media)
+    sent_messages = () if outlined is None else outlined.messages_with(media)
     prepared.free()
-    return _Rendered(request, prompt, media, tuple(message.to_dict() for message in told))
+    return _Rendered(request, prompt, media, tuple(message.to_dict() for message in sent_messages))
 
 
 def _media(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
@@ -153,7 +156,7 @@ def _media(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
 
 
 def _differing_media(record: Mapping[str, Any], now: Sequence[SentMedia]) -> SentMedia | None:
-    """Find the first medium whose content is another one than was recorded; ``None`` if that is unknown."""
+    """Return the first medium whose content differs from the record; ``None`` if all are equal or unknown."""
     recorded = _media(record)
     if len(recorded) != len(now):
         return None
@@ -162,7 +165,7 @@ def _differing_media(record: Mapping[str, Any], now: Sequence[SentMedia]) -> Sen
 
 
 def _is_same_text(record: Mapping[str, Any], now: _Rendered, store: RunStore, task: Task) -> bool:
-    """Return whether two prompts of different fingerprints are the same but for the places of their media files."""
+    """Return whether two prompts with different fingerprints differ only in the paths of their media files."""
     media, score = _media(record), store.score(task.name, now.request.doc_id)
     if not media or len(media) != len(now.media) or score is None or len(score["answers"]) <= now.request.repeat:
         return False
@@ -173,7 +176,7 @@ def _is_same_text(record: Mapping[str, Any], now: _Rendered, store: RunStore, ta
 
 
 def _spread(ids: Sequence[str]) -> Iterator[str]:
-    """Yield some of the ids, from the first to the last."""
+    """Yield ``DOCUMENTS`` of the ids at even distances, from the first to the last."""
     count = min(DOCUMENTS, len(ids))
     places = {round(number * (len(ids) - 1) / max(count - 1, 1)) for number in range(count)}
     return (ids[place] for place in sorted(places))

@@ -1,8 +1,8 @@
-"""Open conversations with a model: which requests are out, and which responses lead to what.
+"""Open conversations with a model: the requests that wait for a response, and the next step after each response.
 
-A conversation goes round after round. Of the model under test it is the exchange of a (document, repeat), of a judge a
-question that is asked again while its replies cannot be read. On resume a conversation is replayed: rounds whose
-answers the journal holds are not asked again.
+A conversation consists of rounds. With the model under test it is the exchange of a (document, repeat); with a judge it
+is a question that is repeated until a reply can be parsed. On resume a conversation is replayed: rounds whose answers
+are in the journal are not asked again.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from lmms_eval.errors import ModelError, UsageError
 from lmms_eval.filters.reasoning import thoughts_apart
 
 _Key: TypeAlias = "tuple[str, tuple[object, ...]]"
-"""Form of a message in which equal ones are equal, whichever request they stand in."""
+"""Key by which messages of different requests are compared."""
 
 
 class Transcript:
-    """The messages of one exchange, of a round with several requests (choices) those of the first."""
+    """The messages of one exchange. Of a round with several requests (choices) only the first counts."""
 
     def __init__(self) -> None:
         self._messages: list[SentMessage] = []
-        """In order of time; media by their numbers in ``_media``."""
+        """Messages in order of time; media are numbered as in ``_media``."""
         self._keys: list[_Key] = []
         self._last: list[_Key] = []
-        """The messages of the last round with its answer."""
+        """Keys of the messages of the last round, including its answer."""
         self._media: dict[SentMedia, int] = {}
         self._rounds = self._attempts = 0
         self._context = ""
         self._is_answered = False
         """The last message is the answer to the last round."""
         self._taken: list[tuple[Request, Response]] = []
-        """Rounds that are not among the messages yet: most exchanges have one, of which there is nothing to tell."""
+        """Rounds that are not yet in ``_messages``: most exchanges have a single round, which needs no transcript."""
 
     def added(
         self, request: Request, messages: tuple[SentMessage, ...], media: Sequence[SentMedia]
     ) -> tuple[SentMessage, ...]:
-        """Return what a rendered request adds to the conversation so far."""
+        """Return the messages that a rendered request adds to the conversation so far."""
         if request.index:
             return ()
         self._settle()
@@ -57,12 +57,12 @@ class Transcript:
         if len(keys) > len(self._last) and keys[: len(self._last)] == self._last:
             first, *rest = messages[len(self._last) :]
             return (replace(first, continues=True), *rest)
-        pairs = zip(keys[:-1], self._keys, strict=False)  # the last message is always told
+        pairs = zip(keys[:-1], self._keys, strict=False)  # the last message is always kept
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         return (replace(messages[common], after=common), *messages[common + 1 :])
 
     def take(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
-        """Add a round: what was asked, and the answer where there is one."""
+        """Add a round with its answer, if it has one."""
         for response in responses:
             for medium in response.media:
                 self._media.setdefault(medium, len(self._media))
@@ -72,7 +72,7 @@ class Transcript:
             self._taken.append((requests[0], first))
 
     def observe(self, text: str) -> None:
-        """Add what the task made of the last answer, unless it is nothing."""
+        """Add the task's observation on the last answer, unless it is empty."""
         if text:
             self._settle()
             self._is_answered = False
@@ -81,18 +81,21 @@ class Transcript:
 
     @property
     def media(self) -> tuple[SentMedia, ...]:
-        """All that was sent, each once."""
+        """The distinct media that were sent."""
         return tuple(self._media)
 
     def of(self, answer: Answer) -> Answer:
-        """Return the answer with its conversation; the answer to the only round is its value."""
+        """Return the answer with its conversation; the answer of a single round is already its value."""
         attempts = max(1, self._attempts)
         if not self._rounds and attempts == 1 and self._has_only(answer.input):
             return answer
         self._settle()
         messages = self._messages[:-1] if self._rounds == 1 and self._is_answered else self._messages
         if answer.input != self._context:
-            messages = [_without_spans(message, self._context) for message in messages]
+            messages = [
+                replace(message, content=tuple(_without_span(part, self._context) for part in message.content))
+                for message in messages
+            ]
         elif messages == [_only(self._context)]:
             messages = []
         if not messages and attempts == 1:
@@ -100,7 +103,7 @@ class Transcript:
         return replace(answer, messages=tuple(messages), attempts=attempts)
 
     def _has_only(self, text: str) -> bool:
-        """Tell whether nothing was taken, or one round of which no more is known than this text."""
+        """Return whether there is no round, or one round of which only this text is known."""
         if len(self._taken) != 1:
             return not self._taken
         request, response = self._taken[0]
@@ -126,7 +129,7 @@ class Transcript:
         for message in response.tool_messages:
             self._messages.append(replace(message, round=number))
             keys.append(_key(message, "", ()))
-        answer = _said(response, number)
+        answer = _answer_message(response, number)
         self._is_answered = answer is not None
         if answer is not None:
             self._messages.append(answer)
@@ -136,18 +139,18 @@ class Transcript:
         self._rounds += 1
 
     def _of_answer(self, part: SentPart, context: str | None, own: Sequence[SentMedia]) -> SentPart:
-        """Return a part with its medium by its number in the whole conversation."""
+        """Return a part with the number of its medium in the whole conversation."""
         if part.medium is not None:
             return replace(part, medium=self._media[own[part.medium]])
         return part if context is None else _without_span(part, context)
 
 
 def _only(context: str) -> SentMessage:
-    """Return the message of a request of which nothing is told: one text of the user."""
+    """Return the message of a request without known messages: one user text."""
     return SentMessage("user", (SentPart(span=(0, len(context))),))
 
 
-def _said(response: Response, number: int) -> SentMessage | None:
+def _answer_message(response: Response, number: int) -> SentMessage | None:
     if response.error is not None or (response.text is None and not response.parts):
         return None
     parts = (SentPart(text=one) if isinstance(one, str) else SentPart(picture=one) for one in response.parts)
@@ -156,7 +159,7 @@ def _said(response: Response, number: int) -> SentMessage | None:
 
 
 def _key(message: SentMessage, context: str, media: Sequence[SentMedia]) -> _Key:
-    """White space around texts is left out: tasks strip an answer before they send it again."""
+    """Return the key of a message, with texts stripped: tasks strip an answer before they send it again."""
     parts: list[object] = []
     for part in message.content:
         if part.picture is not None:
@@ -172,17 +175,13 @@ def _key(message: SentMessage, context: str, media: Sequence[SentMedia]) -> _Key
     return message.role, tuple(parts)
 
 
-def _without_spans(message: SentMessage, context: str) -> SentMessage:
-    return replace(message, content=tuple(_without_span(part, context) for part in message.content))
-
-
 def _without_span(part: SentPart, context: str) -> SentPart:
     return part if part.span is None else SentPart(text=context[slice(*part.span)])
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One document to ask ``repeats`` times."""
+    """A document that is asked ``repeats`` times."""
 
     task: Task
     doc_id: int
@@ -191,53 +190,53 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A document with all its answers, ready to be scored."""
+    """A document with all its answers, ready for scoring."""
 
     task: Task
     doc_id: int
     answers: tuple[Answer, ...]
     verdicts: tuple[Verdict, ...] = ()
-    """Those of a judge on the task's questions about it."""
+    """Verdicts of the judge on the task's questions about the document."""
     error: str = ""
-    """Reason for which it cannot be scored, beyond those of its answers."""
+    """Reason, other than a failed answer, for which the document cannot be scored."""
 
     @property
     def reason(self) -> str:
-        """Reason for which the document has failed; empty if it has not."""
+        """Reason for which the document failed; empty if it did not fail."""
         return self.error or next((answer.error for answer in self.answers if answer.error is not None), "")
 
 
 class Conversation(Protocol):
-    """Rounds of requests. Each conversation hands its outcome on by itself when it is over."""
+    """Rounds of requests. A conversation delivers its outcome by itself when it ends."""
 
     @property
     def thought_tags(self) -> Sequence[tuple[str, str]] | None:
-        """Tags of the thoughts that are taken out of its responses, as ``filters.reasoning.thoughts_apart`` has it."""
+        """Tags of thoughts to remove from responses (``filters.reasoning.thoughts_apart``)."""
 
     def open(self) -> Sequence[Request] | None:
-        """Build the requests of the first round; ``None``: it is over already."""
+        """Build the requests of the first round; ``None``: the conversation has ended."""
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request] | None:
-        """Go on after a round whose requests are all answered, none failed; ``None``: it is over."""
+        """Build the next round after successful responses to all requests; ``None``: the conversation has ended."""
 
     def fail(self, error: ResponseError, responses: Sequence[Response]) -> None:
-        """End it: a request of the round was given up. ``responses`` are those of the round."""
+        """End the conversation because a request of the round was given up; ``responses`` are those of the round."""
 
     def accepts(self, response: Response) -> bool:
-        """Tell whether a response is fit to be kept for later runs."""
+        """Return whether a response may be cached for later runs."""
 
     def fingerprint(self, messages: ChatMessages) -> str:
-        """Fingerprint of a rendered request, as the journal keeps it."""
+        """Return the fingerprint of a rendered request for the journal."""
 
     def added(
         self, request: Request, messages: tuple[SentMessage, ...], media: Sequence[SentMedia]
     ) -> tuple[SentMessage, ...]:
-        """Return those messages of a rendered request that are to be kept with its response."""
+        """Return the messages of a rendered request that are recorded with its response."""
 
 
 @dataclass(slots=True)
-class _Talk:
-    """An open conversation and its current round."""
+class _OpenConversation:
+    """A conversation with its current round."""
 
     conversation: Conversation
     requests: tuple[Request, ...] = ()
@@ -245,12 +244,12 @@ class _Talk:
 
 
 class Conversations:
-    """Source of requests and sink of responses; safe from several threads.
+    """Source of requests and sink of responses; thread-safe.
 
     Args:
-        source: conversations, begun one at a time.
-        known: finds a response in the journal by the request's id.
-        is_fed: further conversations come by ``begin`` until this is set to false.
+        source: conversations, which are opened one at a time.
+        known: returns the recorded response to a request's id.
+        is_fed: further conversations arrive through ``begin`` until this is set to false.
     """
 
     def __init__(
@@ -261,101 +260,101 @@ class Conversations:
     ) -> None:
         self._source, self._known, self.is_fed = source, known, is_fed
         self._lock = threading.RLock()
-        self._open: dict[str, _Talk] = {}
+        self._open: dict[str, _OpenConversation] = {}
         self._over: ResponseError | None = None
         self._moving = 0
-        """Answers being taken in: their requests are no longer open, those of their next rounds not yet."""
+        """Number of responses being processed: their requests are no longer open, the next rounds not yet."""
 
     def has_open(self) -> bool:
-        """Further requests may come: answers are outstanding, or conversations."""
+        """Return whether further requests may arrive, since responses or conversations are outstanding."""
         return self.is_fed or bool(self._open) or self._moving > 0
 
     def of(self, request_id: str) -> Conversation:
-        """Find the conversation in which a request waits for its answer. Raises ``ModelError`` if there is none."""
-        talk = self._open.get(request_id)
-        if talk is None:
+        """Return the conversation of an open request. Raises ``ModelError`` if the request is not open."""
+        opened = self._open.get(request_id)
+        if opened is None:
             raise ModelError(
                 f"the model answered {request_id!r}, which is not open: a back end must answer every request that it "
                 "took exactly once"
             )
-        return talk.conversation
+        return opened.conversation
 
     def read(self, response: Response) -> Response:
-        """Take the thoughts in a response apart from its answer. Raises ``ModelError`` as ``of``."""
+        """Separate the thoughts of a response from its answer. Raises ``ModelError`` if its request is not open."""
         return thoughts_apart(response, self.of(response.request_id).thought_tags)
 
     def open_requests(self) -> list[Request]:
         with self._lock:
             return [
-                request for talk in {id(t): t for t in self._open.values()}.values()
-                for request in talk.requests if request.id in self._open
+                request for opened in {id(t): t for t in self._open.values()}.values()
+                for request in opened.requests if request.id in self._open
             ]  # fmt: skip
 
     def source(self) -> Iterator[Request]:
-        """Requests that no journal answers, built one conversation at a time."""
+        """Yield the requests without a recorded response, built one conversation at a time."""
         for conversation in self._source:
             yield from self.begin(conversation)
 
     def begin(self, conversation: Conversation) -> Sequence[Request]:
-        """Open a conversation; returns what is to be asked."""
+        """Open a conversation; returns the requests to send."""
         requests = conversation.open()
-        return () if requests is None else self._ask(_Talk(conversation), requests)
+        return () if requests is None else self._ask(_OpenConversation(conversation), requests)
 
     def close(self, error: ResponseError) -> list[Request]:
-        """Let every conversation that begins from now on fail at once; returns the requests that are open."""
+        """Make every conversation fail that begins from now on; returns the open requests."""
         with self._lock:
             self._over = error
             return self.open_requests()
 
     def take_in(self, response: Response) -> Sequence[Request]:
-        """One answer; returns the requests of the next round that it makes ready.
+        """Process one response; returns the requests of the next round, if the round is complete.
 
         Raises:
-            ModelError: no such request is open (a back end answered twice, or made an id up).
+            ModelError: the request is not open (the back end answered twice, or invented an id).
         """
         with self._lock:
             self.of(response.request_id)
             self._moving += 1
-            talk = self._open.pop(response.request_id)
-            talk.responses[response.request_id] = response
-            is_complete = len(talk.responses) == len(talk.requests)
+            opened = self._open.pop(response.request_id)
+            opened.responses[response.request_id] = response
+            is_complete = len(opened.responses) == len(opened.requests)
         try:
-            return self._continue(talk) if is_complete else ()
+            return self._continue(opened) if is_complete else ()
         finally:
             with self._lock:
                 self._moving -= 1
 
-    def _ask(self, talk: _Talk, requests: Sequence[Request]) -> Sequence[Request]:
-        """Open a round; answers found in the journal are taken in at once."""
-        talk.requests = tuple(requests)
+    def _ask(self, opened: _OpenConversation, requests: Sequence[Request]) -> Sequence[Request]:
+        """Open a round; recorded responses are processed at once."""
+        opened.requests = tuple(requests)
         found = {request.id: self._known(request.id) for request in requests}
-        tags = talk.conversation.thought_tags
-        talk.responses = {
+        tags = opened.conversation.thought_tags
+        opened.responses = {
             key: thoughts_apart(response, tags) for key, response in found.items() if response is not None
         }
         missing = [request for request in requests if found[request.id] is None]
         if not missing:
-            return self._continue(talk)
+            return self._continue(opened)
         with self._lock:
             if self._over is None:
-                self._open.update((request.id, talk) for request in missing)
+                self._open.update((request.id, opened) for request in missing)
                 return missing
-        talk.conversation.fail(self._over, tuple(talk.responses.values()))
+        opened.conversation.fail(self._over, tuple(opened.responses.values()))
         return ()
 
-    def _continue(self, talk: _Talk) -> Sequence[Request]:
-        """The round is complete: on to the next one, or to the end."""
-        responses = [talk.responses[request.id] for request in talk.requests]
+    def _continue(self, opened: _OpenConversation) -> Sequence[Request]:
+        """Continue a conversation whose round is complete."""
+        responses = [opened.responses[request.id] for request in opened.requests]
         error = next((response.error for response in responses if response.error is not None), None)
         if error is not None:
-            talk.conversation.fail(error, responses)
+            opened.conversation.fail(error, responses)
             return ()
-        requests = talk.conversation.advance(responses)
-        return () if requests is None else self._ask(talk, requests)
+        requests = opened.conversation.advance(responses)
+        return () if requests is None else self._ask(opened, requests)
 
 
 class Documents:
-    """Documents as conversations, one for each repeat; a document goes to ``deliver`` with all its answers."""
+    """Conversations about documents, one per repeat. A document with all its answers is passed to ``deliver``."""
 
     def __init__(
         self,
@@ -364,13 +363,13 @@ class Documents:
         is_given_up: Callable[[str], object] = lambda _: False,
         more_tokens: str = "",
     ) -> None:
-        """Make conversations of documents.
+        """Create the source.
 
         Args:
             units: the documents.
-            deliver: takes each document with all its answers.
-            is_given_up: tells whether the task of this name is not to be asked any further.
-            more_tokens: limit with which a truncated answer is asked for once more; empty: it stays as it is.
+            deliver: receives each document with all its answers.
+            is_given_up: returns a true value for the name of a task that is not asked any further.
+            more_tokens: token limit of the retry of a truncated answer; empty: no retry.
         """
         self.more_tokens = more_tokens
         self._units, self._deliver, self._is_given_up = units, deliver, is_given_up
@@ -382,10 +381,10 @@ class Documents:
             if self._is_given_up(unit.task.name):
                 continue
             for repeat in range(unit.repeats):
-                yield _Asked(self, unit, repeat)
+                yield _DocumentConversation(self, unit, repeat)
 
     def finish(self, unit: Unit, repeat: int, answer: Answer) -> None:
-        """Take the answer of one repeat."""
+        """Receive the answer of one repeat."""
         key = (unit.task.name, unit.doc_id)
         with self._lock:
             answers = self._answers.setdefault(key, {})
@@ -396,8 +395,8 @@ class Documents:
         self._deliver(Job(unit.task, unit.doc_id, tuple(answers[number] for number in range(unit.repeats))))
 
 
-class _Asked:
-    """The exchange of one (document, repeat). What the task's functions raise is one failed sample."""
+class _DocumentConversation:
+    """The exchange of one (document, repeat). If a function of the task raises, this sample fails."""
 
     __slots__ = ("_cut", "_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit")
 
@@ -406,7 +405,7 @@ class _Asked:
         self._exchange: Exchange
         self._first_input = ""
         self._cut: Sequence[Response] = ()
-        """Answers of a round, some of which are asked for again with more tokens."""
+        """Responses of a round, some of which are being retried with more tokens."""
         self._requests: Sequence[Request] = ()
         self._transcript = Transcript()
 
@@ -420,15 +419,15 @@ class _Asked:
             self._requests = self._exchange.open()
         except UsageError:
             raise
-        except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: one failed sample
+        except Exception as error:  # noqa: BLE001 - a task's functions may raise anything: this sample fails
             self._finish(self._failed(failure("building the request", error)))
             return None
         self._first_input = self._requests[0].context if self._requests else ""
         return self._requests
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request] | None:
-        if again := self._again(responses):
-            return again
+        if retries := self._retries(responses):
+            return retries
         if self._cut:
             responses = self._completed(responses)
         self._take(responses)
@@ -446,12 +445,11 @@ class _Asked:
         return None
 
     def fail(self, error: ResponseError, responses: Sequence[Response]) -> None:
-        if self._cut:  # the answers that are there stay, and another start asks for the rest of them
-            further = self.advance([response for response in responses if response.error is None])
-            if further is not None:
-                self._finish(replace(self._failed(f"{error.kind}: {error.message}"), media=self._transcript.media))
-            return
-        self._take(responses)
+        if self._cut:  # a retry failed: use the answers that exist; another start retries the rest
+            if self.advance([response for response in responses if response.error is None]) is None:
+                return
+        else:
+            self._take(responses)
         failed = self._failed(f"{error.kind}: {error.message}")
         self._finish(replace(failed, media=self._transcript.media))
 
@@ -466,8 +464,8 @@ class _Asked:
     ) -> tuple[SentMessage, ...]:
         return self._transcript.added(request, messages, media)
 
-    def _again(self, responses: Sequence[Response]) -> list[Request]:
-        """Return the requests of truncated answers with more tokens, once for each round."""
+    def _retries(self, responses: Sequence[Response]) -> list[Request]:
+        """Return the requests of truncated answers with a higher token limit, once per round."""
         limit = self._documents.more_tokens
         if not limit or self._cut:
             return []
@@ -477,7 +475,7 @@ class _Asked:
         return [request.with_more_tokens(limit) for request in self._requests if request.id in cut]
 
     def _completed(self, further: Sequence[Response]) -> list[Response]:
-        """Put the further attempts in the place of the truncated answers."""
+        """Replace the truncated responses by their retries."""
         found = {first_asking(response.request_id): response for response in further}
         responses, self._cut = self._cut, ()
         return [

@@ -1,7 +1,7 @@
-"""One driver for every model, the one under test and the judge.
+"""The driver of a model, used for the model under test and for the judge.
 
-Requests of open conversations are prepared ahead, looked up in the journal and the response cache, and handed to the
-model; every response is made durable, counted, and then given to its conversation, which may ask on.
+It prepares the requests of open conversations ahead, looks them up in the journal and the response cache, and passes
+the others to the model. Every response is written to the journal and counted, and then continues its conversation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmms_eval.engine.conversations import Conversation, Conversations
 from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.prompts import Outline, outline, text_fingerprint
 from lmms_eval.engine.records import media_spent, not_sent
-from lmms_eval.engine.response_cache import Hit, ResponseCache
+from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.media.sent import recording, unrecorded
@@ -32,61 +32,63 @@ GIVE_UP_AT_LEAST = 16
 
 @dataclass(slots=True)
 class AskReport:
-    """End of an asking, with counts of this start alone."""
+    """Counts and outcome of the asking of one start."""
 
     answered: int = 0
     failed: int = 0
     unsent: int = 0
-    """Failures of documents and their media, before anything was sent."""
+    """Failures before anything was sent, due to documents or their media."""
     input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
     pictures: int = 0
-    """Pictures and frames that went out with requests."""
+    """Pictures and frames that were sent."""
     audio_seconds: float = 0.0
     untold: int = 0
-    """Answers for which the back end did not report how many tokens they took."""
+    """Answers without token counts from the back end."""
     unmeasured: int = 0
-    """Sounds of unknown length, and videos that went out as a whole."""
+    """Sounds of unknown length, and videos that were sent as a whole."""
     timed: int = 0
-    """Answers whose latency the back end told."""
+    """Answers with a known latency."""
     latency: float = 0.0
-    """Sum of those latencies in seconds."""
+    """Sum of the known latencies in seconds."""
     give_up: str = ""
-    """Reason for which the asking was given up early; empty if it was not."""
+    """Reason for which the asking was given up; empty if it was not."""
     give_up_kind: ErrorKind = "internal"
-    """Kind of the error that decided it."""
+    """Kind of the error for which it was given up."""
     interrupted: int | None = None
-    """Number of the signal that ended it."""
+    """Number of the signal that ended the asking."""
     cut_short: bool = False
-    """A second signal, or the end of the grace time, ended it with requests in flight."""
+    """A second signal, or the end of the grace time, ended it with open requests."""
     seconds: float = 0.0
-    """From the first request taken to the last response."""
+    """Time from the first request to the last response."""
     cache: dict[str, int] = field(default_factory=dict)
-    """Counts of the response cache, where one is used; its hits are not among ``answered`` and the tokens."""
+    """Counts of the response cache, if one is used; ``answered`` and the tokens exclude its hits."""
     judge_asked: int = 0
     """Requests to the judge."""
     judge_give_up: str = ""
-    """Reason for which the judging was given up early."""
+    """Reason for which the judging was given up."""
     judge_cache: dict[str, int] = field(default_factory=dict)
     """Counts of the response cache for the judge."""
     judge_spent: dict[str, float] = field(default_factory=dict)
-    """Fields of ``Spending``, of the judge."""
+    """``Spending`` of the judge as a mapping."""
 
     @property
     def sent(self) -> int:
-        """Requests that reached the model."""
+        """Number of requests that reached the model."""
         return self.answered + self.failed - self.unsent
 
     @property
     def spent(self) -> Spending:
-        """Sums of this start, the judge apart."""
+        """Spending of this start, without the judge."""
         return Spending(*(getattr(self, one.name) for one in fields(Spending)))
 
     def count(self, response: Response, concurrency: int) -> None:
-        """Count a response, and set ``give_up`` if nothing more is to be asked.
+        """Count a response, and set ``give_up`` if nothing more should be asked.
 
-        ``concurrency``: requests that the model holds open at most.
+        Args:
+            response: the response.
+            concurrency: maximum number of open requests of the model.
         """
         if response.usage is not None:
             self.input_tokens += response.usage.input_tokens or 0
@@ -106,7 +108,7 @@ class AskReport:
                 self.latency += response.latency
             return
         self.failed += 1
-        self.unsent += error.kind in ("media", "document")  # says nothing about the model
+        self.unsent += error.kind in ("media", "document")  # not a failure of the model
         if self.give_up:
             return
         if error.kind == "auth":
@@ -117,29 +119,29 @@ class AskReport:
 
 
 BEHIND_S = 0.02
-"""An event loop whose responses cannot be passed on looks again after so many seconds."""
+"""Seconds after which an event loop checks again whether its responses can be passed on."""
 
 
 class Journal(Protocol):
-    """Keeps responses; safe from several threads."""
+    """Stores responses; thread-safe."""
 
     def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:
-        """Find what an earlier start has kept for a request that is about to be prepared."""
+        """Return the response of an earlier start to a request that is about to be prepared."""
 
     def keep(self, response: Response, prompt: str) -> Response:
-        """Make a response durable; returns it as it is kept (its pictures on disk).
+        """Write a response; returns it as stored (with its pictures on disk).
 
         Raises:
-            JournalError: it cannot be written.
+            JournalError: the response cannot be written.
         """
 
 
 class NoJournal:
-    """Keeps nothing."""
+    """A journal that stores nothing."""
 
     def recall(
         self,
-        request: Request,  # noqa: ARG002 - the protocol's
+        request: Request,  # noqa: ARG002 - defined by the protocol
         build_messages: Callable[[], ChatMessages],  # noqa: ARG002
     ) -> Response | None:
         return None
@@ -150,22 +152,25 @@ class NoJournal:
 
 @dataclass(frozen=True, slots=True)
 class Driven:
-    """A model, and where its responses are kept."""
+    """A model with the stores of its responses."""
 
     model: Model
     journal: Journal
     cache: ResponseCache | None = None
-    """Responses of earlier runs; who opened it closes it."""
+    """Responses of earlier runs. Its owner closes it."""
     on_paid: Callable[[Response], None] = lambda _: None
-    """Called with every response that was asked for, one at a time."""
+    """Called with every response from the model, after it is stored and counted."""
 
 
 class Drive:
     """Drives a model over conversations, once.
 
     Args:
-        is_behind: what takes finished conversations would block, which must not stop an event loop.
-        on_counted: is called with every response after it was counted, one at a time.
+        driven: the model with its journal and cache.
+        conversations: source of requests and sink of responses.
+        limits: bounds of preparation.
+        is_behind: returns whether delivering a finished conversation would block, which must not stop an event loop.
+        on_counted: called with every response after it is counted; never concurrently.
     """
 
     def __init__(
@@ -179,7 +184,7 @@ class Drive:
         self._model, self._journal, self._cache = driven.model, driven.journal, driven.cache
         self._conversations, self._is_behind, self._on_counted = conversations, is_behind, on_counted
         self._on_paid = driven.on_paid
-        # Two rounds of what the model holds open are enough ahead of it; more would only cost memory.
+        # Twice the number of open requests is enough to prepare ahead; more would only take memory.
         ahead = max(limits.least_requests, 2 * self._model.concurrency)
         limits = replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
         self.stream = Stream(
@@ -193,45 +198,49 @@ class Drive:
         self._sent: dict[str, tuple[SentMedia, ...]] = {}
         self._messages: dict[str, tuple[SentMessage, ...]] = {}
         self._keys: dict[str, str] = {}
-        self._clock = _Clock()
+        self._timed = _TimedStream(self.stream)
         self._lockstep: Lockstep | None = None
 
     def run(self, lockstep: Lockstep | None = None) -> None:
         """Ask until nothing is left, the model ends, or the asking is given up or stopped.
 
-        ``lockstep``: the blocks in which the requests reach the model.
+        Other exceptions of the model pass through.
+
+        Args:
+            lockstep: source of the blocks in which the requests reach the model.
 
         Raises:
-            JournalError: a response could not be made durable.
-            ModelError: the model broke its contract. Whatever else the model raises passes through.
+            JournalError: a response could not be written.
+            ModelError: the model broke its contract.
         """
         self._lockstep = lockstep
+        self._timed.stream = lockstep or self.stream
         self.stream.start()
         try:
-            responses = self._model.respond(_Timed(lockstep or self.stream, self._clock))
+            responses = self._model.respond(self._timed)
             if isinstance(responses, AsyncIterator):
                 run_coroutine(self._drain(responses))
             else:
                 for response in responses:
                     self._take_from_model(response)
         finally:
-            self.report.seconds = self._clock.seconds()
+            self.report.seconds = self._timed.seconds()
 
     def stop(self) -> None:
-        """Hand out no more requests; what is open may finish."""
+        """Hand out no more requests; open ones may finish."""
         self.is_stopped = True
         self.stream.stop()
 
     def give_up(self, reason: str, kind: ErrorKind) -> None:
-        """Ask nothing more, for a reason that the report states; what is open may finish."""
+        """Hand out no more requests and report the reason; open ones may finish."""
         if not self.report.give_up:
             self.report.give_up, self.report.give_up_kind = reason, kind
         self.stream.stop()
 
     def fail_open(self, reason: str) -> None:
-        """End every open conversation, and any that begins later: the model has ended and will not answer.
+        """End all open and later conversations, since the model has ended.
 
-        Requests count as failed unless the asking was given up, which nobody can blame on them.
+        Their requests count as failed, unless the asking was given up.
         """
         error = ResponseError(self.report.give_up_kind, reason)
         take_in = self._pass_on if self.report.give_up else self.take_in
@@ -239,10 +248,10 @@ class Drive:
             take_in(Response(request.id, error=error))
 
     def take_in(self, response: Response) -> None:
-        """Take one response in: durable first, then counted, then passed on.
+        """Process one response: write it to the journal, count it, and continue its conversation.
 
         Raises:
-            ModelError: nobody waits for this response; it is not recorded.
+            ModelError: no request waits for this response; it is not recorded.
         """
         conversation = self._conversations.of(response.request_id)
         response = self._conversations.read(response)
@@ -253,7 +262,7 @@ class Drive:
         prompt = self._prompts.pop(response.request_id, "")
         kept = self._journal.keep(response, prompt)
         with self._lock:
-            self._clock.tick()
+            self._timed.tick()
             self.report.count(kept, self._model.concurrency)
             self._on_counted(kept)
         self._on_paid(kept)
@@ -283,11 +292,13 @@ class Drive:
             self._pass_on(self._conversations.read(known))
             return None
         if self._cache is not None and (key := self._cache.key(request, rendering.ahead)) is not None:
-            hit = self._cache.get(key, request.id)
-            if hit is not None:
-                # Durable like any other response, but not counted as asked.
-                found = replace(self._conversations.read(hit.response), messages=rendering.added_by(hit))
-                self._pass_on(self._journal.keep(found, rendering.prompt_of(hit)))
+            if (hit := self._cache.get(key, request.id)) is not None:
+                # Recorded like any other response, but not counted as asked.
+                cached, prompt = hit
+                messages, fingerprint = rendering.of_cached(cached, prompt)
+                self._pass_on(
+                    self._journal.keep(replace(self._conversations.read(cached), messages=messages), fingerprint)
+                )
                 return None
             self._keys[request.id] = key
         sent: Sequence[SentMedia] = ()
@@ -303,7 +314,7 @@ class Drive:
         return prepared.with_messages(request.build_messages)
 
     def _pass_on(self, response: Response) -> None:
-        """Take in what the model was not asked for."""
+        """Continue a conversation with a response that the model was not asked for."""
         self.stream.push(self._conversations.take_in(response))
 
     def _preparation_failed(self, request: Request, error: Exception) -> None:
@@ -311,24 +322,24 @@ class Drive:
 
 
 class _Rendering:
-    """One request's messages, built once for journal, cache and model together."""
+    """The messages of one request, built once for the journal, the cache and the model."""
 
     def __init__(self, request: Request, conversation: Conversation) -> None:
         self._request, self._conversation = request, conversation
         self.fingerprint = ""
-        """Of what the model rendered; empty while it has not."""
+        """Fingerprint of the messages that the model rendered; empty before that."""
         self._outline: Outline | None = None
         self._is_outlined = False
         self._ahead: ChatMessages | None = None
 
     def ahead(self) -> ChatMessages:
-        """Build the messages before the model has asked for them."""
+        """Build the messages before the model needs them."""
         if self._ahead is None:
             self._ahead = self._request.build_messages()
         return self._ahead
 
     def build(self) -> ChatMessages:
-        """Build the messages for the model; each call gives objects of its own."""
+        """Build the messages for the model; each call returns new objects."""
         with unrecorded():
             messages, self._ahead = self._ahead or self._request.build_messages(), None
         if not self.fingerprint:
@@ -337,69 +348,65 @@ class _Rendering:
         return messages
 
     def added(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
-        """Return the messages that the request adds to its conversation, as far as they were rendered."""
+        """Return the messages that the request adds to its conversation; empty if they were not rendered."""
         if not self._is_outlined:
             return ()
-        told = () if self._outline is None else self._outline.told(sent)
-        return self._conversation.added(self._request, told, sent)
+        messages = () if self._outline is None else self._outline.messages_with(sent)
+        return self._conversation.added(self._request, messages, sent)
 
-    def prompt_of(self, hit: Hit) -> str:
-        """Fingerprint of this request where the model need not render it."""
-        return hit.prompt if self._is_own(hit) else self._conversation.fingerprint(self.ahead())
+    def of_cached(self, cached: Response, prompt: str) -> tuple[tuple[SentMessage, ...], str]:
+        """Return the added messages and the fingerprint of this request for a cached response.
 
-    def added_by(self, hit: Hit) -> tuple[SentMessage, ...]:
-        """``added`` where the model need not render the request."""
-        if not self._is_own(hit):
+        Args:
+            cached: the response.
+            prompt: fingerprint of the prompt that it answered; if that is the fingerprint of the context, the model
+                renders its prompts itself.
+        """
+        if prompt != text_fingerprint(self._request.context):
             self._note(self.ahead())
-        return self.added(hit.response.media)
+            prompt = self._conversation.fingerprint(self.ahead())
+        return self.added(cached.media), prompt
 
     def _note(self, messages: ChatMessages) -> None:
         self._outline, self._is_outlined = outline(messages, self._request.context), True
 
-    def _is_own(self, hit: Hit) -> bool:
-        """The model renders its own prompts, from the context."""
-        return hit.prompt == text_fingerprint(self._request.context)
 
+class _TimedStream:
+    """The stream that the model receives. It measures the time from the first request to the last response."""
 
-class _Clock:
-    """First request taken to last response."""
-
-    def __init__(self) -> None:
-        self.first: float | None = None
-        self.last = 0.0
+    def __init__(self, stream: RequestStream) -> None:
+        self.stream = stream
+        self._first: float | None = None
+        self._last = 0.0
 
     def tick(self) -> None:
-        self.last = time.monotonic()
-        if self.first is None:
-            self.first = self.last
+        """Note the current time as that of the last response."""
+        self._last = time.monotonic()
+        if self._first is None:
+            self._first = self._last
 
     def seconds(self) -> float:
-        return self.last - self.first if self.first is not None else 0.0
-
-
-class _Timed:
-    """The stream as the model sees it, noting when the first request is taken."""
-
-    def __init__(self, stream: RequestStream, clock: _Clock) -> None:
-        self._stream, self._clock = stream, clock
+        return self._last - self._first if self._first is not None else 0.0
 
     def take(self, max_n: int) -> list[Request]:
-        batch = self._stream.take(max_n)
-        if self._clock.first is None:
-            self._clock.tick()
+        batch = self.stream.take(max_n)
+        self._begin()
         return batch
 
     def take_full(self, max_n: int) -> list[Request] | None:
-        batch = self._stream.take_full(max_n)
-        if batch and self._clock.first is None:
-            self._clock.tick()
+        batch = self.stream.take_full(max_n)
+        if batch:
+            self._begin()
         return batch
 
     async def take_async(self, max_n: int) -> list[Request]:
-        batch = await self._stream.take_async(max_n)
-        if self._clock.first is None:
-            self._clock.tick()
+        batch = await self.stream.take_async(max_n)
+        self._begin()
         return batch
 
     def put_away(self, request: Request) -> None:
-        self._stream.put_away(request)
+        self.stream.put_away(request)
+
+    def _begin(self) -> None:
+        if self._first is None:
+            self.tick()

@@ -1,4 +1,4 @@
-"""A run from its tasks to its numbers: plan -> stream -> journal -> score -> aggregate."""
+"""The phases of a run: ask, judge and score, gather from other processes, aggregate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import AggregateOptions, GroupResult, TaskResult, aggregate_groups, aggregate_task
-from lmms_eval.engine.asking import Asking, Others
+from lmms_eval.engine.asking import Asking
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
@@ -29,75 +29,76 @@ from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stopping import DOCUMENTS, Budget, HopelessTasks, Limits, TaskEnds
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.engine.team import Team
 from lmms_eval.storage.run_folder import RunState
 
 SAMPLED_BLOCK = 8
-"""Documents of the random order that a process takes at a time, at most."""
+"""Maximum number of documents that a process takes at a time from a random order."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Settings of the engine beside the tasks and the model."""
+    """Settings of the engine."""
 
     stream: StreamLimits = field(default_factory=StreamLimits)
     aggregate: AggregateOptions = field(default_factory=AggregateOptions)
     grace_s: float = 20.0
     score_workers: WorkerOptions | None = None
-    """Without them every task is scored in this process."""
+    """Worker processes for scoring; ``None``: score all tasks in this process."""
     show_progress: bool = False
     forgets_blank: bool = False
-    """Ask tasks again if every answer in the journals is blank or filtered."""
+    """Ask a task again if every answer in its journal is blank or filtered."""
     retry_truncated: str = ""
-    """Tokens (or ``max``) with which a truncated answer is asked for again; empty: it stays as it is."""
+    """Token limit (or ``max``) of the retry of a truncated answer; empty: no retry."""
     check_batch: int = 0
-    """Requests to ask again alone."""
+    """Number of requests that ``--check_batch`` asks again alone."""
     cache: ResponseCache | None = None
-    """Responses of earlier runs; who opened it closes it."""
+    """Responses of earlier runs. Its owner closes it."""
     limits: Limits | None = None
-    """Most that the run may spend."""
+    """The budget of the run."""
     judge: JudgeSetup | None = None
-    """Judge of the answers of tasks that ask for one; who opened its journal closes it."""
+    """Judge for the tasks that need one. The owner of its journal closes it."""
     sampling: Sampling | None = None
-    """Random order of the documents, with the rules by which tasks end early; without it costliest first."""
+    """Random order of the documents with the rules for stopping early; ``None``: costliest documents first."""
     checks_continued: bool = False
-    """Compare what the journals answer with what would be asked now."""
+    """Compare the prompts in the journals with those of now."""
     follow: Callable[[Progress], None] | None = None
-    """Gets the counts of the run, by task too, before anything is asked."""
+    """Called once with the progress, which then also counts by task, before anything is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Everything that a run has found out."""
+    """The results of a run."""
 
     tasks: tuple[TaskResult, ...]
     groups: tuple[GroupResult, ...]
     asking: AskReport
     seconds: dict[str, float]
-    """Wall time by stage: ``ask`` (judging and scoring run within it), ``judge`` and ``score`` (what was left of
-    them), ``gather`` (waiting for other processes), ``aggregate``."""
+    """Wall time by stage: ``ask`` (with concurrent judging and scoring), ``judge`` and ``score`` (their remaining
+    work), ``gather`` (waiting for other processes), ``check``, ``aggregate``."""
     resumed: int
-    """Responses that the journal already held."""
+    """Number of responses that the journal held at the start."""
     prompt_fingerprint: str
     peak_prefetch_bytes: int
     batch_check: BatchCheck | None = None
-    """Findings of ``check_batch``, where it was asked for."""
+    """Findings of ``--check_batch``, if it was given."""
     spent: RunSpending = field(default_factory=RunSpending)
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Errors raised while aggregating."""
+        """Errors during aggregation."""
         metrics = [metric for task in self.tasks for metric in task.metrics]
         metrics += [metric for group in self.groups for metric in group.metrics]
         return tuple(metric.withheld_reason for metric in metrics if metric.broken)
 
     @property
     def served(self) -> Counter[str]:
-        """Answers by the model that the server says it served."""
+        """Number of answers by the model name that the server reported."""
         return sum((task.tally.served for task in self.tasks), Counter())
 
     @property
     def is_finished(self) -> bool:
-        """Nothing failed and nothing is missing."""
+        """Whether no document failed and none is missing."""
         lacking = any(task.outcome.failed or task.outcome.not_asked for task in self.tasks)
         return self.asking.interrupted is None and not lacking
 
@@ -120,29 +121,37 @@ def evaluate(
     options: EngineOptions,
     share: Share | None = None,
 ) -> RunResult | None:
-    """Ask what is not answered, score what is not scored, aggregate.
+    """Ask what is not answered, score what is not scored, and aggregate.
 
-    ``share`` is this process's part of a launch of several; ``None`` is returned where another one aggregates.
+    Args:
+        plans: the documents by task.
+        selection: the tasks and groups of the run.
+        model: the model under test.
+        store: the journals.
+        options: settings.
+        share: the part of this process in a launch of several.
+
+    Returns:
+        The results; ``None`` if another process aggregates.
 
     Raises:
-        JournalError: the journal could not be written; what it holds is kept.
-        UsageError: a task's data or a model turned out unusable.
-        TeamError: another process of the launch has failed.
+        JournalError: the journal could not be written; its content is kept.
+        UsageError: a task's data or the model cannot be used.
+        TeamError: another process of the launch failed.
     """
     seconds: dict[str, float] = {}
-    if options.forgets_blank:
-        store.forget_blank()
-    for plan in plans:
-        store.forget_unread(plan.task.name, options.aggregate.unread_budget * plan.requested)
-    if options.retry_truncated:
-        store.forget_truncated()
+    _forget(plans, store, options)
     model.attach_tasks([plan.task for plan in plans])
     model.attach_folder(store.folder / "model")
     if options.checks_continued:
         check_continued([plan.task for plan in plans], model, store, share is None or share.team.is_first)
     done = store.done() if share is None else share.done(store.done())
     ends = TaskEnds()
-    work = _Work(plans, model, store, options, share, ends, _looks(plans, options, share, ends))
+    looks = None
+    if options.sampling is not None:
+        is_first = share is None or share.team.is_first
+        looks = Looks(plans, options.sampling, ends, decides=is_first, sends=not is_first)
+    work = _Work(plans, model, store, options, share, ends, looks)
     progress = _progress(work, done)
     try:
         asking = _ask_and_score(work, done, progress, seconds)
@@ -156,29 +165,38 @@ def evaluate(
     check = None
     if options.check_batch:
         with _stage(seconds, "check"):
-            check = _check_batch(plans, model, store, options, report)
+            if report.interrupted is not None or report.give_up:
+                check = BatchCheck(stopped="not made, since the run did not end")
+            else:
+                tested = [plan.task for plan in plans]
+                check = check_batch(tested, model, store, options.check_batch, options.grace_s)
     if report.interrupted is None:
         with _stage(seconds, "score"):
             _end_cut_thoughts(work)
     with _stage(seconds, "aggregate"):
         tasks = _aggregate(work, report)
         groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
-    peak = asking.peak_bytes
+    earlier = work.earlier_spending
+    spent = RunSpending(earlier.model + report.spent, earlier.judge + spending_from(report.judge_spent))
     return RunResult(
-        tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(), peak, check,
-        _spent(work, report),
+        tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(),
+        asking.peak_bytes, check, spent,
     )  # fmt: skip
 
 
-def _spent(work: _Work, report: AskReport) -> RunSpending:
-    """Add what this start has paid for to what the journals here hold of earlier ones."""
-    earlier = NOTHING if work.options.judge is None else work.options.judge.store.spent
-    return RunSpending(work.store.spent + report.spent, earlier + spending_from(report.judge_spent))
+def _forget(plans: Sequence[TaskPlan], store: RunStore, options: EngineOptions) -> None:
+    """Forget recorded answers and scores that the options ask to repeat."""
+    if options.forgets_blank:
+        store.forget_blank()
+    for plan in plans:
+        store.forget_unread(plan.task.name, options.aggregate.unread_budget * plan.requested)
+    if options.retry_truncated:
+        store.forget_truncated()
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Work of this process: plans, the model, and the store of what comes of them."""
+    """The work of this process."""
 
     plans: Sequence[TaskPlan]
     model: Model
@@ -186,18 +204,22 @@ class _Work:
     options: EngineOptions
     share: Share | None
     ends: TaskEnds
-    """What is not asked any further."""
+    """The tasks that are not asked any further."""
     looks: Looks | None = None
 
     @property
-    def with_others(self) -> Others | None:
-        """The processes with which blocks are taken in lockstep."""
-        if self.share is None or not self.model.collective_forward:
-            return None
-        return Others(self.share.team, [plan.task for plan in self.plans])
+    def earlier_spending(self) -> RunSpending:
+        """Spending of earlier starts, by the journals of this process."""
+        judge = self.options.judge
+        return RunSpending(self.store.spent, NOTHING if judge is None else judge.store.spent)
+
+    @property
+    def lockstep_team(self) -> Team | None:
+        """The processes that take blocks in lockstep, if the model needs that."""
+        return self.share.team if self.share is not None and self.model.collective_forward else None
 
     def todo(self, done: dict[str, set[int]]) -> Iterator[Unit]:
-        """Documents for this process."""
+        """Yield the unfinished documents for this process."""
         sampling = self.options.sampling
         if self.share is None:
             return units(ordered(self.plans) if sampling is None else self._sampled(sampling), done)
@@ -213,7 +235,7 @@ class _Work:
         return shared_units(documents, total, done, self._next_sampled)
 
     def _sampled(self, sampling: Sampling) -> Iterator[Unit]:
-        """Documents in random order; of a recorded run those that count."""
+        """Yield the documents in random order; those that count when a recorded run is scored again."""
         if sampling.recorded is None:
             return sampling.order.units(self.plans)
         counted = {name: set(stop.doc_ids) for name, stop in sampling.early_stops(self.plans, self.store).items()}
@@ -224,16 +246,16 @@ class _Work:
         )
 
     def _next_sampled(self, total: int) -> range:
-        """The next documents of the random order: few, so that the first ones are soon finished."""
+        """Take the next documents of the random order: only a few, so that the first ones are finished early."""
         if self.share is None or all(self.ends.common_reason(plan.task.name) for plan in self.plans):
             return range(total, total)
         return self.share.team.next_block(total, SAMPLED_BLOCK)
 
     def recall(self) -> None:
-        """Look at what earlier starts have finished; ends the tasks that need not be asked any more.
+        """Apply the rules for stopping early to the documents that earlier starts finished.
 
         Raises:
-            TeamError: another process has failed or vanished.
+            TeamError: another process failed or vanished.
         """
         if self.looks is None:
             return
@@ -245,13 +267,6 @@ class _Work:
             LookExchange(team, self.looks, self.ends).begin()
         else:
             self.looks.look()
-
-
-def _looks(plans: Sequence[TaskPlan], options: EngineOptions, share: Share | None, ends: TaskEnds) -> Looks | None:
-    if options.sampling is None:
-        return None
-    is_first = share is None or share.team.is_first
-    return Looks(plans, options.sampling, ends, decides=is_first, tells=not is_first)
 
 
 def _progress(work: _Work, done: dict[str, set[int]]) -> Progress:
@@ -267,7 +282,7 @@ def _progress(work: _Work, done: dict[str, set[int]]) -> Progress:
 
 
 def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, seconds: dict[str, float]) -> Asking:
-    """The run and score phases, which overlap; everything is in the journals afterwards."""
+    """Ask, judge and score, which overlap. Afterwards all results are in the journals."""
     store, options, share, hopeless = work.store, work.options, work.share, HopelessTasks(work.ends)
     work.recall()
 
@@ -278,26 +293,34 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
         if work.looks is not None:
             work.looks.note(record)
 
-    tasks, budget = [plan.task for plan in work.plans], _budget(work)
+    tasks = [plan.task for plan in work.plans]
+    counts_earlier = share is None or share.team.is_first or not share.shared_files
+    budget = Budget(options.limits, work.earlier_spending, counts_earlier)
     scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
-    judging = _judging(work, scorer, budget)
+    judging = None
+    if options.judge is not None:
+        judging = Judging(options.judge, scorer.submit, scorer.is_behind, budget.note_judge, store.judged_again)
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
-    # Processes in lockstep ask the same number of documents, whatever comes of them in one of these.
-    is_given_up = work.ends.reason if work.with_others is None else work.ends.common_reason
+    # Processes in lockstep must ask the same number of documents, whatever the outcomes in one of them.
+    is_given_up = work.ends.reason if work.lockstep_team is None else work.ends.common_reason
     conversations = Conversations(
         Documents(work.todo(done), deliver, is_given_up, options.retry_truncated), store.response
     )
     driven = Driven(work.model, store, options.cache, budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
-    with _vitals(work, asking, progress):
+    rank, limit = 0 if share is None else share.team.place.rank, work.model.concurrency
+    with Vitals(store.folder, rank, lambda: {**progress.counts(), "in_flight": asking.in_flight, "concurrency": limit}):
         try:
             with _stage(seconds, "ask"):
                 if share is not None:
                     share.team.watch(asking.others_failed)
                     share.team.count(*counted_together(progress, budget))
-                _stop_at(budget, asking, judging, share)
-                report = asking.run(options.grace_s, work.with_others)
+                if judging is not None:
+                    budget.watch(lambda _: judging.stop())
+                budget.watch(asking.give_up)
+                budget.begin(*([] if share is None else [share.team.exchange_counts]))
+                report = asking.run(options.grace_s, work.lockstep_team, tasks)
             if judging is not None:
                 with _stage(seconds, "judge"):
                     _finish_judging(judging, report, options.grace_s, share)
@@ -312,45 +335,8 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     return asking
 
 
-def _vitals(work: _Work, asking: Asking, progress: Progress) -> Vitals:
-    rank = 0 if work.share is None else work.share.team.place.rank
-    limit = work.model.concurrency
-    return Vitals(
-        work.store.folder, rank, lambda: {**progress.counts(), "in_flight": asking.in_flight, "concurrency": limit}
-    )
-
-
-def _judging(work: _Work, scorer: Scorer, budget: Budget) -> Judging | None:
-    setup = work.options.judge
-    if setup is None:
-        return None
-    return Judging(setup, scorer.submit, scorer.is_behind, budget.note_judge, work.store.judged_again)
-
-
-def _budget(work: _Work) -> Budget:
-    earlier = NOTHING if work.options.judge is None else work.options.judge.store.spent
-    is_alone = work.share is None or work.share.team.is_first or not work.share.shared_files
-    return Budget(work.options.limits, RunSpending(work.store.spent, earlier), is_alone)
-
-
-def _stop_at(budget: Budget, asking: Asking, judging: Judging | None, share: Share | None) -> None:
-    """End the asking, and the judging with it, when the budget is spent."""
-    if judging is not None:
-        budget.watch(lambda _: judging.stop())
-    budget.watch(asking.give_up)
-    budget.begin(*([] if share is None else [share.team.exchange_counts]))
-
-
-def _check_batch(
-    plans: Sequence[TaskPlan], model: Model, store: RunStore, options: EngineOptions, report: AskReport
-) -> BatchCheck:
-    if report.interrupted is not None or report.give_up:
-        return BatchCheck(stopped="not made, since the run did not end")
-    return check_batch([plan.task for plan in plans], model, store, options.check_batch, options.grace_s)
-
-
 def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: Share | None) -> None:
-    """Wait for the verdicts that are outstanding, or after a signal for those in flight alone."""
+    """Wait for all outstanding verdicts; after a signal only for those of open requests."""
     if not report.cut_short:
         interrupts = Interrupts(judging.stop, grace_s)
         try:
@@ -369,9 +355,9 @@ def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: 
 
 
 def _end_cut_thoughts(work: _Work) -> None:
-    """Score documents again whose truncated answers turned out to be unfinished thoughts: they are no answers.
+    """Score documents again whose truncated answers turned out to be unfinished thoughts, not answers.
 
-    Judged documents are left as they are: their verdicts are about the text.
+    Judged documents are not scored again, since their verdicts refer to the text.
     """
     cut = {plan.task.name: work.store.cut_thoughts(plan.task.name) for plan in work.plans if not plan.task.is_judged}
     if not any(cut.values()):
@@ -407,19 +393,19 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
 
 
 def _counted(plan: TaskPlan, sampling: Sampling | None, stops: Mapping[str, EarlyStop]) -> Counted | None:
-    """The way through a task's documents, where some task of the run has ended early."""
+    """Return which documents of a task count; ``None`` unless a task of the run ended early."""
     if sampling is None or not stops:
         return None
     return Counted(sampling.order.of(plan), stops.get(plan.task.name))
 
 
 def _given_up(work: _Work, plan: TaskPlan) -> str:
-    """Tell why a task was not asked to its end, by this process or another one."""
+    """Return the reason for which this or another process gave a task up; empty if none did."""
     own, failures = work.ends.reason(plan.task.name), work.store.failures(plan.task.name)
     if own or work.share is None or len(failures) < DOCUMENTS:
         return own
     ((reason, _),) = Counter(failures.values()).most_common(1)
-    return f"a process could score none of its first {DOCUMENTS} documents: {reason}"
+    return f"a process could not score any of its first {DOCUMENTS} documents: {reason}"
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""A headline number and its interval over the first documents of a random order, all of which are finished.
+"""Headline numbers with intervals over the first documents of a random order.
 
-What finished out of turn does not count: so the numbers depend on the order and the answers alone, and on nothing that
-concurrency, processes and kills decide.
+Only documents count before which all others are finished. So the numbers depend only on the order and the answers, not
+on concurrency, the number of processes or kills.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from lmms_eval.engine.plan import TaskPlan, draw_place
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 RANDOM, STRATA = "random:", "strata:"
-"""Beginnings of the names of orders: of all documents of a task, and of those of each stratum."""
+"""Prefixes of the names of orders: over all documents of a task, and over those of each stratum."""
 
 
 @dataclass(frozen=True, slots=True)
 class RandomOrder:
-    """A random order of each task's documents, fixed by a seed, the task's name and the documents' numbers alone.
+    """A random order of each task's documents, determined by a seed, the task's name and the documents' numbers.
 
-    Of a task with strata each of these is in random order, and they come at an even pace: their interval is then
-    tightest, and which stratum is next does not depend on any answer.
+    If a task has strata, each stratum is in random order, and they are interleaved evenly. That gives the tightest
+    interval, and the next stratum never depends on an answer.
     """
 
     seed: int = 0
 
     def of(self, plan: TaskPlan) -> list[int]:
-        """The documents of a task in this order; without strata those of another selection are in the same one."""
+        """Return the documents of a task in this order; without strata a subset of documents has the same order."""
         order = sorted(plan.doc_ids, key=partial(draw_place, f"{self.seed}:{plan.task.name}"))
         names = plan.task.strata(order)
         if names is None:
@@ -47,23 +47,23 @@ class RandomOrder:
         return [doc_id for _, doc_id in interleaved(strata)]
 
     def name(self, plan: TaskPlan) -> str:
-        """Name of the order of a task's documents: where it is the same, so are the first documents."""
+        """Return a name for the order of a task's documents: equal names mean equal orders."""
         names = plan.task.strata(plan.doc_ids)
         content = ",".join(map(str, plan.doc_ids)) + ("" if names is None else json.dumps([*names]))
         digest = hashlib.sha256(content.encode()).hexdigest()
         return f"{RANDOM if names is None else STRATA}{self.seed}:{digest[:8]}"
 
     def units(self, plans: Sequence[TaskPlan]) -> Iterator[Unit]:
-        """All documents of a run."""
+        """Yield all documents of a run."""
         tasks = {plan.task.name: plan.task for plan in plans}
         for name, doc_id in interleaved({plan.task.name: self.of(plan) for plan in plans}):
             yield Unit(tasks[name], doc_id, tasks[name].repeats)
 
 
 def interleaved(orders: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]]:
-    """Merge the documents of several tasks or strata, so that at any place about the same share of each has come.
+    """Merge the documents of several tasks or strata, so that their shares are about equal at any point.
 
-    Of fewer of these tasks the order is the same with the others left out.
+    Leaving a task out does not change the order of the others.
     """
 
     def places(name: str, doc_ids: Sequence[int]) -> Iterator[tuple[float, str, int]]:
@@ -74,10 +74,10 @@ def interleaved(orders: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]
 
 
 def place_in(order: str, task: str, doc_id: str) -> bytes:
-    """The place of a document in an order of that name (``RandomOrder.name``); documents are asked by rising place.
+    """Return the sort key of a document in the order of that name (``RandomOrder.name``).
 
     Raises:
-        ValueError: the name, or the document, is none of a random order.
+        ValueError: the name or the document does not belong to a random order.
     """
     kind, seed, *_ = [*order.split(":"), ""]
     if f"{kind}:" != RANDOM:
@@ -87,47 +87,47 @@ def place_in(order: str, task: str, doc_id: str) -> bytes:
 
 LEVEL = 0.95
 LEAST = 10
-"""Documents that a decision rests on, at least."""
+"""Minimum number of documents for a decision."""
 LOOKS = 200
-"""Looks while the number of documents doubles and more, once there are so many."""
+"""Number of documents above which the next look waits until their number has grown by one part in ``LOOKS``."""
 _SLACK = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of one task in a headline number: the mean of a metric over its documents, or over its strata."""
+    """One task's part of a headline number: the mean of a metric over its documents, or over its strata."""
 
     task: str
     metric: str
     filter: str
     within: ScoreRange
-    """Range of the documents' numbers, ``scale`` times as large as they are recorded; both ends are finite."""
+    """Finite range of the documents' numbers after multiplication by ``scale``."""
     score_key: str = "score"
     weight: float = 1.0
     in_percent: bool = False
-    """Its range is put on 0 to 100 first."""
+    """The range is first rescaled to 0 to 100."""
     baseline: Mapping[int, float] | None = None
-    """Numbers that are taken away, by document; documents without one are left out."""
+    """Numbers to subtract, by document; documents without one do not count."""
     is_binary: bool = False
-    """Its range is not stated, and taken to be that of right and wrong while there is nothing else."""
+    """The range is not stated; it is assumed to be right or wrong unless another number appears."""
     is_clustered: bool = False
-    """The task's documents come in clusters, so that the interval over all of them is one of clusters."""
+    """The task's documents form clusters, so the interval over all documents is computed over clusters."""
     strata: Mapping[int, str] | None = None
-    """By document the stratum, where the documents of each come in a random order of their own."""
+    """Stratum by document, if each stratum has its own random order."""
     is_macro: bool = False
-    """It is the mean over the strata of their documents' means."""
+    """The part is the mean over the strata of their documents' means."""
     scale: float = 1.0
 
     @property
     def ends(self) -> ScoreRange:
-        """Range of the part's mean, in units of the headline number."""
+        """Range of the part's mean in units of the headline number."""
         width = 100.0 if self.in_percent else self.within.high - self.within.low
         if self.baseline is not None:
             return ScoreRange(-width, width)
         return ScoreRange(0.0, width) if self.in_percent else self.within
 
     def holds(self, number: float) -> bool:
-        """A document may have this number."""
+        """Return whether a number is possible for a document."""
         return number in self.within and (not self.is_binary or number in (self.within.low, self.within.high))
 
     def counts(self, doc_id: int) -> bool:
@@ -137,7 +137,7 @@ class Part:
         return "" if self.strata is None else self.strata[doc_id]
 
     def share(self, doc_id: int, number: float) -> float:
-        """A document's number as a share of the way from the low to the high end."""
+        """Return a document's number as a fraction of the range, from 0 to 1."""
         width = self.within.high - self.within.low
         if self.baseline is None:
             return min(1.0, max(0.0, (number - self.within.low) / width))
@@ -145,12 +145,13 @@ class Part:
 
 
 Find = Callable[[Part, int], float | None]
-"""The number of a finished document, ``None`` where it has none; raises ``KeyError`` for one that is not finished."""
+"""Returns the number of a finished document, or ``None`` without one; raises ``KeyError`` for an unfinished document.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class HalfWidth:
-    """Statement that an interval is at most so wide to either side."""
+    """Condition that half the width of an interval is at most ``limit``."""
 
     limit: float
 
@@ -159,8 +160,8 @@ class HalfWidth:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldFrom:
-    """Statement that an interval leaves a number out."""
+class Excludes:
+    """Condition that an interval does not contain a number."""
 
     number: float
 
@@ -168,18 +169,18 @@ class ToldFrom:
         return not interval.low - _SLACK <= self.number <= interval.high + _SLACK
 
 
-Statement = HalfWidth | ToldFrom
+Statement = HalfWidth | Excludes
 
 
 class _Sampled(Protocol):
-    """Interval for a weighted mean of strata whose documents come in random order."""
+    """Anytime-valid interval for a weighted mean of strata whose documents arrive in random order."""
 
     def add(self, stratum: int, low: float, high: float | None = None) -> None: ...
     def interval(self) -> stats.Interval: ...
 
 
 class _OneStratum:
-    """``Sampled`` in the form of several strata."""
+    """``Sampled`` with the interface for several strata."""
 
     def __init__(self, total: int) -> None:
         from lmms_eval.stats.sequence import Sampled
@@ -200,7 +201,7 @@ def _strata(totals: Sequence[int], weights: Sequence[float]) -> _Sampled:
 
 
 def _first(units: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """So many documents of each task at most."""
+    """Yield at most ``counts`` documents of each task."""
     taken: Counter[str] = Counter()
     for name, doc_id in units:
         if taken[name] < counts[name]:
@@ -210,31 +211,22 @@ def _first(units: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> Itera
 
 @dataclass(slots=True)
 class _Moments:
-    """Sums over the shares of the documents of a part, or of one of its strata."""
+    """Sums over the shares of the documents of a part or of one of its strata."""
 
     span: float
-    """Weight of their mean in the number."""
+    """Weight of their mean in the headline number."""
     count: int = 0
     total: float = 0.0
     squares: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """A stratum of the interval: a part, or a stratum of one."""
-
-    number: int
-    moments: _Moments
-    """Of all strata of a part together, where the part is the mean of their documents."""
-
-
 class Prefix:
-    """The first documents of a headline number, as far as all of them are finished.
+    """The longest sequence of finished documents at the start of a random order, with its headline number.
 
     Args:
-        parts: the tasks in it, their means weighted.
-        orders: the documents of each of these tasks in random order.
-        counts: of each task so many documents at most; without it all.
+        parts: the tasks in the headline number.
+        orders: the documents of each task in random order.
+        counts: maximum number of documents of each task; default: all.
     """
 
     def __init__(
@@ -245,18 +237,19 @@ class Prefix:
         self._units = list(units if counts is None else _first(units, counts))
         self._whole = sum(len(orders[name]) for name in self._parts)
         self.taken = dict.fromkeys(self._parts, 0)
-        """Documents of each task that are in it."""
+        """Number of documents by task."""
         self.length = 0
         self.counted = 0
-        """Documents that the number rests on: without those that the baseline lacks."""
+        """Number of documents with a baseline, if there is one; the headline number is based on these."""
         self._next_look = LEAST
         self.lies_outside = False
-        """A number lies outside of its stated range, so that no interval holds."""
+        """A number is outside its stated range, so there is no valid interval."""
         whole = math.fsum(part.weight for part in parts)
         self._low = math.fsum(part.weight / whole * part.ends.low for part in parts)
         spans = [part.weight / whole * (part.ends.high - part.ends.low) for part in parts]
         self._span = math.fsum(spans)
-        self._cells: dict[tuple[str, str], _Cell] = {}
+        self._cells: dict[tuple[str, str], tuple[int, _Moments]] = {}
+        """Number and sums of each stratum by task and name; strata share their sums unless their means are averaged."""
         totals: list[int] = []
         weights: list[float] = []
         for part, span in zip(parts, spans, strict=True):
@@ -265,20 +258,20 @@ class Prefix:
             for name, size in sizes.items():
                 share = 1 / len(sizes) if part.is_macro else size / sizes.total()
                 moments = _Moments(span * share) if part.is_macro else together
-                self._cells[part.task, name] = _Cell(len(totals), moments)
+                self._cells[part.task, name] = len(totals), moments
                 totals.append(size)
                 weights.append(span * share / self._span)
         self._sampled = _strata(totals, weights)
-        self._moments = list({id(cell.moments): cell.moments for cell in self._cells.values()}.values())
+        self._moments = list({id(moments): moments for _, moments in self._cells.values()}.values())
         self._not_begun = {*self._cells}
 
     @property
     def is_whole(self) -> bool:
-        """Every document of every task is in it."""
+        """Whether all documents of all tasks are included."""
         return self.length == self._whole
 
     def advance(self, find: Find, statement: Statement | None = None) -> bool:
-        """Take in what is finished, up to the first document at which the statement holds; ``True`` if it does."""
+        """Add finished documents until the statement holds; returns whether it does."""
         while self.length < len(self._units):
             name, doc_id = self._units[self.length]
             part = self._parts[name]
@@ -296,10 +289,10 @@ class Prefix:
         return False
 
     def _is_look(self) -> bool:
-        """A statement is looked at here: every time at first, then each time that half a percent more is known.
+        """Return whether to test the statement now: always at first, then whenever half a percent was added.
 
-        An interval costs as much as some twenty documents. Where the looks are depends on nothing but the number of
-        documents, so the decision is always the same. A stratum without a document would be missing in the number.
+        An interval takes as much time as about twenty documents. The looks depend only on the number of documents, so
+        the decision is reproducible. There is no look while a stratum has no document, since the number lacks it.
         """
         if self.lies_outside or self._not_begun or self.counted < self._next_look:
             return False
@@ -313,26 +306,25 @@ class Prefix:
         if number is not None and not part.holds(number):
             self.lies_outside, number = True, None
         low, high = (0.0, 1.0) if number is None else (part.share(doc_id, number),) * 2
-        cell = self._cells[key]
-        self._sampled.add(cell.number, low, high)
+        stratum, moments = self._cells[key]
+        self._sampled.add(stratum, low, high)
         if number is not None:
-            cell.moments.count += 1
-            cell.moments.total += low
-            cell.moments.squares += low * low
+            moments.count += 1
+            moments.total += low
+            moments.squares += low * low
 
     def value(self) -> float | None:
-        """The number over the documents that have one; ``None`` while a task, or a stratum of a mean over these, has
-        none."""
+        """Return the headline number; ``None`` while a task, or a stratum whose mean counts, has no number."""
         if not all(one.count for one in self._moments):
             return None
         return self._low + math.fsum(one.span * one.total / one.count for one in self._moments)
 
     def interval(self) -> stats.Interval:
-        """The interval for the number over all documents, valid at every look at once."""
+        """Return the interval for the number over all documents, which is valid at all looks simultaneously."""
         return self._mapped(self._sampled.interval())
 
     def shown_interval(self) -> stats.Interval | None:
-        """The same; of all documents the ordinary one, where there is one."""
+        """Return the interval to show: if all documents are included, the ordinary one; ``None`` without one."""
         if self.lies_outside or not self.counted:
             return None
         if not self.is_whole:

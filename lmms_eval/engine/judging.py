@@ -1,7 +1,7 @@
-"""Judging beside the generation: questions about finished documents go to the judge as they arise.
+"""Judging during generation: questions about finished documents are sent to the judge as they arise.
 
-One thread asks the tasks for their questions, another drives the judge; a document goes on to the scorer when all its
-verdicts are there. A judge that fails leaves its documents unscored, never the run broken.
+One thread gets the questions from the tasks, another drives the judge. A document is passed to the scorer when all its
+verdicts have arrived. If the judge fails, its documents stay unscored, but the run continues.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from lmms_eval.errors import ItemError, JournalError, LmmsEvalError, TaskError
 from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
 
 APART = 1000
-"""Between the numbers of two askings of a question; attempts count on from there."""
+"""Distance between the numbers of two repetitions of a question; the attempts are numbered in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """Terms on which questions are asked."""
+    """Settings that are common to all questions."""
 
     judge: str
-    """Name that verdicts state."""
+    """Name of the judge in verdicts."""
     retries: int = 0
-    """Further attempts if a reply cannot be read."""
+    """Number of further attempts if a reply cannot be parsed."""
     again: Container[tuple[str, int]] = frozenset()
-    """Documents, by task and number, whose unreadable replies from earlier starts do not count as attempts."""
+    """Documents (task and number) whose unparsable replies from earlier starts do not count as attempts."""
     recalled: Container[str] = frozenset()
-    """Requests that the journal of an earlier start answered, by id."""
+    """Ids of requests that were answered from the journal of an earlier start."""
 
 
 @dataclass(slots=True)
 class Interview:
-    """One question and the replies to it so far: a conversation whose rounds are the attempts at a readable reply."""
+    """One question with the replies so far: a conversation whose rounds are the attempts to get a parsable reply."""
 
     question: JudgeQuestion
     place: str
-    """Name of the thing judged, ``task/doc_id``; with the question's name it makes the requests' ids."""
+    """The judged document, ``task/doc_id``; part of the ids of requests."""
     task: Task
     doc_id: int
     inquiry: Inquiry
@@ -63,9 +63,9 @@ class Interview:
     prompt: str = ""
     usage: Usage | None = None
     thought_tags: None = None
-    """A judge's thoughts are none of its reply."""
+    """The usual tags: thoughts are removed from the judge's replies."""
     attempts: int = 0
-    """Those that count against the retries."""
+    """Number of attempts that count against the retries."""
 
     def open(self) -> Sequence[Request]:
         attempt = len(self.replies)
@@ -98,12 +98,12 @@ class Interview:
         self._close(False, f"{error.kind}: {error.message}")
 
     def accepts(self, response: Response) -> bool:
-        """Tell whether a reply can be read; a reader that raises cannot read it."""
+        """Return whether a reply can be parsed; if the parser raises, it cannot."""
         if response.error is not None:
             return False
         try:
             return bool(self.question.accepts(response.text or ""))
-        except Exception as error:  # noqa: BLE001 - a task's own reader may raise anything on a judge's text
+        except Exception as error:  # noqa: BLE001 - a task's parser may raise anything
             kind = type(error).__name__
             logger.warning("{}: reading the judge's reply raised {}: {}", self.place, kind, error)
             return False
@@ -116,7 +116,7 @@ class Interview:
     ) -> tuple[SentMessage, ...]:
         return messages
 
-    def fingerprint(self, messages: ChatMessages) -> str:  # noqa: ARG002 - noted when they were built
+    def fingerprint(self, messages: ChatMessages) -> str:  # noqa: ARG002 - computed when they were built
         return self.prompt
 
     def _build(self) -> ChatMessages:
@@ -124,7 +124,7 @@ class Interview:
             messages = self.question.build_messages()
         except (LmmsEvalError, OSError):
             raise
-        except Exception as error:  # a task's own functions may raise anything
+        except Exception as error:  # a task's functions may raise anything
             raise ItemError(failure("preparing the question", error)) from error
         self.prompt = content_fingerprint(messages)
         return messages
@@ -146,7 +146,7 @@ class Interview:
 
 
 class Case:
-    """A document that waits for its verdicts, and goes to ``deliver`` with the last one.
+    """A document that waits for its verdicts; with the last one it is passed to ``deliver``.
 
     Raises:
         TaskError: two questions have the same name.
@@ -161,7 +161,7 @@ class Case:
         self._verdicts: dict[str, Verdict] = {}
 
     def interviews(self, inquiry: Inquiry) -> list[Interview]:
-        """Make a conversation of each question."""
+        """Return a conversation for each question."""
         task, doc_id = self._job.task, self._job.doc_id
         place = f"{task.name}/{doc_id}"
         return [Interview(question, place, task, doc_id, inquiry, self._take) for question in self._questions]
@@ -176,7 +176,7 @@ class Case:
 
 
 def request_id(place: str, question: str, attempt: int = 0) -> str:
-    """Name a request to a judge: the same on every start."""
+    """Return the id of a request to the judge, which is the same on every start."""
     return f"{place}/judge/{question}/{attempt}"
 
 
@@ -191,7 +191,7 @@ PATTERN = "judgements-*.jsonl"
 
 
 class JudgementStore:
-    """The journals of judgements in a folder (``drive.Journal``); this process writes the one of its rank.
+    """The journals of judgements in a folder (a ``drive.Journal``); this process writes the one of its rank.
 
     Raises:
         JournalError: the journal cannot be opened.
@@ -202,34 +202,34 @@ class JudgementStore:
         self._lock = threading.Lock()
         self._journals = JournalSet()
         self._known: dict[tuple[str, str], Place] = {}
-        self._told: set[str] = set()
+        self._prompts_kept: set[str] = set()
         """Fingerprints of the prompts whose messages are in the journals."""
         self._open: dict[str, str] = {}
-        """Keys of the requests that are being asked, by id."""
+        """Keys of the open requests, by id."""
         self.recalled: set[str] = set()
-        """Requests that were answered from the journal, by id."""
+        """Ids of the requests that were answered from the journal."""
         self.spent = NOTHING
-        """What earlier starts have paid for."""
+        """Spending of earlier starts."""
         self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")  # first, as in RunStore
         for path in sorted(folder.glob(PATTERN)):
             for place, record in self._journals.load(path, shape=RESPONSE):
                 self.spent += spent_in(record)
                 if "messages" in record:
-                    self._told.add(record.get("prompt", ""))
+                    self._prompts_kept.add(record.get("prompt", ""))
                 if "id" in record and "key" in record and "error" not in record:
                     self._known[record["id"], record["key"]] = place
 
     @property
     def ids(self) -> set[str]:
-        """Requests to which any judge has replied in an earlier start."""
+        """Ids of the requests to which any judge replied in an earlier start."""
         return {request_id for request_id, _ in self._known}
 
     def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:
-        """Find the reply that an earlier start has journaled.
+        """Return the recorded reply of an earlier start.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
-            VolatileValue: a generation option or a part of a message has no lasting form.
+            VolatileValue: a generation option or a part of a message cannot be hashed.
         """
         key = self._keys.key(request, build_messages())
         place = self._known.get((request.id, key))
@@ -241,13 +241,13 @@ class JudgementStore:
 
     def keep(self, response: Response, prompt: str) -> Response:
         """Write a reply. Raises ``JournalError``."""
-        key = self._open.pop(response.request_id, "")  # none where the prompt could not be rendered
+        key = self._open.pop(response.request_id, "")  # empty if the prompt could not be rendered
         record = {**response_record(response, prompt), "key": key}
         if "messages" in record:
             with self._lock:
-                if prompt in self._told:
+                if prompt in self._prompts_kept:
                     del record["messages"]
-                self._told.add(prompt)
+                self._prompts_kept.add(prompt)
         self._writer.append(record)
         return response
 
@@ -261,37 +261,27 @@ class JudgementStore:
 
 QUEUE_LENGTH = 256
 LEAST_OPEN = 64
-"""Documents whose verdicts may be outstanding, at least."""
+"""Minimum number of documents that may wait for verdicts at the same time."""
 CLOSING_S = 5.0
 ENDED = "the judge ended without answering this question"
 
 
 @dataclass(frozen=True, slots=True)
-class JudgingOptions:
-    """Terms on which the judge is asked."""
-
-    retries: int = 2
-    stream: StreamLimits = field(default_factory=StreamLimits)
-    cache: ResponseCache | None = None
-    """Replies of earlier runs; who opened it closes it."""
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeSetup:
-    """A judge with its journal."""
+    """A judge with its journal and settings."""
 
     model: Model
     name: str
-    """Name that verdicts and results state."""
+    """Name of the judge in verdicts and results."""
     store: JudgementStore
-    options: JudgingOptions = JudgingOptions()
+    retries: int = 2
+    stream: StreamLimits = field(default_factory=StreamLimits)
+    cache: ResponseCache | None = None
+    """Replies of earlier runs. Its owner closes it."""
 
 
 class Judging:
-    """Takes finished documents, hands them with their verdicts to ``deliver``.
-
-    ``is_behind``: ``deliver`` would block, which must not stop the judge's event loop.
-    """
+    """Receives finished documents and passes them with their verdicts to ``deliver``."""
 
     def __init__(
         self,
@@ -301,13 +291,21 @@ class Judging:
         on_paid: Callable[[Response], None] = lambda _: None,
         again: Container[tuple[str, int]] = frozenset(),
     ) -> None:
-        """``again``: as ``Inquiry`` has it."""
+        """Prepare the threads, which start with the first document.
+
+        Args:
+            setup: the judge.
+            deliver: receives each document with its verdicts.
+            is_behind: returns whether ``deliver`` would block, which must not stop the judge's event loop.
+            on_paid: called with every reply of the judge.
+            again: ``Inquiry.again``.
+        """
         self._name, self._store, self._deliver = setup.name, setup.store, deliver
-        self._cache = setup.options.cache
-        self._inquiry = Inquiry(setup.name, setup.options.retries, again, setup.store.recalled)
+        self._cache = setup.cache
+        self._inquiry = Inquiry(setup.name, setup.retries, again, setup.store.recalled)
         self._conversations = Conversations(is_fed=True)
-        driven = Driven(setup.model, setup.store, self._cache, on_paid)
-        limits = replace(setup.options.stream, least_requests=8)
+        driven = Driven(setup.model, setup.store, setup.cache, on_paid)
+        limits = replace(setup.stream, least_requests=8)
         self._drive = Drive(driven, self._conversations, limits, is_behind)
         self._room = threading.Semaphore(max(LEAST_OPEN, 4 * setup.model.concurrency))
         self._failure = Failure(on_error=self._drive.stop)
@@ -319,14 +317,14 @@ class Judging:
         return self._drive.report
 
     def is_behind(self) -> bool:
-        """``submit`` might block."""
+        """Return whether ``submit`` might block."""
         return self._jobs.is_full
 
     def submit(self, job: Job) -> None:
-        """Queue a document, or hand it on where no judge is needed; blocks while the queue is full.
+        """Queue a document, or deliver it if it needs no judge; blocks while the queue is full.
 
         Raises:
-            JournalError: a reply could not be made durable.
+            JournalError: a reply could not be written.
         """
         self._failure.check()
         if not job.task.is_judged or job.reason:
@@ -335,19 +333,19 @@ class Judging:
             self._jobs.put(job)
 
     def stop(self) -> None:
-        """Ask nothing more; what is open may finish. Documents that lack verdicts are left for another start."""
+        """Ask nothing more; open requests may finish. Documents without all verdicts are left for another start."""
         self._jobs.stop()
         self._drive.stop()
 
     def drain(self) -> None:
-        """Wait until every document is judged and handed on. Raises as ``submit``."""
+        """Wait until every document is judged and delivered. Raises ``JournalError``."""
         self._jobs.drain()
         if self._driver.ident is not None:
             self._driver.join()
         self._failure.check()
 
     def close(self) -> None:
-        """End the threads without waiting for what is open; after ``drain`` there is nothing to end."""
+        """End the threads without waiting for open requests."""
         self.stop()
         deadline = time.monotonic() + CLOSING_S
         self._jobs.join(CLOSING_S)
@@ -360,7 +358,7 @@ class Judging:
         return {} if self._cache is None else self._cache.counts()
 
     def _put_questions(self, jobs: Iterator[Job]) -> None:
-        """Ask the tasks for their questions, document after document."""
+        """Get the questions about each document from its task, and open their conversations."""
         self._driver.start()
         try:
             for job in jobs:
@@ -381,9 +379,9 @@ class Judging:
         try:
             questions = job.task.judge_questions(job.doc_id, job.answers)
             interviews = Case(job, questions, self._hand_on).interviews(self._inquiry)
-        except NotEvaluated:  # scoring finds the same part missing, and says so
+        except NotEvaluated:  # scoring will miss the same part and report it
             interviews = []
-        except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: one failed sample
+        except Exception as error:  # noqa: BLE001 - a task's functions may raise anything: this sample fails
             interviews = []
             job = replace(job, error=failure("asking for the judge's questions", error))
         if not interviews:
@@ -396,14 +394,14 @@ class Judging:
         self._deliver(job)
 
     def _ask(self) -> None:
-        """Drive the judge until there is nothing more to ask, or it ends."""
+        """Drive the judge until all is asked or the judge ends."""
         reason = ""
         try:
             self._drive.run()
         except JournalError:
             raise
-        except Exception as error:  # noqa: BLE001 - a broken judge leaves documents unscored, it does not end the run
-            logger.opt(exception=True).warning("the judge {} has failed", self._name)
+        except Exception as error:  # noqa: BLE001 - a broken judge leaves documents unscored but does not end the run
+            logger.opt(exception=True).warning("the judge {} failed", self._name)
             reason = f"the judge ended with {type(error).__name__}: {error}"
         self._drive.stream.stop()
         report = self._drive.report

@@ -1,7 +1,8 @@
-"""The outline of a run for those who watch it: its tasks, their sizes, and the numbers that may have an interval.
+"""What a running evaluation shows: progress in the terminal, and files in the run's folder for those who watch it.
 
-It is written once, before anything is asked. Whoever watches gets the scores from the journals, and with the order of
-the documents the same interval as the run itself, at no cost to it.
+``outline.json`` is written once, before anything is asked: the tasks, their documents in order, and the numbers that
+may have an interval. Together with the journals a viewer computes from it the same interval as the run itself.
+``live-RANK.json`` holds the current counts of each process.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from lmms_eval.utils.terminal import is_live
 PLAIN_INTERVAL_S = 30.0
 RUNNING_INTERVAL_S = 1.0
 WIDE = 72
-"""Columns of a terminal from which on the display has a bar, which else would push score and failures out."""
+"""Minimum number of columns for a progress bar; in a narrower terminal it would hide the score and the failures."""
 _NARROW = "{n_fmt}/{total_fmt} {remaining}{postfix}"
 SCORE_UNIT = 1_000_000
-"""Sums of scores are exchanged as whole numbers of this fraction."""
+"""Processes exchange sums of scores as whole numbers, multiplied by this."""
 _SUM, _COUNT = "score of ", "scores of "
-"""Before a task's name, in what processes exchange."""
+"""Prefixes of a task's name in the counts that processes exchange."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningScore:
-    """Mean of the documents' numbers of a task so far, as they are recorded; no score of the task."""
+    """Mean of the recorded numbers of a task's documents so far; not the score of the task."""
 
     value: float
     count: int
@@ -52,7 +53,7 @@ class RunningScore:
 
 @dataclass(frozen=True, slots=True)
 class ProgressLook:
-    """Counts of a run at one moment, those of its other processes with them."""
+    """Counts of a run at one moment, including its other processes."""
 
     done: int
     total: int
@@ -61,24 +62,29 @@ class ProgressLook:
     rate: float
     """Documents per second since the start."""
     scores: Mapping[str, RunningScore] = field(default_factory=dict)
-    """By task; empty unless they are counted by task."""
+    """Running scores by task; empty unless they are counted by task."""
 
 
 class Progress:
-    """Counts documents as they are scored. ``enabled=False`` shows nothing (other processes, library use).
-
-    ``running``: text of the running number with its interval, where there is one; asked for once a second at most.
-    """
+    """Counts documents as they are scored, and shows the counts in the terminal."""
 
     def __init__(
         self, total: int, initial: int = 0, enabled: bool = True, running: Callable[[], str] = lambda: ""
     ) -> None:
+        """Start counting.
+
+        Args:
+            total: number of documents of the run.
+            initial: number of documents that earlier starts finished.
+            enabled: show the progress (off for other processes and library use).
+            running: returns the text of the running score with its interval; called at most once per second.
+        """
         self._lock = threading.Lock()
         self.total, self.done, self.failed, self.tokens = total, initial, 0, 0
         self._initial = initial
         self._score_sum, self._score_count = 0.0, 0
         self._by_task: dict[str, list[float]] | None = None
-        """Sums and counts of scores, where they are asked for."""
+        """Sums and counts of scores; ``None`` unless they are requested."""
         self._others: Counter[str] = Counter()
         self._running, self._running_text, self._asked_running = running, "", -math.inf
         self._started = self._last_line = time.monotonic()
@@ -93,7 +99,7 @@ class Progress:
         self.tokens += count
 
     def document(self, record: dict[str, Any]) -> None:
-        """A document is finished; ``record`` is its journal record."""
+        """Count a finished document by its journal record."""
         with self._lock:
             self.done += 1
             if "failed" in record:
@@ -107,7 +113,7 @@ class Progress:
             self._show()
 
     def count_by_task(self, earlier: Iterable[Mapping[str, Any]]) -> None:
-        """Count scores by task too, from now on. ``earlier``: records of documents that are finished already."""
+        """Count scores by task too, from now on; ``earlier`` are the records of finished documents."""
         with self._lock:
             self._by_task = {}
             for record in earlier:
@@ -115,7 +121,7 @@ class Progress:
                     self._count_for_task(record, number)
 
     def look(self) -> ProgressLook:
-        """Return what is known by now."""
+        """Return the current counts."""
         with self._lock:
             done, others = self._all_done, self._others
             names = set(self._by_task or ()) | {name[len(_SUM) :] for name in others if name.startswith(_SUM)}
@@ -131,7 +137,7 @@ class Progress:
             )  # fmt: skip
 
     def counts(self) -> dict[str, int]:
-        """Counts of this process in this start, for the others."""
+        """Return the counts of this process in this start, for the other processes."""
         with self._lock:
             by_task: dict[str, int] = {}
             for name, (total, count) in (self._by_task or {}).items():
@@ -145,7 +151,7 @@ class Progress:
             }
 
     def add_others(self, counts: Mapping[str, int]) -> None:
-        """``counts`` of all other processes together."""
+        """Receive the sums of ``counts`` over all other processes."""
         with self._lock:
             self._others = Counter(counts)
             self._show()
@@ -174,7 +180,7 @@ class Progress:
             self._give_up()
 
     def _give_up(self) -> None:
-        """A terminal that has gone away, or a full disk under the log, ends the display and not the run."""
+        """Stop the display but not the run, if the terminal is gone or the disk of a log is full."""
         self._bar, self._enabled = None, False
 
     @property
@@ -190,7 +196,7 @@ class Progress:
     def _state(self) -> str:
         others = self._others
         number, total = self._score_count + others["scores"], self._score_sum + others["score"] / SCORE_UNIT
-        # Those of an earlier start would have to be read again for a number that the table gives in the end.
+        # Scores of earlier starts are not included: they would have to be read again for a preliminary number.
         new = f"(of {number} new) " if self._initial else ""
         score = f"score {total / number:.4f} {new}" if number else ""
         if (now := time.monotonic()) - self._asked_running >= RUNNING_INTERVAL_S:
@@ -210,12 +216,12 @@ class Progress:
 def _columns() -> int:
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns
-    except (OSError, ValueError, AttributeError):  # closed, no terminal any more, or something in its place
+    except (OSError, ValueError, AttributeError):  # standard error is closed, or not a terminal
         return WIDE
 
 
 def _number(record: Mapping[str, Any]) -> float | None:
-    """Return the number of a scored document: that of its first metric that has one."""
+    """Return the number of a scored document from its first metric that has one."""
     for value in (record["scores"][0]["metrics"] if record["scores"] else {}).values():
         number = item_number(value)
         if number is not None and math.isfinite(number):
@@ -228,14 +234,14 @@ INTERVAL_S = 1.0
 
 
 class Vitals:
-    """Context in which a thread of this process writes ``live-RANK.json`` into the run's folder.
+    """Context in which a thread writes the counts of this process to ``live-RANK.json`` in the run's folder.
 
-    A file that cannot be written is left as it is: watching never fails a run.
+    Write errors are ignored: watching never fails a run.
 
     Args:
         folder: the run's folder.
-        rank: number of this process in its launch.
-        counts: what the process is at; asked for once a second.
+        rank: rank of this process in its launch.
+        counts: returns the current counts; called once per second.
     """
 
     def __init__(self, folder: Path, rank: int, counts: Callable[[], dict[str, int]]) -> None:
@@ -243,7 +249,7 @@ class Vitals:
         self._counts = counts
         self._begun = {"host": socket.gethostname(), "pid": os.getpid(), "started": time.time()}
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._tell, name="vitals", daemon=True)
+        self._thread = threading.Thread(target=self._write, name="vitals", daemon=True)
 
     def __enter__(self) -> Vitals:
         self._thread.start()
@@ -257,7 +263,7 @@ class Vitals:
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def _tell(self) -> None:
+    def _write(self) -> None:
         while True:
             content = {**self._begun, "time": time.time(), **self._counts()}
             if (memory := resident_bytes(os.getpid())) is not None:
@@ -269,7 +275,7 @@ class Vitals:
 
 
 def resident_bytes(pid: int) -> int | None:
-    """Return the memory that a process holds; ``None`` where the system does not tell."""
+    """Return the resident memory of a process in bytes; ``None`` if the system does not report it."""
     try:
         pages = Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]
     except (OSError, IndexError):
@@ -293,29 +299,29 @@ class TaskOutline:
 
     requested: int
     order: Sequence[int] = ()
-    """Its documents in random order; empty where there is no such order."""
+    """The documents in random order; empty without such an order."""
     part: Part | None = None
-    """The number that is looked at; ``None`` where it has no interval before the end."""
+    """The task's headline number; ``None`` if it has no interval before the end of the run."""
     reason: str = NOT_RANDOM
-    """Reason for which it has none."""
+    """Reason for which there is no interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The tasks of a run, and the number of the whole."""
+    """The tasks of a run, and the number that the run shows."""
 
     tasks: Mapping[str, TaskOutline] = field(default_factory=dict)
     whole: tuple[Part, ...] = ()
-    """Parts of the number that the run itself shows while it goes on; empty where it has no interval."""
+    """Parts of the number that the run shows; empty if it has no interval."""
 
 
 def outline_of(plans: Sequence[TaskPlan], sampling: Sampling | None, parts: Mapping[str, Part | str]) -> Outline:
-    """Make the outline of a run.
+    """Return the outline of a run.
 
     Args:
         plans: the tasks.
-        sampling: the random order; ``None`` without one.
-        parts: by task the part that is looked at, or the reason for which it has no interval.
+        sampling: the random order, if there is one.
+        parts: the headline number of each task, or the reason for which it has no interval.
     """
     tasks = {}
     for plan in plans:
@@ -336,21 +342,21 @@ def write_outline(folder: Path, outline: Outline) -> None:
 
 
 def read_outline(folder: Path) -> Outline:
-    """Read the outline of a run; without tasks if there is none, or none that can be relied on."""
+    """Read the outline of a run; an outline without tasks if the file is missing or damaged."""
     try:
         content = unsealed((folder / OUTLINE).read_bytes())
-        told = orjson.loads(content) if content is not None else {"tasks": {}, "whole": []}
-        orders = {name: task["order"] for name, task in told["tasks"].items()}
-        strata = {name: task["strata"] for name, task in told["tasks"].items()}
+        record = orjson.loads(content) if content is not None else {"tasks": {}, "whole": []}
 
-        def part(record: Mapping[str, Any]) -> Part:
-            return _part(record, _by_document(orders[record["task"]], strata[record["task"]]))
+        def part(flat: Mapping[str, Any]) -> Part:
+            task, (low, high) = record["tasks"][flat["task"]], flat["within"]
+            strata = None if task["strata"] is None else dict(zip(task["order"], task["strata"], strict=True))
+            return Part(**{name: flat[name] for name in _FLAT}, within=ScoreRange(low, high), strata=strata)
 
         tasks = {
             name: TaskOutline(task["requested"], task["order"], task["part"] and part(task["part"]), task["reason"])
-            for name, task in told["tasks"].items()
+            for name, task in record["tasks"].items()
         }
-        return Outline(tasks, tuple(part(one) for one in told["whole"]))
+        return Outline(tasks, tuple(part(one) for one in record["whole"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return Outline()
 
@@ -365,12 +371,3 @@ def _task_record(task: TaskOutline) -> dict[str, Any]:
 
 def _part_record(part: Part) -> dict[str, Any]:
     return {name: getattr(part, name) for name in _FLAT} | {"within": [part.within.low, part.within.high]}
-
-
-def _part(record: Mapping[str, Any], strata: Mapping[int, str] | None) -> Part:
-    low, high = record["within"]
-    return Part(**{name: record[name] for name in _FLAT}, within=ScoreRange(low, high), strata=strata)
-
-
-def _by_document(order: Sequence[int], names: Sequence[str] | None) -> dict[int, str] | None:
-    return None if names is None else dict(zip(order, names, strict=True))

@@ -1,9 +1,9 @@
-"""Blocks of equal size in all processes of a launch, for models whose forward passes meet in collectives.
+"""Blocks of equal size in all processes of a launch, for models whose forward passes need all processes.
 
-Documents are dealt out in turn. Before each block the processes tell one another, through the launch's store, which
-requests they hold; all then hand out as many of one task as the fullest holds. Who has fewer repeats its last request,
-or asks one that another process holds, and the answer to that is thrown away. Requests of a block that failed
-are asked again one at a time, in lockstep too.
+Documents are dealt out in turn. Before each block every process publishes through the launch's store which requests it
+holds. All processes then take requests of one task, as many as the process with the most of them holds. A process with
+fewer repeats its last request, or asks one that another process holds, and discards the extra answers. Requests of a
+failed block are asked again one at a time, also in lockstep.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,48 +23,40 @@ from lmms_eval.engine.team import Team, TeamError
 from lmms_eval.errors import ModelError
 
 REPEATED = "#repeated-"
-"""In the id of a request that is asked only to keep step."""
+"""Part of the id of a request that is only repeated to fill a block."""
 AGAIN = ("internal", "out_of_memory")
-"""Kinds of failure that one request can bring over its whole block."""
+"""Kinds of errors that a single request can cause for its whole block."""
 PATIENCE_S = 300.0
 LONGEST_CALLS = 5
-"""After a failure in this process's call the others have ``PATIENCE_S``, or so many times the longest call so far."""
-
+"""After a failed call in this process the others have ``PATIENCE_S``, or this many times the longest call so far."""
 STOPPED_PATIENCE_S = 2.0
-"""Time that a process which was told to stop waits for the others: one of them may be the reason."""
+"""Time that a stopped process waits for the others: one of them may be the reason for the stop."""
 
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Requests that may be asked in one call."""
-
-    task: str
-    kind: RequestKind
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """Document whose first round gives another process a request of a group."""
-
-    doc_id: int
-    repeat: int
+Group = tuple[str, RequestKind]
+"""Task and kind of requests that may be in one block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Holdings of all processes at one agreement."""
+    """The next block, as agreed by all processes."""
 
     group: Group
     size: int
-    """Requests that every process hands out."""
-    sample: Sample
+    """Number of requests in every process."""
+    doc_id: int
+    """Document whose first round has a request of the group, for a process that has none."""
+    repeat: int
 
 
 class Lockstep:
-    """A ``RequestStream`` whose ``take`` hands out a block of the same size and task in every process.
+    """A ``RequestStream`` whose ``take`` returns a block of the same size and task in every process.
 
-    ``prepare`` renders a request that is asked in place of an own one. ``on_end`` is called when another process has
-    stopped before everything was asked.
+    Args:
+        stream: the requests of this process.
+        team: the processes of the launch.
+        tasks: the tasks of the run.
+        prepare: prepares a request that another process holds.
+        on_end: called if another process stopped before everything was asked.
     """
 
     def __init__(
@@ -76,7 +68,7 @@ class Lockstep:
         self._order = {name: number for number, name in enumerate(self._tasks)}
         self._held: list[Request] = []
         self._alone: list[Request] = []
-        """Failed in a larger block: each is asked once more, in a block of one."""
+        """Requests that failed in a larger block: each is asked once more, in a block of one."""
         self._block: dict[str, Request] = {}
         self._last: dict[Group, Request] = {}
         self._steps = self._repeats = 0
@@ -85,10 +77,10 @@ class Lockstep:
         self._patience = _Patience()
 
     def take(self, max_n: int) -> list[Request]:
-        """The next block; empty in all processes at once.
+        """Return the next block; it is empty in all processes at the same time.
 
         Raises:
-            TeamError: another process has failed, or cannot keep step.
+            TeamError: another process failed, or cannot take part.
         """
         if self._is_over:
             return []
@@ -109,7 +101,7 @@ class Lockstep:
         return [*mine, *(self._repeat(step) for _ in range(step.size - len(mine)))]
 
     def take_full(self, max_n: int) -> list[Request] | None:  # noqa: ARG002 - the contract's form
-        """Nothing: what one process takes, all must take."""
+        """Return nothing: all processes must take blocks at the same time."""
         return []
 
     async def take_async(self, max_n: int) -> list[Request]:
@@ -120,8 +112,8 @@ class Lockstep:
         self._stream.put_away(request)
 
     def keeps(self, response: Response) -> bool:
-        """Tell whether the model's response is to be recorded; answers to repeated requests are not."""
-        if response.error is not None:  # the others may wait in a collective that this process never came to
+        """Return whether a response of the model is recorded; answers to repeated requests are not."""
+        if response.error is not None:  # the others may wait in a collective that this process never entered
             self._patience.note_failure()
             if response.error.kind in AGAIN and (request := self._block.pop(response.request_id, None)) is not None:
                 self._alone.append(request)
@@ -129,47 +121,54 @@ class Lockstep:
         return REPEATED not in response.request_id
 
     def leave(self) -> None:
-        """The model has ended: the others must not wait for further blocks."""
+        """Announce that the model has ended, so that the others do not wait for further blocks."""
         if self._is_over:
             return
         self._is_over = True
         with contextlib.suppress(RuntimeError, OSError):  # the host of the store is gone: nobody waits any more
-            for step in (self._steps, self._steps + 1):  # what was told of this step may have been heard already
-                self._team.tell(f"step/{step}/{self._team.place.rank}", {"is_stopped": True, "offers": []})
+            for step in (self._steps, self._steps + 1):  # the others may have received this step already
+                self._team.publish(f"step/{step}/{self._team.place.rank}", {"is_stopped": True, "offers": []})
 
     def _agree(self, max_n: int, is_stopped: bool) -> Step | None:
-        """Agree on the next step of all; ``None`` when nobody has anything, or somebody has stopped."""
-        self._tell(self._offers(max_n), is_stopped)
+        """Agree on the next block; ``None`` if no process has a request left, or one has stopped."""
+        self._publish(max_n, is_stopped)
         patience = self._patience.end()
-        # One that has stopped leaves at once: no one begins a block without it.
-        heard = [] if is_stopped else [self._hear(rank, patience) for rank in range(self._team.place.size)]
+        # A stopped process leaves at once: no other process begins a block without it.
+        received = [] if is_stopped else [self._receive(rank, patience) for rank in range(self._team.place.size)]
         self._steps += 1
-        if is_stopped or any(told["is_stopped"] for told in heard):
+        if is_stopped or any(message["is_stopped"] for message in received):
             self._on_end()
             return None
-        offers = [_offer(offer) for told in heard for offer in told["offers"]]
+        offers = [offer for message in received for offer in message["offers"]]
         if not offers:
             return None
-        offers = [offer for offer in offers if offer.is_alone] or offers
-        group = min((offer.group for offer in offers), key=lambda group: (self._order[group.task], group.kind))
-        chosen = [offer for offer in offers if offer.group == group]
-        return Step(group, max(offer.size for offer in chosen), chosen[0].sample)
+        offers = [offer for offer in offers if offer["is_alone"]] or offers
+        task, kind = min(
+            ((offer["task"], offer["kind"]) for offer in offers), key=lambda group: (self._order[group[0]], group[1])
+        )
+        chosen = [offer for offer in offers if (offer["task"], offer["kind"]) == (task, kind)]
+        size = max(offer["size"] for offer in chosen)
+        return Step((task, kind), size, chosen[0]["doc_id"], chosen[0]["repeat"])
 
-    def _tell(self, offers: Mapping[Group, list[Request]], is_stopped: bool) -> None:
-        rank = self._team.place.rank
-        told = [
-            {"task": group.task, "kind": group.kind, "size": len(held), "doc_id": held[0].doc_id,
-             "repeat": held[0].repeat, "is_alone": bool(self._alone)}
-            for group, held in offers.items()
+    def _publish(self, max_n: int, is_stopped: bool) -> None:
+        """Publish for each group how many requests this process holds, and the first one's document."""
+        held: dict[Group, list[Request]] = {}
+        for request in self._alone[:1] or self._held[:max_n]:
+            held.setdefault(_group(request), []).append(request)
+        offers = [
+            {"task": task, "kind": kind, "size": len(requests), "doc_id": requests[0].doc_id,
+             "repeat": requests[0].repeat, "is_alone": bool(self._alone)}
+            for (task, kind), requests in held.items()
         ]  # fmt: skip
-        self._team.tell(f"step/{self._steps}/{rank}", {"is_stopped": is_stopped, "offers": told})
-        if self._steps > 1:  # everybody has read it: nobody comes to this step before the last one
-            self._team.forget(f"step/{self._steps - 2}/{rank}")
+        rank = self._team.place.rank
+        self._team.publish(f"step/{self._steps}/{rank}", {"is_stopped": is_stopped, "offers": offers})
+        if self._steps > 1:  # every process has read it, since all have completed the step after it
+            self._team.delete(f"step/{self._steps - 2}/{rank}")
 
-    def _hear(self, rank: int, patience_s: float | None) -> Any:
+    def _receive(self, rank: int, patience_s: float | None) -> Any:
         try:
             limit = partial(self._limit, time.monotonic(), patience_s)
-            return self._team.hear(f"step/{self._steps}/{rank}", rank, limit)
+            return self._team.receive(f"step/{self._steps}/{rank}", rank, limit)
         except TeamError as error:
             if self._stream.is_stopped and not self._team.failure:
                 return {"is_stopped": True}
@@ -177,21 +176,15 @@ class Lockstep:
                 raise
             raise TeamError(
                 f"{error} after a call of the model had failed in this one: the collective operations of the two no "
-                "longer line up; what was finished is kept, the same command goes on from there"
+                "longer line up; finished answers are kept: start the same command again to continue"
             ) from error
 
     def _limit(self, since: float, patience_s: float | None) -> float | None:
-        """Seconds that this process waits for another one, ``since`` the monotonic clock showed so much."""
+        """Return the seconds for which this process waits for another one, counted from the time ``since``."""
         if not self._stream.is_stopped:
             return patience_s
         self._stopped_at = self._stopped_at or time.monotonic()
         return self._stopped_at + STOPPED_PATIENCE_S - since
-
-    def _offers(self, max_n: int) -> dict[Group, list[Request]]:
-        offers: dict[Group, list[Request]] = {}
-        for request in self._alone[:1] or self._held[:max_n]:
-            offers.setdefault(_group(request), []).append(request)
-        return offers
 
     def _repeat(self, step: Step) -> Request:
         self._repeats += 1
@@ -200,20 +193,20 @@ class Lockstep:
         return replace(request, id=f"{request.id}{REPEATED}{self._repeats}")
 
     def _borrow(self, step: Step) -> Request:
-        """A request like one that another process asks now."""
-        task = self._tasks[step.group.task]
-        for request in task.exchange(step.sample.doc_id, step.sample.repeat).open():
-            if request.kind == step.group.kind:
+        """Return a request that another process asks in this block."""
+        name, kind = step.group
+        for request in self._tasks[name].exchange(step.doc_id, step.repeat).open():
+            if request.kind == kind:
                 return self._prepare(request)
         raise ModelError(
-            f"task {task.name!r} has no {step.group.kind} request in the first round of document "
-            f"{step.sample.doc_id}, so a process without one of its own cannot keep step; set data_parallel = True on "
-            "the model's class if its processes work independently"
+            f"task {name!r} has no {kind} request in the first round of document {step.doc_id}, so a process without "
+            "one of its own cannot keep step; set data_parallel = True on the model's class if its processes work "
+            "independently"
         )
 
 
 class _Patience:
-    """Bound on waiting for the others: none, but after a failure here."""
+    """Limit of waiting for the other processes, which applies only after a failure in this one."""
 
     def __init__(self) -> None:
         self._begun: float | None = None
@@ -227,26 +220,12 @@ class _Patience:
         self._has_failed = True
 
     def end(self) -> float | None:
-        """The call is over; seconds that the others have, ``None`` for as long as they live."""
+        """Note the end of a call; returns the seconds to wait for the others, ``None`` for no limit."""
         if self._begun is not None and not self._has_failed:
             self._longest = max(self._longest, time.monotonic() - self._begun)
         had_failed, self._has_failed = self._has_failed, False
         return max(PATIENCE_S, LONGEST_CALLS * self._longest) if had_failed else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    group: Group
-    size: int
-    sample: Sample
-    is_alone: bool
-
-
-def _offer(told: Mapping[str, Any]) -> _Offer:
-    return _Offer(
-        Group(told["task"], told["kind"]), told["size"], Sample(told["doc_id"], told["repeat"]), told["is_alone"]
-    )
-
-
 def _group(request: Request) -> Group:
-    return Group(request.task.name, request.kind)
+    return request.task.name, request.kind

@@ -1,11 +1,11 @@
-"""Outcomes of a task's documents, and the decision whether its score may be given."""
+"""Counts of the outcomes of a task's documents, and the decision whether to report its score."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 from lmms_eval import stats
@@ -13,21 +13,22 @@ from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
 
 PER_DOCUMENT = ("pictures", "videos", "frames", "sounds", "tokens")
-"""Counts of each document that has media."""
+"""Quantities per document with media."""
 PER_MEDIUM = ("width", "height", "processed_width", "processed_height", "fps")
-"""Of each picture and video."""
+"""Quantities per picture and video."""
 
 
 @dataclass(slots=True)
 class SeenMedia:
-    """Counts of the values over a task's documents; memory holds each different value once."""
+    """Distributions of media quantities over a task's documents."""
 
     documents: int = 0
-    """Documents with media, as far as back ends report them."""
+    """Number of documents with known media."""
     values: dict[str, Counter[float]] = field(default_factory=dict)
+    """Number of times that each value occurred, by quantity."""
 
     def __add__(self, other: SeenMedia) -> SeenMedia:
-        """Join the counts of two tasks."""
+        """Add the counts of two tasks."""
         both = dict.fromkeys((*self.values, *other.values))
         none: Counter[float] = Counter()
         return SeenMedia(
@@ -36,7 +37,7 @@ class SeenMedia:
         )
 
     def add(self, answers: Sequence[Mapping[str, Any]]) -> None:
-        """Add a document: the media of its first answer that tells of any, in the form of the journal."""
+        """Add a document: the media of its first answer that has any, as journal records."""
         media = next((answer["media"] for answer in answers if answer.get("media")), None)
         if not media:
             return
@@ -62,7 +63,7 @@ def spread(values: Counter[float]) -> dict[str, float]:
 
 
 def _at(ordered: Sequence[float], values: Counter[float], place: int) -> float:
-    """The value at a place of the sorted list of all values, from 0."""
+    """Return the value at an index of the sorted list of all values."""
     for value in ordered:
         place -= values[value]
         if place < 0:
@@ -95,77 +96,66 @@ MAX_REASONS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Conditions under which a task's score is given."""
+    """Conditions for reporting a task's score."""
 
     error_budget: float = 0.0
-    """Share of a task's documents that may fail, of those that were to be asked."""
+    """Share of the requested documents that may fail."""
     judge_error_budget: float | None = None
-    """Share of them that may lack a readable reply of the judge; ``None``: as ``error_budget``."""
+    """Share of them that may lack a parsable reply of the judge; ``None``: ``error_budget``."""
     allow_blank: bool = False
-    """A score may rest on blank or filtered answers alone."""
+    """Report a score even if all answers are blank or filtered."""
     truncation_budget: float = 0.05
-    """Share of a task's answers that the limit of tokens may cut before its number carries a warning."""
+    """Share of a task's answers that may be truncated before its score gets a warning."""
     withholds_truncated: bool = False
-    """Above ``truncation_budget`` the score is withheld."""
+    """Withhold the score above ``truncation_budget``."""
 
     @property
     def unread_budget(self) -> float:
-        """The share of documents without a readable reply that holds."""
+        """Share of documents that may lack a parsable reply of the judge."""
         return self.error_budget if self.judge_error_budget is None else self.judge_error_budget
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
-    """Counts of one task's answers by kind, each repeat of a document counted; failed requests have none."""
+    """Counts of one task's answers by kind. Each repeat of a document counts; failed requests do not."""
 
     total: int = 0
     blank: int = 0
-    """Without a visible character or picture, though no filter is said to have ended them."""
+    """Answers without a visible character or picture that were not filtered."""
     filtered: int = 0
-    """Ended by a content filter or a refusal, with or without a text."""
+    """Answers ended by a content filter or a refusal, with or without a text."""
     truncated: int = 0
-    """Ended by the limit of length; they may be blank too."""
+    """Answers ended by the token limit; they may also be blank."""
     in_thought: int = 0
-    """Blank ones for which the model wrote thoughts and no answer behind them."""
+    """Blank answers that consist only of thoughts."""
 
     @property
-    def are_none(self) -> bool:
-        """Not one of them says anything that the model was free to say."""
+    def are_empty(self) -> bool:
+        """Whether all answers are blank or filtered."""
         return 0 < self.total == self.blank + self.filtered
 
     def __add__(self, other: AnswerCounts) -> AnswerCounts:
-        return AnswerCounts(
-            self.total + other.total,
-            self.blank + other.blank,
-            self.filtered + other.filtered,
-            self.truncated + other.truncated,
-            self.in_thought + other.in_thought,
-        )
+        return AnswerCounts(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def as_dict(self) -> dict[str, int]:
-        """The counts of those that need a word, by name."""
-        return {
-            "blank": self.blank,
-            "filtered": self.filtered,
-            "truncated": self.truncated,
-            "in_thought": self.in_thought,
-        }
+        """Return the counts by name, without the total."""
+        return {name: count for name, count in asdict(self).items() if name != "total"}
 
     def shares(self) -> dict[str, float]:
-        """The same as shares of all answers; empty without answers."""
+        """Return the counts as shares of all answers; empty without answers."""
         return {name: count / self.total for name, count in self.as_dict().items()} if self.total else {}
 
     def described(self) -> str:
-        """``2 blank (3.3%), 1 truncated (1.7%)``; empty where there is nothing to say."""
+        """Return a text such as ``2 blank (3.3%), 1 truncated (1.7%)``; empty if all counts are 0."""
         return described_counts(self.as_dict(), self.shares())
 
 
 COUNT_WORDS = {"in_thought": "with thoughts only"}
-"""Words for counts whose name is none."""
+"""Words for counts, if they differ from the name."""
 
 
 def described_counts(counts: Mapping[str, int], shares: Mapping[str, float]) -> str:
-    """Describe counts that are not 0 with their shares, as ``AnswerCounts.described``."""
+    """Return a text with the counts that are not 0 and their shares (``AnswerCounts.described``)."""
     return ", ".join(
         f"{counts[name]} {COUNT_WORDS.get(name, name)} ({share:.1%})" for name, share in shares.items() if share
     )
@@ -173,24 +163,23 @@ def described_counts(counts: Mapping[str, int], shares: Mapping[str, float]) -> 
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """Counts of one task; ``requested`` = scored + unscored + failed + not asked."""
+    """Counts of one task's documents: ``requested`` = scored + unscored + failed + not asked."""
 
     requested: int
     scored: int
     unscored: int
     failed: int
     not_asked: int = 0
-    """The run ended before these documents were asked or finished, or the score does without them."""
+    """Documents that were not asked or finished, since the run ended or the task stopped early."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Reasons for which documents are not scored, most frequent first (at most 20)."""
     answers: AnswerCounts = AnswerCounts()
     judge_unread: int = 0
-    """Documents for which the judge gave no readable reply to some question; they may be scored, as the task has it."""
+    """Documents with a question that got no parsable reply of the judge; the task decides whether they are scored."""
     over_truncation_budget: bool = False
-    """More answers are truncated than the budget allows: what the model knows is not what the number says."""
+    """More answers are truncated than the budget allows, so the score may underestimate the model."""
     withheld: str = ""
-    """Reason for which there is no headline score: too many failed for a budget, or no answer or reply of the judge
-    says anything."""
+    """Reason for which there is no score: too many failures, or no usable answer or reply of the judge."""
 
     @property
     def coverage(self) -> float:
@@ -199,12 +188,12 @@ class TaskOutcome:
 
     @property
     def is_empty(self) -> bool:
-        """Something was asked for, and nothing of it could be scored."""
+        """Whether documents were requested, but not one could be scored."""
         return self.requested > 0 == self.scored
 
 
 class OutcomeCounter:
-    """Collects the endings of one task's documents."""
+    """Counts the outcomes of one task's documents."""
 
     def __init__(self, requested: int) -> None:
         self._requested = requested
@@ -222,7 +211,7 @@ class OutcomeCounter:
             self._reasons[f"not asked: {reason}"] += count
 
     def left(self, reason: str, count: int) -> None:
-        """Documents that a score of the first ones does without: they were not to be asked."""
+        """Count documents that were not asked because the task stopped early."""
         if count:
             self._left += count
             self._reasons[f"not asked: {reason}"] += count
@@ -241,18 +230,18 @@ class OutcomeCounter:
             return f"{unread} of {asked} without a readable reply of the judge"
         if terms.withholds_truncated and answers.truncated > terms.truncation_budget * answers.total:
             return f"{answers.truncated} of {answers.total} answers are truncated"
-        if answers.are_none and not terms.allow_blank:
+        if answers.are_empty and not terms.allow_blank:
             return f"all {answers.total} answers are blank or filtered"
         return ""
 
     def outcome(self, answers: AnswerCounts, terms: Terms, unread: int = 0, is_mute: bool = False) -> TaskOutcome:
-        """Count up, and decide whether the task's score is given.
+        """Return the counts, and decide whether to report the score.
 
         Args:
             answers: the task's answers by kind.
             terms: the budgets.
-            unread: documents of which the judge gave no readable reply to some question.
-            is_mute: the judge was asked and gave no readable reply at all, which no budget allows.
+            unread: number of documents with a question that got no parsable reply of the judge.
+            is_mute: the judge gave no parsable reply at all, which no budget allows.
         """
         return TaskOutcome(
             requested=self._requested,
@@ -276,12 +265,12 @@ class StopTally:
     """Counts of answers that stop strings could end."""
 
     active: list[str] = field(default_factory=list)
-    """The stop strings, as far as the back end names them."""
+    """The known stop strings."""
     answers: int = 0
     ended: int = 0
-    """Answers that one of them ended."""
+    """Number of answers that a stop string ended."""
     untold: int = 0
-    """Answers for which the server does not say."""
+    """Number of answers for which the server does not report it."""
 
     def add(self, answer: Mapping[str, Any]) -> None:
         active, ended_by = answer.get("stops", ()), answer.get("ended_by", ())
@@ -304,14 +293,14 @@ class StopTally:
         )
 
     def described(self) -> str:
-        """``stop strings "Q:" ended 3 of 9 answers``; empty where there were none."""
+        """Return a text such as ``stop strings "Q:" ended 3 of 9 answers``; empty without stop strings."""
         if not self.answers:
             return ""
         names = "".join(f" {json.dumps(stop, ensure_ascii=False)}" for stop in self.active)
         if self.untold == self.answers:
-            return f"stop strings{names} were sent; the server does not tell which of {self.answers} answers they ended"
-        untold = f"; of {self.untold} the server does not tell" if self.untold else ""
-        return f"stop strings{names} ended {self.ended} of {self.answers} answers{untold}"
+            return f"stop strings{names}: the server does not report which of {self.answers} answers they ended"
+        unknown = f"; for {self.untold} the server does not report it" if self.untold else ""
+        return f"stop strings{names} ended {self.ended} of {self.answers} answers{unknown}"
 
 
 @dataclass(slots=True)
@@ -325,15 +314,15 @@ class TaskTally:
     documents: int = 0
     documents_with_tokens: int = 0
     correct: float = 0.0
-    """Sum of positive scores, by the first pipeline and the task's score key, else the first usual score name."""
+    """Sum of the positive scores of the first pipeline, under the task's score key or else a usual score name."""
     judge_questions: int = 0
     judge_answered: int = 0
-    """Questions with a reply that can be read."""
+    """Questions with a parsable reply."""
     judge_unparsable: int = 0
     judge_failed: int = 0
     """Questions without any reply."""
     judge_unread: int = 0
-    """Documents with a question that got no readable reply."""
+    """Documents with a question that got no parsable reply."""
     judge_replies: int = 0
     judge_input_tokens: int = 0
     judge_output_tokens: int = 0
@@ -343,18 +332,18 @@ class TaskTally:
     filtered: int = 0
     truncated: int = 0
     lost: int = 0
-    """Answers that did not come: their requests were given up."""
+    """Answers that are missing because their requests were given up."""
     drew: int = 0
-    """Documents whose scoring drew at random."""
+    """Documents whose scoring used a random choice."""
     stops: StopTally = field(default_factory=StopTally)
     unopened: int = 0
-    """Answers whose thoughts end with a closing tag that the model had not opened."""
+    """Answers whose thoughts have a closing tag but no opening tag."""
     untagged: int = 0
     """Truncated answers without a tag of thoughts."""
     seen: SeenMedia = field(default_factory=SeenMedia)
     """Media of the documents."""
     served: Counter[str] = field(default_factory=Counter)
-    """Answers by the model that the server says it served."""
+    """Number of answers by the model name that the server reported."""
 
     @property
     def answer_counts(self) -> AnswerCounts:
@@ -363,17 +352,17 @@ class TaskTally:
     def add(self, record: Mapping[str, Any], score_key: str) -> None:
         self.documents += 1
         self.seen.add(record["answers"])
-        told = False
+        has_usage = False
         for answer in record["answers"]:
             self.answers += 1
             self._add_outcome(answer)
             for counts in answer.get("usage", ()):
-                told = told or counts is not None
+                has_usage = has_usage or counts is not None
                 tokens = [count or 0 for count in counts or (0, 0, 0)]
                 self.input_tokens += tokens[0]
                 self.output_tokens += tokens[1]
                 self.reasoning_tokens += tokens[2]
-        self.documents_with_tokens += told
+        self.documents_with_tokens += has_usage
         verdicts = [Verdict.from_record(verdict) for verdict in record.get("judge", ())]
         for verdict in verdicts:
             self._add_verdict(verdict)

@@ -1,4 +1,4 @@
-"""The plan phase: which documents of which tasks, in which order, under which key."""
+"""The plan phase: chooses the documents of each task and their order, and computes the run key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lmms_eval.utils import get_sample_size
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 COST_WINDOW = 4096
-"""Costliest first within this many documents of a task: long ones start early, and nothing is rendered ahead."""
+"""Number of documents of a task that are sorted by cost together, so that long ones start early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class TaskPlan:
 
     task: Task
     doc_ids: Sequence[int]
-    """Rising."""
+    """Document numbers in ascending order."""
     original: int
-    """Documents of the whole split."""
+    """Number of documents of the whole split."""
 
     @property
     def requested(self) -> int:
@@ -39,13 +39,17 @@ class TaskPlan:
 
 
 def plan_task(task: Task, limit: float | None, offset: int, chosen: Sequence[int] | None = None) -> TaskPlan:
-    """``limit``: None or -1 all, 0 < x < 1 a share of this task rounded up, >= 1 a count; from ``offset`` on.
+    """Choose the documents of a task.
 
-    Of a task that draws a sample, both count among the documents drawn; so they do among those that are ``chosen``
-    (rising; ``None``: all).
+    Args:
+        task: the loaded task.
+        limit: None or -1: all documents; 0 < x < 1: a share, rounded up; >= 1: a number of documents.
+        offset: number of documents to skip.
+        chosen: documents to choose from, in ascending order; ``None``: all. If the task has a sample, only its
+            documents count. ``limit`` and ``offset`` apply to the remaining documents.
 
     Raises:
-        UsageError: the offset lies beyond the task's documents.
+        UsageError: the offset is beyond the task's documents.
     """
     whole = len(task)
     asked: Sequence[int] = range(whole) if task.sample is None else drawn(task.sample, whole)
@@ -60,33 +64,35 @@ def plan_task(task: Task, limit: float | None, offset: int, chosen: Sequence[int
 
 
 def drawn(sample: Sample, total: int) -> list[int]:
-    """Draw documents without replacement, by the order of a digest over seed and number, so that the draw depends on
-    no generator, and a larger sample holds a smaller one; all documents where there are no more than its size."""
+    """Draw documents without replacement; all documents if there are no more than the sample's size.
 
+    Documents are ordered by a hash of seed and number. So the draw does not depend on a random number generator, and a
+    larger sample contains a smaller one.
+    """
     return sorted(nsmallest(sample.size, range(total), key=partial(draw_place, sample.seed)))
 
 
 def draw_place(seed: int | str, doc_id: int) -> bytes:
-    """The place of a document in a random order that every process, every start and every machine has alike."""
+    """Return the sort key of a document in a random order that is the same in all processes and on all machines."""
     return hashlib.sha256(f"{seed}:{doc_id}".encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Documents of a task that are put in order together."""
+    """Documents of a task that are sorted together."""
 
     number: int
-    """Among all windows of the run."""
+    """Number of the window in the run."""
     task: Task
     doc_ids: Sequence[int]
 
 
 Order = Callable[[Window], Sequence[int]]
-"""The documents of a window in the order in which they are asked."""
+"""Function that sorts the documents of a window into the order in which they are asked."""
 
 
 def windows(plans: Sequence[TaskPlan]) -> Iterator[Window]:
-    """All documents, task after task."""
+    """Yield all documents, task after task."""
     number = 0
     for plan in plans:
         for start in range(0, len(plan.doc_ids), COST_WINDOW):
@@ -95,30 +101,34 @@ def windows(plans: Sequence[TaskPlan]) -> Iterator[Window]:
 
 
 def costliest_first(window: Window) -> list[int]:
-    """By the task's own estimate; equal ones by their number."""
+    """Sort the documents of a window by the task's estimate of their cost, then by number."""
     costs = window.task.costs(window.doc_ids)
     places = sorted(range(len(costs)), key=lambda place: (-costs[place], window.doc_ids[place]))
     return [window.doc_ids[place] for place in places]
 
 
 def ordered(plans: Sequence[TaskPlan], order: Order = costliest_first) -> Iterator[Unit]:
-    """All documents, window after window; a window is put in order when it is reached."""
+    """Yield all documents, window after window; a window is sorted when it is reached."""
     for window in windows(plans):
         for doc_id in order(window):
             yield Unit(window.task, doc_id, window.task.repeats)
 
 
 def units(documents: Iterable[Unit], is_done: Mapping[str, Any]) -> Iterator[Unit]:
-    """Documents still to do. ``is_done`` maps a task's name to the ids of documents whose scores the journal holds."""
+    """Yield the unfinished documents; ``is_done`` maps a task's name to the numbers of its finished documents."""
     return (unit for unit in documents if unit.doc_id not in is_done.get(unit.task.name, ()))
 
 
 def shared_units(
     documents: Iterator[Unit], total: int, is_done: Mapping[str, Any], next_block: Callable[[int], range]
 ) -> Iterator[Unit]:
-    """Documents still to do out of the blocks that this process takes from the common order, as it gets to them.
+    """Yield the unfinished documents of the blocks that this process takes from the common order, one at a time.
 
-    ``documents``: all, ``total`` of them, in an order that must be the same in every process.
+    Args:
+        documents: all documents, in the same order in every process.
+        total: number of documents.
+        is_done: finished documents by task.
+        next_block: takes the next block.
     """
     position = 0
     while block := next_block(total):
@@ -127,19 +137,19 @@ def shared_units(
 
 
 def dealt_units(documents: Iterable[Unit], is_done: Mapping[str, Any], place: tuple[int, int]) -> Iterator[Unit]:
-    """Documents still to do, dealt out in turn to processes that work in lockstep; ``place``: rank and size."""
+    """Yield the unfinished documents that are dealt in turn to this process of a lockstep launch (rank and size)."""
     rank, size = place
     return islice(units(documents, is_done), rank, None, size)
 
 
 def run_key(parts: Mapping[str, Any]) -> str:
-    """16 hex digits over everything that can change an answer (engine rules §3)."""
+    """Return the run key: 16 hexadecimal digits over everything that can change an answer (engine rules §3)."""
     canonical = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=_canonical)
     return hashlib.sha256(canonical).hexdigest()[:16]
 
 
 def _canonical(value: Any) -> Any:
-    """The same in every process: sets have an order of their own in each, objects an address."""
+    """Convert a value to a form that is equal in all processes: sorts sets, and removes addresses of objects."""
     if isinstance(value, set | frozenset):
         return sorted(value, key=repr)
     return _ADDRESS.sub("", str(value))

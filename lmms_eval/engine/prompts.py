@@ -1,4 +1,4 @@
-"""Fingerprints of rendered prompts: 16 hexadecimal digits that tell one from another."""
+"""Fingerprints of rendered prompts (16 hexadecimal digits), and outlines of their messages for the journal."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from lmms_eval.media import digest
 from lmms_eval.media.sent import FRAME, Frame
 
 LEAST_SPAN = 16
-"""Characters from which on a text is kept by its place in the prompt: shorter ones take no more room themselves."""
+"""Minimum length of a text that is recorded as a range of the prompt: shorter ones take no more space themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Medium:
-    """A medium in a message. Frames of a video that stand in a row are one ``entry`` of what is sent."""
+    """A medium in a message. Consecutive frames of a video share an ``entry``, since they are sent as one medium."""
 
     kind: str
     entry: int
-    """Number among those of its kind."""
+    """Number of the medium among those of its kind."""
     frame: int | None = None
-    """Number among the frames of the entry."""
+    """Number of the frame within the entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,13 @@ class Outline:
 
     messages: tuple[tuple[str, tuple[SentPart | _Medium, ...]], ...]
 
-    def told(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
-        """Return the messages with the media that their preparation has noted, in order.
+    def messages_with(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
+        """Return the messages with the numbers of their media.
 
-        Where it noted more or fewer of a kind than the messages show, nothing tells which is which.
+        Media of a kind are left without numbers if more or fewer of them were sent than the messages contain.
+
+        Args:
+            sent: the media that preparation noted, in order.
         """
         numbers = {medium: number for number, medium in enumerate(dict.fromkeys(sent))}
         entries = [part for _, content in self.messages for part in content if isinstance(part, _Medium)]
@@ -49,7 +52,7 @@ class Outline:
 
 
 def outline(messages: ChatMessages, context: str) -> Outline | None:
-    """Outline messages; ``None`` where they are one text of the user, the prompt's text ``context``."""
+    """Return the outline of messages; ``None`` if they are a single user text that equals ``context``."""
     given = messages.messages
     if len(given) == 1 and given[0].role == "user" and len(given[0].content) == 1:
         only = given[0].content[0]
@@ -60,7 +63,7 @@ def outline(messages: ChatMessages, context: str) -> Outline | None:
 
 
 class _Walk:
-    """Counts media, and finds texts in the prompt's text, in the order of the messages."""
+    """Walks through the messages in order, counts their media and finds their texts in the prompt's text."""
 
     def __init__(self, context: str) -> None:
         self._context, self._place = context, 0
@@ -79,8 +82,8 @@ class _Walk:
         return SentPart(span=(place, self._place))
 
     def _medium(self, kind: str, value: Any) -> _Medium:
-        told = getattr(value, "info", None)
-        frame = told.get(FRAME) if isinstance(told, dict) else None
+        info = getattr(value, "info", None)
+        frame = info.get(FRAME) if isinstance(info, dict) else None
         if not isinstance(frame, Frame):  # ``media.sent.note_picture`` joins frames of a video in the same way
             self._video = None
             self._counts[kind] = self._counts.get(kind, 0) + 1
@@ -93,7 +96,7 @@ class _Walk:
 
 
 def _parts(content: Sequence[SentPart | _Medium], found: dict[str, list[int]]) -> tuple[SentPart, ...]:
-    """Put the media in their places; frames of a video that follow each other without a text are the video."""
+    """Return the parts with their media; frames of a video without a text in between become one part."""
     parts: list[SentPart] = []
     before: _Medium | None = None
     for piece in content:
@@ -112,17 +115,17 @@ def _parts(content: Sequence[SentPart | _Medium], found: dict[str, list[int]]) -
 
 
 def text_fingerprint(text: str) -> str:
-    """Hash a text."""
+    """Return the fingerprint of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def message_fingerprint(messages: ChatMessages) -> str:
-    """Hash roles, texts and references of media (paths and URLs; size and mode of decoded pictures)."""
+    """Return a fingerprint of roles, texts and references of media (paths, URLs, mode and size of decoded pictures)."""
     return _fingerprint(messages, _reference)
 
 
 def content_fingerprint(messages: ChatMessages) -> str:
-    """Hash roles, texts and the contents of all media.
+    """Return a fingerprint of roles, texts and the contents of all media.
 
     Raises:
         MediaError: a picture, video or sound cannot be read.

@@ -1,4 +1,4 @@
-"""Responses and scored documents as journal records, and back."""
+"""Conversion of responses and scored documents to journal records and back, and the folder of their pictures."""
 
 from __future__ import annotations
 
@@ -28,30 +28,32 @@ from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.errors import FunctionError, ItemError, JournalError, LmmsEvalError, MediaError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.codec import NEEDS
-from lmms_eval.utils.installed import told
+from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.prices import Spending
 from lmms_eval.utils.redaction import redact_text
 
 FOLDER = "images"
-"""Beside the samples files; without ``--output_path`` in the run's folder."""
+"""Folder of pictures next to the samples files; without ``--output_path`` in the run's folder."""
 
 
 class ImageFolder:
-    """The pictures of a run; safe from several threads.
+    """The pictures of a run; thread-safe.
 
     Args:
-        path: where they are kept; made with the first one.
-        others: where an earlier start may have kept them; what is found there is copied.
+        path: the folder, which is created with the first picture.
+        others: folders in which an earlier start may have stored pictures; these are copied.
     """
 
     def __init__(self, path: Path, others: Sequence[Path] = ()) -> None:
         self.path, self._others = path.absolute(), tuple(others)
         self._lock = threading.Lock()
         self._known: set[str] = set()
-        """Names of files that had their hash when this process wrote or first met them."""
+        """Names of the files whose hash this process has checked."""
 
     def take_in(self, response: Response) -> Response:
-        """The response with its pictures on disk; ``malformed`` where one is no picture, or not what it says it is.
+        """Store the pictures of a response, and return it with their paths.
+
+        If a picture is invalid, or does not match its media type or hash, the result is a ``malformed`` error.
 
         Raises:
             JournalError: a file could not be written.
@@ -70,17 +72,17 @@ class ImageFolder:
         return replace(response, parts=self.located(response.parts), tool_messages=messages)
 
     def located(self, parts: Iterable[Part]) -> tuple[Part, ...]:
-        """The parts with the places of the files instead of their bytes."""
+        """Return the parts with the paths of the pictures instead of their bytes."""
         return tuple(
             part if isinstance(part, str) else replace(part, data=None, path=str(self.path / part.file_name))
             for part in parts
         )
 
     def keep(self, image: GeneratedImage, data: bytes) -> None:
-        """Write a picture, unless it is there.
+        """Write a picture unless it exists.
 
         Raises:
-            JournalError: the file system refused (full disk, quota, lost mount).
+            JournalError: the write failed (full disk, quota, lost mount).
         """
         with self._lock:
             if self._is_there(image):
@@ -98,10 +100,10 @@ class ImageFolder:
             self._known.add(image.file_name)
 
     def holds(self, image: GeneratedImage) -> bool:
-        """Tell whether the file is there and has its hash; one that an earlier start kept elsewhere is brought here.
+        """Return whether the file exists with the right hash; a file of an earlier start is copied from its folder.
 
         Raises:
-            JournalError: it could not be copied.
+            JournalError: the file could not be copied.
         """
         with self._lock:
             if self._is_there(image):
@@ -114,7 +116,7 @@ class ImageFolder:
         return False
 
     def read(self, image: GeneratedImage) -> bytes:
-        """The file's bytes. Raises ``JournalError`` if it is gone."""
+        """Return the bytes of a picture. Raises ``JournalError`` if the file is gone."""
         path = self.path / image.file_name
         try:
             return path.read_bytes()
@@ -139,7 +141,7 @@ class ImageFolder:
 
 
 def images_of(response: Response) -> list[GeneratedImage]:
-    """Pictures that the model made, and those of its tools."""
+    """Return the pictures from the model and from its tools."""
     shown = [part.picture for message in response.tool_messages for part in message.content]
     return [part for part in (*response.parts, *shown) if isinstance(part, GeneratedImage)]
 
@@ -151,13 +153,9 @@ def mapped_pictures(message: SentMessage, change: Callable[[GeneratedImage], Gen
 
 
 def parts_record(parts: Iterable[Part], with_paths: bool = False) -> list[Any]:
-    """Parts as JSON: texts as they are, pictures by hash and media type (and place, for other processes)."""
-    return [part if isinstance(part, str) else _image_record(part, with_paths) for part in parts]
-
-
-def _image_record(image: GeneratedImage, with_path: bool) -> dict[str, Any]:
-    record = {"sha256": image.sha256, "media_type": image.media_type}
-    return {**record, "path": image.path} if with_path else record
+    """Convert parts to JSON: texts unchanged, pictures as hash and media type (with the path for other processes)."""
+    names = ("sha256", "media_type", "path") if with_paths else ("sha256", "media_type")
+    return [part if isinstance(part, str) else {name: getattr(part, name) for name in names} for part in parts]
 
 
 def _image(record: Mapping[str, Any]) -> GeneratedImage:
@@ -165,12 +163,12 @@ def _image(record: Mapping[str, Any]) -> GeneratedImage:
 
 
 def parts_from_record(record: Iterable[Any]) -> tuple[Part, ...]:
-    """Undo ``parts_record``."""
+    """Reverse ``parts_record``."""
     return tuple(part if isinstance(part, str) else _image(part) for part in record)
 
 
 def value_parts(value: Any, with_paths: bool = False) -> list[Any] | None:
-    """The parts of an answer's value: of its text, or a list with those of each text; ``None`` if all are plain."""
+    """Return the parts of an answer's value, or a list with the parts of each text; ``None`` if all are plain texts."""
     if isinstance(value, InterleavedText):
         return parts_record(value.parts, with_paths)
     if not isinstance(value, list):
@@ -180,7 +178,7 @@ def value_parts(value: Any, with_paths: bool = False) -> list[Any] | None:
 
 
 def value_with_parts(value: Any, parts: Sequence[Any]) -> Any:
-    """Undo ``value_parts``."""
+    """Reverse ``value_parts``."""
     if isinstance(value, list):
         return [
             value_with_parts(item, of_item) if of_item else item for item, of_item in zip(value, parts, strict=True)
@@ -189,7 +187,7 @@ def value_with_parts(value: Any, parts: Sequence[Any]) -> Any:
 
 
 def images_in(record: Mapping[str, Any]) -> list[GeneratedImage]:
-    """Pictures of a response's or a document's journal record."""
+    """Return the pictures of a response's or a document's journal record."""
     found: list[GeneratedImage] = []
     for owner in (record, *record.get("answers", ())):
         _collect(owner.get("parts"), found)
@@ -215,13 +213,13 @@ def _has_hash(path: Path, sha256: str) -> bool:
 
 
 def failure(doing: str, error: BaseException) -> str:
-    """The message of an error of ours, else ``DOING raised TYPE: MESSAGE``; the traceback is logged at DEBUG."""
+    """Return the message of an ``LmmsEvalError``, else ``DOING raised TYPE: MESSAGE``; logs the traceback at DEBUG."""
     logger.opt(exception=error).debug("{} failed", doing)
-    return str(error) if isinstance(error, LmmsEvalError) else f"{doing} raised {told(error)}"
+    return str(error) if isinstance(error, LmmsEvalError) else f"{doing} raised {error_text(error)}"
 
 
 def not_sent(request_id: str, doing: str, error: Exception) -> Response:
-    """The response to a request whose preparation raised."""
+    """Return the response to a request whose preparation raised."""
     cause = error.__cause__ if isinstance(error, FunctionError) else error
     kind: ErrorKind = "internal"
     if isinstance(cause, ItemError):
@@ -236,14 +234,14 @@ NOTHING = Spending()
 
 @dataclass(frozen=True, slots=True)
 class RunSpending:
-    """Sums over all starts of a run."""
+    """Spending of a run over all its starts."""
 
     model: Spending = NOTHING
     judge: Spending = NOTHING
 
 
 def media_spent(media: Sequence[SentMedia]) -> Spending:
-    """Count pictures, the frames of videos among them, and seconds of sound, and what of them is not known."""
+    """Count pictures (including video frames), seconds of sound, and media of unknown size."""
     sounds = [one.seconds for one in media if one.type == "audio"]
     videos = [len(one.frames) for one in media if one.type == "video"]
     return Spending(
@@ -254,7 +252,7 @@ def media_spent(media: Sequence[SentMedia]) -> Spending:
 
 
 def spent_in(record: Mapping[str, Any]) -> Spending:
-    """Read what the response of a journal's record has cost; nothing of one that came out of the response cache."""
+    """Return the spending for the response of a journal record; nothing for a response from the cache."""
     if record.get("cached") or "id" not in record:
         return NOTHING
     usage = Usage(*record.get("usage", ())[:3])
@@ -265,7 +263,7 @@ def spent_in(record: Mapping[str, Any]) -> Spending:
 
 
 def spending_from(sums: Mapping[str, Any]) -> Spending:
-    """Undo ``dataclasses.asdict``; of an empty mapping nothing was spent."""
+    """Reverse ``dataclasses.asdict``; an empty mapping means that nothing was spent."""
     return Spending(**sums)
 
 
@@ -289,7 +287,7 @@ SCORE: Mapping[str, Any] = {
 
 
 def response_record(response: Response, prompt: str) -> dict[str, Any]:
-    """``prompt`` is the fingerprint of the request as rendered; keys with empty values are left out."""
+    """Return the record of a response without empty values; ``prompt`` is the fingerprint of the rendered request."""
     record: dict[str, Any] = {"id": response.request_id, **_content(response)}
     if response.usage is not None:
         usage = response.usage
@@ -378,7 +376,7 @@ def _thoughts_from_record(record: Mapping[str, Any] | None) -> Thoughts | None:
 
 
 def is_blank(record: Mapping[str, Any]) -> bool:
-    """Tell whether the record of a response or an answer is a generation without visible character or picture."""
+    """Return whether a response or answer record is a generation without a visible character or picture."""
     value = record["value"] if "value" in record else record.get("rounds", record.get("text"))
     if any(key in record for key in ("error", "loglikelihood", "parts")):
         return False
@@ -387,10 +385,10 @@ def is_blank(record: Mapping[str, Any]) -> bool:
 
 
 def blank_reason(record: Mapping[str, Any]) -> str:
-    """Return why the answer of this record is blank; empty if it is not.
+    """Return the reason for which the answer of a record is blank; empty if it is not blank.
 
-    ``truncated in thought`` and ``unclosed thought``: the model wrote thoughts alone, and the limit of length ended
-    them or something else did; ``only thoughts``: it closed them and wrote nothing more; ``blank``: it wrote nothing.
+    ``truncated in thought``: the token limit ended an unfinished thought; ``unclosed thought``: something else did;
+    ``only thoughts``: the model closed its thought and wrote nothing more; ``blank``: it wrote nothing.
     """
     if not is_blank(record):
         return ""
@@ -403,14 +401,14 @@ def blank_reason(record: Mapping[str, Any]) -> str:
 
 
 def last_thoughts(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the thoughts of a response's record, of an answer's those of its last response."""
+    """Return the thoughts of a response's record, or of the last response of an answer's record."""
     found = record.get("thoughts")
     last: Mapping[str, Any] | None = found[-1] if isinstance(found, list | tuple) and found else found or None
     return last
 
 
 def written(record: Mapping[str, Any]) -> Any:
-    """Return the value of an answer's record as the model wrote it: with the thoughts that stood in the text."""
+    """Return the value of an answer's record as the model wrote it, with the thoughts in tags."""
     value, found = record["value"], record.get("thoughts")
     if not found or "parts" in record:
         return value
@@ -424,24 +422,24 @@ def written(record: Mapping[str, Any]) -> Any:
 
 
 def written_response(record: Mapping[str, Any]) -> Any:
-    """Return what the model wrote by the record of a response: text with its thoughts, rounds or a likelihood."""
+    """Return the output of the model in a response's record: text with thoughts, rounds or a log probability."""
     if record.get("thoughts") and isinstance(record.get("text"), str):
         return written({**record, "value": record["text"], "thoughts": [record["thoughts"]]})
     return record.get("text", record.get("rounds", record.get("loglikelihood")))
 
 
 def is_filtered(record: Mapping[str, Any]) -> bool:
-    """Tell whether a content filter or the model's refusal ended the response or answer of this record."""
+    """Return whether a content filter or a refusal ended the response or answer of a record."""
     return record.get("finish_reason") == "content_filter"
 
 
 def is_cut(record: Mapping[str, Any]) -> bool:
-    """Return whether the limit of tokens ended the response or answer of this record."""
+    """Return whether the token limit ended the response or answer of a record."""
     return record.get("finish_reason") == "length"
 
 
 def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
-    """``with_paths``: say where pictures lie, for a process that is to look at them."""
+    """Return the record of an answer; ``with_paths`` adds the paths of pictures for another process."""
     record: dict[str, Any] = {"value": answer.value, "input": answer.input}
     parts = value_parts(answer.value, with_paths)
     if parts is not None:
@@ -487,7 +485,7 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
 
 
 def without_cut_thought(answer: Answer) -> Answer:
-    """Take the text of a truncated answer without any tag for an unfinished thought that the chat template opened."""
+    """Turn the text of a truncated answer without tags into an unfinished thought that the chat template opened."""
     if answer.finish_reason != "length" or not isinstance(answer.value, str) or any(answer.thoughts):
         return answer
     return replace(answer, value="", thoughts=(Thoughts(answer.value, is_finished=False),))
@@ -510,7 +508,7 @@ def _messages_from_record(record: Mapping[str, Any], key: str = "messages") -> t
 
 
 def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: ScoredDoc) -> dict[str, Any]:
-    """A document's answers and scores: all that the samples file and the aggregation need."""
+    """Return the record of a scored document: all that the samples file and the aggregation need."""
     return {
         "task": task,
         "doc_id": doc_id,
@@ -524,7 +522,7 @@ def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: Scor
 
 
 def failure_record(task: str, doc_id: int, answers: Sequence[Answer], reason: str) -> dict[str, Any]:
-    """A document whose request was given up, or whose scoring raised."""
+    """Return the record of a document whose request was given up, or whose scoring raised."""
     return {
         "task": task,
         "doc_id": doc_id,

@@ -1,6 +1,7 @@
-"""Responses across runs (``--use_cache``): looked up before a request is prepared, kept when an answer arrives.
+"""The cache of responses across runs (``--use_cache``).
 
-A cache that could return a wrong answer is worse than none: what has no exact key is skipped and counted.
+It is searched before a request is prepared, and filled when a response arrives. Requests without an exact key are
+skipped and counted: a cache that could return a wrong answer would be worse than no cache.
 """
 
 from __future__ import annotations
@@ -41,22 +42,14 @@ _TABLE = (
 
 
 def cache_path(name: str | Path) -> Path:
-    """The database that ``--use_cache NAME`` means: a file that ends in ``.db``, or one in the folder."""
+    """Return the database for ``--use_cache NAME``: ``NAME`` if it ends in ``.db``, else a file in that folder."""
     path = Path(name).expanduser()
     return path if path.suffix == ".db" else path / DEFAULT_NAME
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Content of one key."""
-
-    model: str
-    record: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Stats:
-    """Numbers that ``lmms-eval cache stats`` shows."""
+    """The numbers of ``lmms-eval cache stats``."""
 
     responses: int
     bytes: int
@@ -67,23 +60,23 @@ class Stats:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """The file itself is broken, as opposed to locked, full or read-only."""
+    """Return whether the file is damaged, in contrast to locked, full or read-only."""
     return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _DAMAGE or isinstance(error, DamagedFile)
 
 
 class DamagedFile(sqlite3.DatabaseError):
-    """SQLite's own check found a fault."""
+    """SQLite's integrity check failed."""
 
 
 class CacheFile:
-    """``path`` is opened, and made if it does not exist.
+    """The database of the cache, which is created if it does not exist.
 
     Args:
         path: the database.
-        check: let SQLite check the whole file first.
+        check: check the integrity of the whole file first.
 
     Raises:
-        UsageError: the path cannot be used, or holds a database of something else.
+        UsageError: the path cannot be used, or is the database of another program.
     """
 
     def __init__(self, path: Path, check: bool = True) -> None:
@@ -91,7 +84,7 @@ class CacheFile:
         self._lock = threading.RLock()
         self.damaged_rows = 0
         self.set_aside: Path | None = None
-        """Place to which a damaged database of this opening was moved."""
+        """Path to which a damaged database was moved on opening."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with self._exclusive():
@@ -99,8 +92,8 @@ class CacheFile:
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"the response cache {path} cannot be opened: {error}") from error
 
-    def get(self, key: str) -> Row | None:
-        """Look a key up. Raises ``sqlite3.Error``."""
+    def get(self, key: str) -> bytes | None:
+        """Return the record of a key. Raises ``sqlite3.Error``."""
         with self._lock:
             found = self._connection.execute(
                 "SELECT model, record, digest FROM responses WHERE key = ?", (key,)
@@ -109,20 +102,21 @@ class CacheFile:
                 return None
             model, record, digest = found
             if _fits(key, model, record, digest):
-                return Row(model, record)
+                content: bytes = record
+                return content
             self.damaged_rows += 1
             self._connection.execute("DELETE FROM responses WHERE key = ? AND digest = ?", (key, digest))
             return None
 
-    def put(self, key: str, row: Row) -> bool:
-        """Keep a response; ``False`` if the key holds one already. Raises ``sqlite3.Error``."""
-        values = (key, row.model, row.record, _digest(key, row.model, row.record), time.time())
+    def put(self, key: str, model: str, record: bytes) -> bool:
+        """Store a record; returns ``False`` if the key already has one. Raises ``sqlite3.Error``."""
+        values = (key, model, record, _digest(key, model, record), time.time())
         with self._lock:
             done = self._connection.execute("INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?, ?)", values)
             return done.rowcount > 0
 
     def repair(self) -> None:
-        """Begin anew after damage, unless another process has done so. Raises ``UsageError`` if that fails."""
+        """Start a new file after damage, unless another process already did. Raises ``UsageError`` if that fails."""
         with self._lock:
             self._connection.close()
             try:
@@ -139,7 +133,7 @@ class CacheFile:
         return Stats(count, sum(part.stat().st_size for part in _parts(self.path)), models, oldest, newest)
 
     def prune(self, before: float | None, model: str | None) -> int:
-        """Delete what was stored before a time (seconds since 1970), or by a model, or both; returns how many."""
+        """Delete rows before a time (seconds since 1970), of a model, or both; returns their number."""
         with self._lock:
             done = self._connection.execute(
                 "DELETE FROM responses WHERE (?1 IS NULL OR stored < ?1) AND (?2 IS NULL OR model = ?2)",
@@ -149,7 +143,7 @@ class CacheFile:
             return done.rowcount
 
     def verify(self) -> int:
-        """Check every row against its digest and delete what does not fit; returns how many."""
+        """Delete all rows that do not match their digest; returns their number."""
         with self._lock:
             rows = self._connection.execute("SELECT key, model, record, digest FROM responses")
             bad = [key for key, model, record, digest in rows if not _fits(key, model, record, digest)]
@@ -163,7 +157,7 @@ class CacheFile:
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """One process at a time opens, makes or replaces the file."""
+        """Lock the file against other processes while it is opened, created or replaced."""
         with self.path.with_name(f"{self.path.name}.lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -197,7 +191,7 @@ def _connect(path: Path, check: bool) -> sqlite3.Connection:
 
 
 def _claim(connection: sqlite3.Connection, path: Path) -> None:
-    """Tell our database from another program's, and make the table in an empty one."""
+    """Check that the database is one of ours, and create the table in an empty one."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     is_empty = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0] == 0
@@ -221,12 +215,12 @@ def _move_aside(path: Path) -> Path:
 
 
 def _parts(path: Path) -> list[Path]:
-    """The database and SQLite's files beside it, those that exist."""
+    """Return the existing files of the database, including SQLite's auxiliary files."""
     return [part for end in ("", "-wal", "-shm") if (part := path.with_name(path.name + end)).exists()]
 
 
 def _text(content: bytes) -> str:
-    """Damaged text fits no digest; it need not be an error too."""
+    """Decode a text; a damaged one need not raise, since it does not match its digest."""
     return content.decode("utf-8", "replace")
 
 
@@ -239,20 +233,20 @@ def _fits(key: str, model: str, record: object, digest: str) -> bool:
 
 
 SCHEME = 1
-"""Raised whenever keys come to mean something else."""
+"""Version of the keys; to be increased whenever their meaning changes."""
 COUNTS = ("n", "best_of", "num_return_sequences")
 _CONTENT = frozenset({"bytes", "array", "path", "url", "video", "image", "audio"})
 
 
 class CacheKeys:
-    """Keys of one model's requests.
+    """Computes the keys of one model's requests.
 
     Args:
-        identity: all that fixes the model's answers beside the request, without secrets and run-only arguments.
-        reads_documents: the model looks at the task's documents itself, so the document is part of the key.
+        identity: everything except the request that determines the model's answers, without secrets.
+        reads_documents: the model reads the task's documents itself, so the document is part of the key.
 
     Raises:
-        VolatileValue: ``identity`` holds a value that has no lasting form.
+        VolatileValue: ``identity`` holds a value that cannot be hashed.
     """
 
     def __init__(self, identity: Mapping[str, Any], reads_documents: bool) -> None:
@@ -262,13 +256,17 @@ class CacheKeys:
         self._lock = threading.Lock()
 
     def key(self, request: Request, messages: ChatMessages) -> str:
-        """SHA-256, hexadecimal.
+        """Return the key of a request, a hexadecimal SHA-256.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
-            VolatileValue: a generation option or a part of a message has no lasting form.
+            VolatileValue: a generation option or a part of a message cannot be hashed.
         """
-        # Not among the parts of every key, so that answers to stated stops keep theirs.
+        document = None
+        if self._reads_documents:
+            task = self._task(request.task)
+            document = [task, request.doc_id, request.round, request.index, request.seed, request.context]
+        # Only added if it is set, so that older keys of requests without it stay valid.
         stop = {"implied_stop": request.implied_stop} if request.implied_stop else {}
         return _hash(
             {
@@ -279,14 +277,10 @@ class CacheKeys:
                 "generation": dict(request.generation),
                 "continuation": [request.continuation, request.implied_delimiter],
                 "repeat": request.repeat,
-                "document": self._document(request) if self._reads_documents else None,
+                "document": document,
                 **stop,
             }
         )
-
-    def _document(self, request: Request) -> list[Any]:
-        task = self._task(request.task)
-        return [task, request.doc_id, request.round, request.index, request.seed, request.context]
 
     def _task(self, task: Task) -> str:
         with self._lock:
@@ -297,7 +291,7 @@ class CacheKeys:
 
 
 def is_sampled(options: Mapping[str, Any]) -> bool:
-    """Tell whether generation by these options may give another answer the next time."""
+    """Return whether generation with these options may give different answers."""
     return (
         bool(options.get("do_sample"))
         or _number(options.get("temperature")) > 0
@@ -307,12 +301,12 @@ def is_sampled(options: Mapping[str, Any]) -> bool:
 
 
 def _holds_sampling(value: Any) -> bool:
-    """Return whether an option is a mapping that samples, as it is or as JSON text (``extra_body``, ...)."""
+    """Return whether an option is a mapping, or JSON text of one, with sampling options (``extra_body``, ...)."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = orjson.loads(value)
         except orjson.JSONDecodeError:
-            return True  # not understood: taken for sampling, so that nothing wrong is kept
+            return True  # treated as sampling, so that no wrong answer is cached
     return isinstance(value, Mapping) and is_sampled(value)
 
 
@@ -320,7 +314,7 @@ def _number(value: Any) -> float:
     try:
         return float(value or 0)
     except (TypeError, ValueError):
-        return float("inf")  # not understood: taken for sampling, so that nothing wrong is kept
+        return float("inf")  # treated as sampling, so that no wrong answer is cached
 
 
 def _part(part: Any) -> list[Any]:
@@ -333,7 +327,7 @@ def _part(part: Any) -> list[Any]:
 def _media(value: Any) -> Any:
     if isinstance(value, list | tuple):  # frames
         return [_media(item) for item in value]
-    if isinstance(value, Mapping):  # content, and what is said of it (times, frame counts, ...)
+    if isinstance(value, Mapping):  # content with further facts (times, frame counts, ...)
         return [digest(value), {str(name): item for name, item in value.items() if name not in _CONTENT}]
     return digest(value)
 
@@ -344,25 +338,18 @@ def _hash(value: Any) -> str:
 
 COUNTED = ("hit", "stored", "skipped", "failed", "damaged")
 IMAGES = "images"
-"""Key of a row's record: the bytes of its pictures by their hash."""
-_ROW_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A response under the asking request's id, and the prompt's fingerprint when it was asked."""
-
-    response: Response
-    prompt: str
+"""Key of a record for the bytes of its pictures by their hash."""
+_ERRORS = (sqlite3.Error, ValueError, KeyError, TypeError, AttributeError)
+"""Errors of the database, and of records in another form."""
 
 
 class ResponseCache:
-    """The cache as one run sees it; safe from several threads.
+    """The cache of one run; thread-safe.
 
     Args:
         file: the database.
-        keys: ``None`` if nothing tells this model from others: everything is skipped then.
-        model: its name, for ``lmms-eval cache stats``.
+        keys: ``None`` if the model has no identity; then every request is skipped.
+        model: name of the model for ``lmms-eval cache stats``.
         defaults: generation options in the model's own arguments.
     """
 
@@ -376,7 +363,7 @@ class ResponseCache:
         self._has_warned = False
 
     def key(self, request: Request, build_messages: Callable[[], ChatMessages]) -> str | None:
-        """The request's key; ``None``, and counted, if it has none."""
+        """Return the key of a request; ``None``, and counted, if it cannot be cached."""
         is_generation = request.kind != "loglikelihood"
         if (
             self._keys is None
@@ -389,31 +376,28 @@ class ResponseCache:
             return self._keys.key(request, build_messages())
         except UsageError:
             raise
-        except Exception as error:  # noqa: BLE001 - task functions may raise anything: preparing the request tells
+        except Exception as error:  # noqa: BLE001 - task functions may raise anything; preparing the request reports it
             logger.debug("{} is not cached: {}: {}", request.id, type(error).__name__, error)
             self._count("skipped")
             return None
 
-    def get(self, key: str, request_id: str) -> Hit | None:
-        """Find the answer to this key, as the answer to this request."""
+    def get(self, key: str, request_id: str) -> tuple[Response, str] | None:
+        """Return the response of a key, with the id of this request, and the fingerprint of its original prompt."""
         try:
-            row = self.file.get(key)
-            if row is None:
+            line = self.file.get(key)
+            if line is None:
                 return None
-            record = codec.loads(row.record)
+            record = codec.loads(line)
             found = {**record, "id": request_id, "cached": True}
             response = with_images(response_from_record(found), record.get(IMAGES, {}))
-        except sqlite3.Error as error:
-            self._failed(error)
-            return None
-        except _ROW_ERRORS as error:
+        except _ERRORS as error:
             self._failed(error)
             return None
         self._count("hit")
-        return Hit(response, record.get("prompt", ""))
+        return response, record.get("prompt", "")
 
     def put(self, key: str, response: Response, prompt: str) -> None:
-        """Keep a good response; errors and blank answers are not kept."""
+        """Store a response unless it is an error or blank."""
         if not is_good(response):
             return
         kept = replace(response, request_id="", latency=None, attempts=1, batch=(), messages=(), is_cached=False)
@@ -421,13 +405,13 @@ class ResponseCache:
             record = response_record(kept, prompt)
             if images := images_of(kept):
                 record[IMAGES] = {image.sha256: image.data for image in images}
-            if self.file.put(key, Row(self._model, codec.dumps(record))):
+            if self.file.put(key, self._model, codec.dumps(record)):
                 self._count("stored")
         except (sqlite3.Error, codec.VolatileValue) as error:
             self._failed(error)
 
     def counts(self) -> dict[str, int]:
-        """By outcome; ``damaged`` counts rows that were deleted, ``failed`` look-ups and writes that did not work."""
+        """Return the counts by outcome; ``damaged`` counts deleted rows, ``failed`` failed reads and writes."""
         with self._lock:
             return {**self._counts, "damaged": self.file.damaged_rows}
 
@@ -439,7 +423,7 @@ class ResponseCache:
             self._counts[name] += 1
 
     def _failed(self, error: Exception) -> None:
-        """The run goes on without the cache's help."""
+        """Count a failed read or write, and continue the run without the cache."""
         self._count("failed")
         with self._lock:
             is_first, self._has_warned = not self._has_warned, True
@@ -450,7 +434,7 @@ class ResponseCache:
 
 
 def with_images(response: Response, data: Mapping[str, bytes]) -> Response:
-    """The response with the bytes of its pictures. Raises ``KeyError`` if one is missing."""
+    """Return the response with the bytes of its pictures. Raises ``KeyError`` if one is missing."""
 
     def whole(image: GeneratedImage) -> GeneratedImage:
         return replace(image, data=data[image.sha256])
@@ -461,7 +445,7 @@ def with_images(response: Response, data: Mapping[str, bytes]) -> Response:
 
 
 def is_good(response: Response) -> bool:
-    """Tell whether a response is worth keeping: no error, no blank text without a picture."""
+    """Return whether a response is worth caching: it has no error, and a visible text or a picture."""
     if response.error is not None:
         return False
     if response.parts:

@@ -1,4 +1,4 @@
-"""Scoring behind the model: in a thread of this process, or in worker processes, both behind bounded queues."""
+"""Scoring in the background: in a thread of this process or in worker processes, fed by bounded queues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lmms_eval.utils.logging import configure_logging
 
 
 def score_document(job: Job) -> dict[str, Any]:
-    """The journal record of one document; whatever the scoring raises ends as a failed sample, not as a lost run."""
+    """Return the journal record of one document. If scoring raises, the document fails but the run continues."""
     record = _scored(job)
     if job.verdicts:
         record["judge"] = [verdict.as_record() for verdict in job.verdicts]
@@ -42,26 +42,26 @@ def _scored(job: Job) -> dict[str, Any]:
     except NotEvaluated as absent:
         scores = tuple(PipelineScore(one, None, {}, "unscored", absent.reason) for one in job.task.pipelines)
         return score_record(name, doc_id, answers, ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
-    except (KeyboardInterrupt, ScoringTimeout):  # from outside of the scoring
+    except (KeyboardInterrupt, ScoringTimeout):  # raised from outside the scoring code
         raise
-    except BaseException as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
+    except BaseException as raised:  # noqa: BLE001 - a task's code may raise anything: this sample fails
         return failure_record(name, doc_id, answers, failure("scoring", raised))
 
 
 BUILD_TIMEOUT_S = 600.0
-"""Starting the interpreter, building the task and opening its data."""
+"""Time limit for starting the interpreter, building the task and opening its data."""
 
 
 class WorkerDied(RuntimeError):
-    """The process ended, hung or answered nonsense."""
+    """A worker process ended, hung or sent an invalid answer."""
 
 
 class WorkerProcess:
-    """One child process, ``python -m MODULE``, and its two pipes; ``specs`` tell it how to build the tasks."""
+    """A child process ``python -m MODULE`` that scores documents; it builds the tasks from their ``specs``."""
 
     def __init__(self, module: str, specs: Mapping[str, Mapping[str, Any]], verbosity: str = "INFO") -> None:
         self._first = codec.dumps({"specs": specs, "verbosity": verbosity}) + b"\n"
-        """Goes out with the first job."""
+        """Configuration, sent before the first job."""
         self._process = LineProcess(module, {"TOKENIZERS_PARALLELISM": "false"})
 
     @property
@@ -69,7 +69,7 @@ class WorkerProcess:
         return self._process.pid
 
     def call(self, line: bytes, timeout_s: float) -> bytes:
-        """Send one job, wait for its record; ``timeout_s`` bounds the scoring alone. Raises ``WorkerDied``."""
+        """Send a job and wait for its record; ``timeout_s`` limits only the scoring. Raises ``WorkerDied``."""
         try:
             self._process.send(self._first + line)
             self._first = b""
@@ -80,16 +80,16 @@ class WorkerProcess:
             raise WorkerDied(how) from ended
 
     def kill(self) -> None:
-        """End the process and what it has started, at once; from any thread. ``close`` is still to be called."""
+        """End the process and its children at once, from any thread; ``close`` must still be called."""
         self._process.kill()
 
     def close(self) -> None:
-        """End the process in order, or by force if it does not end."""
+        """End the process, by force if it does not end by itself."""
         self._process.close(patience_s=2 * ENDING_S)
 
 
 Builder = Callable[[Mapping[str, Any]], Task]
-"""Builds a task from its ``spec``."""
+"""Function that builds a task from its ``spec``."""
 
 
 def serve(build: Builder) -> None:
@@ -99,14 +99,14 @@ def serve(build: Builder) -> None:
     if first:
         start = codec.loads(first)
         configure_logging(start["verbosity"])
-        desk = _Desk(start["specs"], build, replies)
+        server = _JobServer(start["specs"], build, replies)
         with contextlib.suppress(BrokenPipeError):  # the parent is gone
             while line := lines.get():
-                desk.serve(codec.loads(line))
+                server.serve(codec.loads(line))
 
 
-class _Desk:
-    """The tasks of a worker, built when their first job comes."""
+class _JobServer:
+    """The tasks of a worker process, which are built for their first job."""
 
     def __init__(self, specs: Mapping[str, Mapping[str, Any]], build: Builder, replies: IO[bytes]) -> None:
         self._specs, self._build, self._replies = specs, build, replies
@@ -119,7 +119,7 @@ class _Desk:
         try:
             task = self._task(name)
             task.take_document(doc_id, message.get("document"))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the task's own code runs when its data is opened
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - opening the data runs code of the task
             reason = f"in a scoring process: {failure('building the task', error)}"
             self._reply(b"")
             self._reply(codec.dumps(failure_record(name, doc_id, answers, reason)))
@@ -134,7 +134,7 @@ class _Desk:
 
     def _task(self, name: str) -> Task:
         if name not in self._tasks:
-            logger.disable("lmms_eval")  # the parent, which opened the same data, has said what is to be said of them
+            logger.disable("lmms_eval")  # the parent opened the same data and logged its warnings
             try:
                 task = self._build(self._specs[name])
                 task.load()
@@ -150,7 +150,7 @@ class _Desk:
 
 QUEUE_LENGTH = 512
 JOB_TIMEOUT_S = 300.0
-"""A document whose scoring takes longer than this is failed; a worker process that scores it is replaced."""
+"""Time limit for scoring a document. If it is exceeded, the document fails, and its worker process is replaced."""
 CLOSING_S = 5.0
 
 Sink = Callable[[dict[str, Any]], None]
@@ -158,23 +158,25 @@ Sink = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """Processes that score the tasks which ask for one."""
+    """Worker processes for tasks with ``scoring: process``."""
 
     module: str
-    """``python -m MODULE`` builds the tasks and serves jobs (``worker_loop.serve``)."""
+    """``python -m MODULE`` builds the tasks and serves jobs (``serve``)."""
     count: int | None = None
-    """``None``: by the number of cores."""
+    """Number of processes; ``None``: by the number of cores."""
     verbosity: str = "INFO"
-    """Level from which on they log."""
+    """Log level of the processes."""
 
 
 class Scorer:
-    """Takes jobs, hands finished records to ``sink`` (called from several threads).
+    """Receives jobs, and passes their records to ``sink`` from several threads.
 
-    Without ``workers`` every task is scored in this process.
-
-    ``job_timeout_s`` bounds the scoring of one document, in a worker process and in this one (``watchdog``). What hung
-    here in earlier starts, as the run's ``folder`` tells, is failed without being scored.
+    Args:
+        tasks: the tasks of the run.
+        sink: receives the finished records.
+        workers: worker processes; without them every task is scored in this process.
+        job_timeout_s: time limit for scoring one document.
+        folder: the run's folder. Documents fail without being scored if it records that they hung in earlier starts.
     """
 
     def __init__(
@@ -199,11 +201,11 @@ class Scorer:
         self._process = Stage(self._run_process, self._failure, "score-process", self._workers, QUEUE_LENGTH)
 
     def is_behind(self) -> bool:
-        """``submit`` might block."""
+        """Return whether ``submit`` might block."""
         return self._inline.is_full or self._process.is_full
 
     def submit(self, job: Job) -> None:
-        """Queue a document; blocks while the queue is full. Failed answers are recorded without scoring."""
+        """Queue a document; blocks while the queue is full. Documents with failed answers are recorded at once."""
         self._failure.check()
         if hung := self._hung.get((job.task.name, job.doc_id)):
             job = replace(job, error=hung)
@@ -215,12 +217,12 @@ class Scorer:
             self._inline.put(job)
 
     def drain(self) -> None:
-        """Wait until every job is scored. Raises what the sink raised (a full disk)."""
+        """Wait until every job is scored. Raises any error of the sink, such as a full disk."""
         self._inline.drain()
         self._process.drain()
 
     def close(self) -> None:
-        """End the threads and processes without waiting for queued jobs; after ``drain`` there is nothing to end."""
+        """End the threads and processes without waiting for queued jobs."""
         self._failure.carry(InterruptedError("scoring was closed"))
         deadline = time.monotonic() + CLOSING_S
         for stage in (self._inline, self._process):
@@ -229,7 +231,7 @@ class Scorer:
             self._watch.release()
 
     def _kill_workers(self) -> None:
-        """Nobody waits for a worker process any more."""
+        """End all worker processes because scoring failed or was closed."""
         with self._lock:
             running = list(self._running)
         for worker in running:
@@ -246,14 +248,14 @@ class Scorer:
         try:
             for job in jobs:
                 worker, record = self._ask_worker(worker, job)
-                self._failure.check()  # a worker that was killed because of it has scored nothing
+                self._failure.check()  # the worker may have been killed because of it
                 self._sink(record)
         finally:
             if worker is not None:
                 self._end(worker)
 
     def _ask_worker(self, worker: WorkerProcess | None, job: Job) -> tuple[WorkerProcess | None, dict[str, Any]]:
-        """The record of a job; a worker that died over it is replaced at the next one."""
+        """Return the record of a job, with the worker for the next one: ``None`` if it died."""
         message = {
             "task": job.task.name,
             "doc_id": job.doc_id,
@@ -261,32 +263,22 @@ class Scorer:
             "verdicts": [verdict.as_record() for verdict in job.verdicts],
             "document": job.task.carried_document(job.doc_id),
         }
-        worker = worker or self._begin()
+        if worker is None:
+            worker = WorkerProcess(self._options.module, self._specs, self._options.verbosity)
+            with self._lock:
+                self._running.add(worker)
         try:
-            return worker, _checked(worker.call(codec.dumps(message), self._job_timeout_s))
+            record = codec.load_record(worker.call(codec.dumps(message), self._job_timeout_s))
+            if record is None:
+                raise WorkerDied("the scoring process sent something that is not a record")
+            return worker, record
         except WorkerDied as died:
             worker.kill()
             self._end(worker)
             reason = f"scoring did not come back: {died}"
             return None, failure_record(job.task.name, job.doc_id, job.answers, reason)
 
-    def _begin(self) -> WorkerProcess:
-        worker = WorkerProcess(self._options.module, self._specs, self._options.verbosity)
-        with self._lock:
-            self._running.add(worker)
-        return worker
-
     def _end(self, worker: WorkerProcess) -> None:
         with self._lock:
             self._running.discard(worker)
         worker.close()
-
-
-def _checked(line: bytes) -> dict[str, Any]:
-    try:
-        record = codec.loads(line)
-    except ValueError:
-        record = None
-    if not isinstance(record, Mapping):
-        raise WorkerDied("the scoring process sent something that is no record")
-    return dict(record)

@@ -1,11 +1,12 @@
-"""One process's share of a launch: what is already finished anywhere, and how everything comes together at the end."""
+"""One process's share of a launch: distribution of the documents, and gathering of the results at the end."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import Any, Protocol
 
 from lmms_eval.api.request import GeneratedImage
@@ -20,68 +21,78 @@ from lmms_eval.storage.lines import records_in, sealed
 
 RECORDS_AT_ONCE = 200
 PATIENCE_S = 5.0
-"""Time that an interrupted run waits for the other processes."""
+"""Seconds that an interrupted run waits for the other processes."""
 
 
 class Share:
-    """``shared_files``: this process sees the run's folder of the first process; else results go through the store."""
+    """The part of this process in a launch.
+
+    Args:
+        team: the processes of the launch.
+        shared_files: this process shares the run's folder with the first one; else results are sent through the store.
+    """
 
     def __init__(self, team: Team, shared_files: bool) -> None:
         self.team, self.shared_files = team, shared_files
 
     def done(self, mine: dict[str, set[int]]) -> dict[str, set[int]]:
-        """Documents that any process holds finished. Raises ``TeamError`` when another process fails meanwhile."""
+        """Return the finished documents of all processes. Raises ``TeamError`` if another process fails meanwhile."""
         team = self.team
-        # What lies in the shared folder is known there: only a process with files of its own has news.
+        # The first process knows the shared folder: only a process with its own files adds documents.
         news = mine if team.is_first or not self.shared_files else {}
-        team.tell(f"done/{team.place.rank}", {task: sorted(ids) for task, ids in news.items()})
-        merged: dict[str, set[int]] = {}  # only what has been told, so that it is the same in all processes
+        team.publish(f"done/{team.place.rank}", {task: sorted(ids) for task, ids in news.items()})
+        merged: dict[str, set[int]] = {}  # only from messages, so that it is the same in all processes
         for rank in range(team.place.size):
-            for task, ids in team.hear(f"done/{rank}", rank).items():
+            for task, ids in team.receive(f"done/{rank}", rank).items():
                 merged.setdefault(task, set()).update(ids)
         return merged
 
     def common_order(self, plans: Sequence[TaskPlan]) -> Order:
-        """The first process's order, for every process: estimates may differ where files do.
+        """Return the order of the first process for all processes: estimates differ if the files differ.
 
-        The order raises ``TeamError`` when the first process fails, and ``UsageError`` where a task's estimate raises.
+        The order raises ``TeamError`` if the first process fails, and ``UsageError`` if a task's estimate raises.
         """
         if self.team.is_first:
             threading.Thread(target=self._publish_order, args=(plans,), name="order", daemon=True).start()
-        return self._hear_order
+        return self._receive_order
 
     def _publish_order(self, plans: Sequence[TaskPlan]) -> None:
         for window in windows(plans):
             try:
                 found: dict[str, Any] = {"doc_ids": costliest_first(window)}
-            except Exception as error:  # noqa: BLE001 - a task's own code runs here; whoever waits is told
+            except Exception as error:  # noqa: BLE001 - a task's code may raise anything; all processes report it
                 found = {"error": f"estimating the work of task {window.task.name!r}: {type(error).__name__}: {error}"}
             try:
-                self.team.tell(f"order/{window.number}", found)
-            except TeamError:  # the launch has ended, and its store with it
+                self.team.publish(f"order/{window.number}", found)
+            except TeamError:  # the launch has ended with its store
                 return
 
-    def _hear_order(self, window: Window) -> Sequence[int]:
-        found = self.team.hear(f"order/{window.number}", 0)
+    def _receive_order(self, window: Window) -> Sequence[int]:
+        found = self.team.receive(f"order/{window.number}", 0)
         if "error" in found:
             raise UsageError(found["error"])
         doc_ids: list[int] = found["doc_ids"]
         return doc_ids
 
     def gather(self, store: RunStore, report: AskReport) -> bool:
-        """Bring all processes' results to the first one, whose ``report`` then counts for all; ``True`` there.
+        """Collect the results of all processes in the first one, and add their counts to its ``report``.
+
+        Returns:
+            Whether this is the first process.
 
         Raises:
-            TeamError: another process has failed or vanished; what was finished is kept in the journals.
+            TeamError: another process failed or vanished; finished documents are kept in the journals.
         """
         team = self.team
         if team.failure:
-            raise TeamError(f"{team.failure}; what was finished is kept, the same command goes on from there")
+            raise TeamError(f"{team.failure}; finished answers are kept: start the same command again to continue")
         if not team.is_first:
             self._send(store, report)
             return False
-        deadline = _Deadline(report)
+        deadline: float | None = None
         for rank in range(1, team.place.size):
+            if report.interrupted is not None and deadline is None:  # from now on for all processes together
+                deadline = time.monotonic() + PATIENCE_S
             try:
                 self._receive(store, report, rank, deadline)
             except TeamError:
@@ -94,10 +105,12 @@ class Share:
         rank, pieces = self.team.place.rank, 0
         images: dict[str, GeneratedImage] = {}
         if not self.shared_files:
-            for pieces, records in enumerate(_batches(store), start=1):
+            unsent = store.records()
+            while records := list(islice(unsent, RECORDS_AT_ONCE)):
                 images |= self._send_images(store, records, images)
                 lines = b"".join(sealed(codec.dumps(record)) for record in records)
-                self.team.tell_bytes(f"records/{rank}/{pieces - 1}", lines)
+                self.team.publish_bytes(f"records/{rank}/{pieces}", lines)
+                pieces += 1
         finished = {
             "report": asdict(report),
             "shared_files": self.shared_files,
@@ -105,63 +118,35 @@ class Share:
             "images": parts_record(images.values()),
             "prompts": store.prompt_fingerprint(),
         }
-        self.team.exchange_counts()  # the first process shows all of them once this one is heard
-        self.team.tell(f"finished/{rank}", finished)
+        self.team.exchange_counts()  # the first process shows the total after the next message
+        self.team.publish(f"finished/{rank}", finished)
 
     def _send_images(
         self, store: RunStore, records: list[dict[str, Any]], sent: Mapping[str, GeneratedImage]
     ) -> dict[str, GeneratedImage]:
-        """The pictures of these records that have not gone out yet, each once."""
+        """Send the pictures of these records that were not sent before; returns them by file name."""
         found = {image.file_name: image for record in records for image in images_in(record)}
         news = {name: image for name, image in found.items() if name not in sent}
         for name, image in news.items():
-            self.team.tell_bytes(f"images/{self.team.place.rank}/{name}", store.images.read(image))
+            self.team.publish_bytes(f"images/{self.team.place.rank}/{name}", store.images.read(image))
         return news
 
-    def _receive_images(self, store: RunStore, finished: Mapping[str, Any], rank: int) -> None:
-        for image in images_in({"parts": finished["images"]}):
-            name = f"images/{rank}/{image.file_name}"
-            store.images.keep(image, self.team.hear_bytes(name, rank))
-            self.team.forget(name)
-
-    def _receive(self, store: RunStore, report: AskReport, rank: int, deadline: _Deadline) -> None:
-        finished = self.team.hear(f"finished/{rank}", rank, deadline.left())
+    def _receive(self, store: RunStore, report: AskReport, rank: int, deadline: float | None) -> None:
+        patience = None if deadline is None else max(0.0, deadline - time.monotonic())
+        finished = self.team.receive(f"finished/{rank}", rank, patience)
         _add_report(report, finished["report"])
         if finished["shared_files"]:
             store.adopt()
             return
         store.add_prompts(finished["prompts"])
-        self._receive_images(store, finished, rank)
+        for image in images_in({"parts": finished["images"]}):
+            name = f"images/{rank}/{image.file_name}"
+            store.images.keep(image, self.team.receive_bytes(name, rank))
+            self.team.delete(name)
         for piece in range(finished["pieces"]):
-            lines = self.team.hear_bytes(f"records/{rank}/{piece}", rank)
+            lines = self.team.receive_bytes(f"records/{rank}/{piece}", rank)
             for record in records_in(lines, f"records of process {rank}"):
                 store.add_score(record)
-
-
-class _Deadline:
-    """For all other processes together, from the moment on at which the run is known to be interrupted."""
-
-    def __init__(self, report: AskReport) -> None:
-        self._report = report
-        self._end: float | None = None
-
-    def left(self) -> float | None:
-        if self._report.interrupted is None:
-            return None
-        if self._end is None:
-            self._end = time.monotonic() + PATIENCE_S
-        return max(0.0, self._end - time.monotonic())
-
-
-def _batches(store: RunStore) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for record in store.records():
-        batch.append(record)
-        if len(batch) == RECORDS_AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _add_report(report: AskReport, other: dict[str, Any]) -> None:
@@ -183,7 +168,7 @@ def _add_report(report: AskReport, other: dict[str, Any]) -> None:
 
 
 class Counter(Protocol):
-    """Counts of this process, to which those of the others are added."""
+    """An object with counts of this process, which receives those of the other processes."""
 
     def counts(self) -> Mapping[str, int]: ...
     def add_others(self, counts: Mapping[str, int]) -> None: ...
@@ -192,7 +177,7 @@ class Counter(Protocol):
 def counted_together(
     *counters: Counter,
 ) -> tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]]:
-    """Join counters for ``Team.count``: what all of them count, and what hands the others' counts to each."""
+    """Combine counters for ``Team.count``: returns its two arguments."""
 
     def add_others(counts: Mapping[str, int]) -> None:
         for counter in counters:

@@ -1,4 +1,4 @@
-"""First SIGINT, SIGTERM or SIGHUP: stop taking, finish what is in flight in the grace time. A second one: end now."""
+"""Signals: after the first SIGINT, SIGTERM or SIGHUP open requests may finish; a second one ends the run at once."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from typing import Any, TypeVar
 
 
 class EndNow(KeyboardInterrupt):
-    """Ends the asking at once. No ``Exception``: neither the code of models and tasks nor an event loop swallows it."""
+    """Ends the asking at once. Not an ``Exception``, so that code of models and tasks does not catch it."""
 
 
 class Interrupts:
-    """Context in which the signals are taken. Outside the main thread it does nothing.
+    """Context that handles the signals. Outside the main thread it does nothing.
 
-    SIGHUP (the terminal or the connection is gone) is left alone where it is ignored, as by ``nohup``.
+    SIGHUP (the terminal or the connection is gone) stays ignored if it is ignored already, as under ``nohup``.
 
-    Raises ``EndNow`` in the main thread at the second signal, or when the grace time after the first is over.
+    ``EndNow`` is raised in the main thread at the second signal, or when the grace time after the first is over.
 
     Args:
         on_first: called at the first signal.
-        grace_s: the grace time.
-        what: is given the grace time.
-        before: number of a signal that has come already: the next one is the second.
+        grace_s: the grace time in seconds.
+        what: description of the work that may finish in the grace time.
+        before: number of a signal that arrived earlier: the next one counts as the second.
     """
 
     def __init__(
@@ -54,15 +54,15 @@ class Interrupts:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._timer:
-            self._is_over = True  # a signal that comes while the handlers are put back must not leave half of them here
+            self._is_over = True  # ignore signals that arrive while the handlers are being restored
         if self._previous:
             signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in self._previous.items():
-                # A handler that was not set from Python reads as None and cannot be put back.
+                # A handler that was not set from Python is None and cannot be restored.
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
 
     def end_soon(self) -> None:
-        """Begin the grace time for what is in flight, as a first signal does; from any thread."""
+        """Begin the grace time as a first signal does; from any thread."""
         with self._timer:
             if self._previous and not self._is_over:
                 signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))
@@ -73,7 +73,7 @@ class Interrupts:
         if self.signal_number is not None:
             raise EndNow("stopped at once by a second signal; what was finished is kept")
         self.signal_number = number
-        _tell(f"stopping: {self._what} has {self._grace_s:g} s to finish; a second signal ends at once\n")
+        _write_stderr(f"stopping: {self._what} has {self._grace_s:g} s to finish; a second signal ends at once\n")
         signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))
         self._on_first()
 
@@ -82,23 +82,23 @@ class Interrupts:
             raise EndNow(f"{self._what} did not end within {self._grace_s:g} s; what was finished is kept")
 
 
-def _tell(text: str) -> None:
-    """Write straight to standard error: a handler may interrupt code that holds the lock of a stream or a logger."""
-    with contextlib.suppress(OSError, ValueError):  # closed, or no file of the system behind it
+def _write_stderr(text: str) -> None:
+    """Write directly to standard error: a handler may interrupt code that holds the lock of a stream or a logger."""
+    with contextlib.suppress(OSError, ValueError):  # it is closed, or not a file of the system
         number = sys.stderr.fileno()
-        # On a terminal the display of progress, or the ^C that was typed, stands on the line.
+        # On a terminal the line already shows the progress bar or a typed ^C.
         os.write(number, (f"\n{text}" if os.isatty(number) else text).encode())
 
 
 INTERRUPTED_S = 2.0
-"""Of each part of the end, after ``EndNow``."""
+"""Seconds for each step of closing an event loop after ``EndNow``."""
 Result = TypeVar("Result")
 
 
 def run_coroutine(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run as ``asyncio.run`` does, but after ``EndNow`` no task is waited for longer than ``INTERRUPTED_S``.
+    """Run a coroutine like ``asyncio.run``, but after ``EndNow`` wait for each step at most ``INTERRUPTED_S``.
 
-    In a thread that runs an event loop already (a notebook) the work gets a thread of its own.
+    In a thread that already runs an event loop (a notebook) the coroutine runs in another thread.
 
     Raises:
         EndNow: a signal handler raised it.
@@ -113,7 +113,7 @@ def run_coroutine(work: Coroutine[Any, Any, Result]) -> Result:
         return loop.run_until_complete(work)
     except EndNow:
         limit = INTERRUPTED_S
-        loop.set_exception_handler(lambda _loop, _context: None)  # of tasks that never end: it is known
+        loop.set_exception_handler(lambda _loop, _context: None)  # do not log tasks that never end
         raise
     finally:
         try:
@@ -132,7 +132,7 @@ def _runs_loop() -> bool:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Make a loop: uvloop's where it is installed, else asyncio's."""
+    """Return a new event loop: uvloop's if it is installed, else asyncio's."""
     try:
         import uvloop
     except ModuleNotFoundError:
@@ -156,4 +156,4 @@ def _wait(loop: asyncio.AbstractEventLoop, tasks: set[asyncio.Task[Any]], limit:
     done, _ = loop.run_until_complete(asyncio.wait(tasks, timeout=limit))
     for task in done:
         if not task.cancelled():
-            task.exception()  # what a cancelled task raises is nobody's
+            task.exception()  # marks the exception of a cancelled task as retrieved

@@ -1,4 +1,4 @@
-"""A stage of work behind a bounded queue, and errors that end a group of threads."""
+"""Threads that process the items of a bounded queue, and errors that end a group of threads."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Generic, TypeVar
 
 LENGTH = 512
 LOOK_S = 0.5
-"""Interval at which a waiting thread looks whether the work has failed or was stopped."""
+"""Interval at which a waiting thread checks whether the work failed or was stopped."""
 GATHER_S = 0.005
-"""Pause of a stage's only thread after it had to wait for an item, so that several come together: to be woken for each
-one takes as long as scoring a text."""
+"""Pause of a stage's only thread after it waited for an item, so that several accumulate: waking up for each one takes
+as long as scoring a text."""
 FULL_S = 0.01
-"""Interval at which a full queue is looked at again."""
+"""Interval at which a full queue is checked again."""
 
 Item = TypeVar("Item")
 
 
 class Failure:
-    """The first error of a group of threads. It ends them all, and is raised where their work comes from.
+    """The first error of a group of threads. It ends all of them, and is raised in the thread that submits work.
 
-    ``on_error`` is called with every error, from the thread that raised it.
+    Args:
+        on_error: called after every error, in the thread that raised it.
     """
 
     def __init__(self, on_error: Callable[[], None] = lambda: None) -> None:
@@ -32,7 +33,7 @@ class Failure:
         self._lock = threading.Lock()
 
     def carry(self, error: BaseException) -> None:
-        """Keep the error unless there is one already."""
+        """Store an error unless there already is one."""
         with self._lock:
             self.error = self.error or error
         self._on_error()
@@ -43,23 +44,26 @@ class Failure:
             raise self.error
 
     def thread(self, run: Callable[[], None], name: str) -> threading.Thread:
-        """Make a thread whose error is carried; it is not started."""
+        """Return an unstarted thread whose error is stored."""
         return threading.Thread(target=self._guarded, args=(run,), name=name, daemon=True)
 
     def _guarded(self, run: Callable[[], None]) -> None:
         try:
             run()
-        except BaseException as error:  # noqa: BLE001 - carried to the thread that hands work in, which re-raises it
+        except BaseException as error:  # noqa: BLE001 - stored for the thread that submits work, which re-raises it
             self.carry(error)
 
 
 class Stage(Generic[Item]):
-    """Threads that work off what is put in; they are started by the first item.
+    """Threads that process a queue of items; the first item starts them.
 
     Args:
-        run: body of a thread, called with the items that are for it. The iteration ends after ``drain``, after
-            ``stop`` and when the work has failed.
-        failure: shared with whatever must end together with this stage.
+        run: body of a thread, called with an iterator over items. The iterator ends after ``drain``, ``stop`` or a
+            failure.
+        failure: shared with all work that must end together with this stage.
+        name: name of the threads.
+        threads: number of threads.
+        length: maximum length of the queue.
     """
 
     def __init__(
@@ -74,11 +78,11 @@ class Stage(Generic[Item]):
 
     @property
     def is_full(self) -> bool:
-        """``put`` might block."""
+        """Whether ``put`` might block."""
         return not self._is_over() and self._queue.qsize() >= self._length
 
     def put(self, item: Item) -> None:
-        """Hand an item in; blocks while the queue is full. Raises the error that has ended the work."""
+        """Add an item; blocks while the queue is full. Raises the error that ended the work."""
         self._failure.check()
         with self._lock:
             if not self._threads:
@@ -92,7 +96,7 @@ class Stage(Generic[Item]):
         self._failure.check()
 
     def drain(self) -> None:
-        """Wait until every item is worked off. Raises as ``put``."""
+        """Wait until every item is processed. Raises the error that ended the work."""
         for _ in self._threads:
             self._enqueue(None)
         for thread in self._threads:
@@ -101,11 +105,11 @@ class Stage(Generic[Item]):
         self._failure.check()
 
     def stop(self) -> None:
-        """Begin no further item."""
+        """Process no further items."""
         self._is_stopped = True
 
     def join(self, timeout_s: float) -> None:
-        """Wait at most so long for all threads to end."""
+        """Wait for all threads to end, at most ``timeout_s`` seconds in total."""
         deadline = time.monotonic() + timeout_s
         for thread in self._threads:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""The most that a run may spend, in tokens or money: over all its starts, its processes and its judge."""
+"""Reasons to end tasks or a run early: tasks that cannot be scored, and budgets of tokens or money."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from loguru import logger
@@ -16,9 +17,9 @@ from lmms_eval.utils.prices import Spending, Tariffs
 
 
 class TaskEnds:
-    """Reasons that end the asking of tasks before their documents do; safe from several threads.
+    """Tasks that are not asked to their end, with the reasons; thread-safe.
 
-    ``HopelessTasks`` finds tasks whose code fails on every document, ``Looks`` those whose score is certain enough.
+    ``HopelessTasks`` finds tasks whose code fails on every document, ``Looks`` tasks whose score is certain enough.
     """
 
     def __init__(self) -> None:
@@ -27,9 +28,15 @@ class TaskEnds:
         self._common: dict[str, str] = {}
 
     def end(self, task: str, reason: str, in_all: bool = False) -> bool:
-        """Ask no further document of a task. Of several reasons the first one stays; ``False`` for later ones.
+        """Ask no further document of a task.
 
-        ``in_all``: the reason holds in every process of the launch, not for the documents of this one alone.
+        Args:
+            task: name of the task.
+            reason: the reason; only the first one is kept.
+            in_all: the reason holds in every process of the launch, not only for the documents of this one.
+
+        Returns:
+            Whether this is the first reason.
         """
         with self._lock:
             if in_all:
@@ -37,46 +44,46 @@ class TaskEnds:
             return self._reasons.setdefault(task, reason) is reason
 
     def reason(self, task: str) -> str:
-        """Tell why a task is not asked any further; empty if it is."""
+        """Return the reason for which a task is not asked any further; empty if it is asked."""
         return self._reasons.get(task, "")
 
     def common_reason(self, task: str) -> str:
-        """The same, of reasons that hold in every process."""
+        """Return the reason that holds in every process; empty if no reason does."""
         return self._common.get(task, "")
 
     def common(self) -> dict[str, str]:
-        """All reasons that hold in every process, by task."""
+        """Return the reasons that hold in every process, by task."""
         with self._lock:
             return dict(self._common)
 
 
 DOCUMENTS = 16
-"""Documents of a task that must all have failed in the same way."""
+"""Number of documents that must fail in the same way for a task to be ended."""
 _DIFFERS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
-"""Parts of a message in which one error differs from document to document."""
+"""Parts of an error message that differ between documents."""
 
 
 class HopelessTasks:
-    """Watches the scores of a run, and ends the tasks that it finds; safe from several threads.
+    """Ends tasks that cannot be scored; thread-safe.
 
-    A task counts as hopeless when each of its first ``DOCUMENTS`` documents was answered and could not be scored, for
-    one reason: an answer that is asked for then costs money and scores nothing.
+    A task is hopeless if each of its first ``DOCUMENTS`` documents was answered but could not be scored, for the same
+    reason: further answers would cost money without a score.
     """
 
     def __init__(self, ends: TaskEnds) -> None:
         self._ends, self._lock = ends, threading.Lock()
         self._failures: dict[str, tuple[str, int]] = {}
-        """Form of the failures of a task, and their number."""
+        """Form and number of the failures, by task."""
         self._sound: set[str] = set()
 
     def note(self, record: Mapping[str, Any]) -> None:
-        """Look at the record of a document that is finished."""
+        """Examine the record of a finished document."""
         task = record["task"]
         if task in self._sound:
             return
         failed = record.get("failed")
         if failed is not None and any("error" in answer for answer in record["answers"]):
-            return  # the model's failure says nothing of the task
+            return  # a failure of the model, not of the task
         form = None if failed is None else _DIFFERS.sub("", failed)
         with self._lock:
             known, count = self._failures.get(task, (form, 0))
@@ -85,20 +92,20 @@ class HopelessTasks:
             else:
                 self._failures[task] = form, count + 1
                 if count + 1 == DOCUMENTS:
-                    reason = f"none of its first {DOCUMENTS} documents could be scored: {failed}"
+                    reason = f"not one of its first {DOCUMENTS} documents could be scored: {failed}"
                     if self._ends.end(task, reason):
                         logger.warning("task {}: not asked any further: {}", task, reason)
 
 
 UNIT = 1000
-"""Seconds of sound are exchanged as whole numbers of this fraction."""
+"""Processes exchange seconds of sound as whole numbers, multiplied by this."""
 SHARE = 64
-"""A process tells the others when it has spent this part of what is left, rather than once a second."""
+"""A process publishes its spending at once if it spent the remaining budget divided by this; else once per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a run; ``None``: not given. A cost needs prices."""
+    """Budget of a run; ``None``: no limit. A limit on the cost needs tariffs."""
 
     tokens: int | None = None
     cost: float | None = None
@@ -106,33 +113,35 @@ class Limits:
 
 
 class Budget:
-    """Adds up what is spent and calls for an end once a limit is reached; safe from several threads.
+    """Adds up the spending of a run, and stops it when a limit is reached; thread-safe.
 
-    Without limits it counts nothing. ``earlier``: what the journals here hold. ``tells_earlier``: no other process
-    tells the same.
+    Args:
+        limits: the budget; without it nothing is counted.
+        earlier: spending of earlier starts, by the journals of this process.
+        counts_earlier: include ``earlier`` in the counts for other processes, as only one process per folder may.
     """
 
-    def __init__(self, limits: Limits | None, earlier: RunSpending, tells_earlier: bool = True) -> None:
-        self._limits, self._earlier, self._tells_earlier = limits or Limits(), earlier, tells_earlier
+    def __init__(self, limits: Limits | None, earlier: RunSpending, counts_earlier: bool = True) -> None:
+        self._limits, self._earlier, self._counts_earlier = limits or Limits(), earlier, counts_earlier
         self._is_bounded = limits is not None
         self._lock = threading.Lock()
         self._model = self._judge = NOTHING
         self._others = RunSpending()
         self._others_earlier = RunSpending()
-        self._told = 0.0
+        self._published = 0.0
         self._stops: list[Callable[[str], None]] = []
         self._exchange: Callable[[], None] = lambda: None
         self.reason = ""
-        """Reason for which nothing more is to be asked; empty while there is none."""
+        """Reason for which nothing more is asked; empty while the budget lasts."""
 
     def watch(self, stop: Callable[[str], None]) -> None:
-        """Call ``stop`` with the reason once nothing more is to be asked, at once where it is so already."""
+        """Call ``stop`` with the reason when the budget is spent; at once if it already is."""
         self._stops.append(stop)
         if self.reason:
             stop(self.reason)
 
     def begin(self, exchange: Callable[[], None] = lambda: None) -> None:
-        """Look at what is spent already. ``exchange``: tells the other processes, and hears of them."""
+        """Check the earlier spending; ``exchange`` publishes the counts and receives those of other processes."""
         self._exchange = exchange
         self._check()
 
@@ -145,17 +154,17 @@ class Budget:
         self._note(response, "the judge")
 
     def counts(self) -> dict[str, int]:
-        """Whole numbers for the other processes, which only grow."""
+        """Return increasing whole numbers for the other processes."""
         if not self._is_bounded:
             return {}
         with self._lock:
             parts = {"model": self._model, "judge": self._judge}
-            if self._tells_earlier:
+            if self._counts_earlier:
                 parts |= {"earlier_model": self._earlier.model, "earlier_judge": self._earlier.judge}
         return {f"{part}_{name}": number for part, spent in parts.items() for name, number in _whole(spent).items()}
 
     def add_others(self, counts: Mapping[str, int]) -> None:
-        """Take the sums over all other processes."""
+        """Receive the sums over all other processes."""
         with self._lock:
             self._others = RunSpending(_read(counts, "model"), _read(counts, "judge"))
             self._others_earlier = RunSpending(_read(counts, "earlier_model"), _read(counts, "earlier_judge"))
@@ -167,16 +176,16 @@ class Budget:
         usage = response.usage or Usage()
         if response.error is None and not usage.is_known:
             self._end(
-                f"{who} tells no count of tokens, so that nobody could say when the budget is spent: leave "
-                "--max_tokens and --max_cost out"
+                f"{who} does not report token counts, so it is unknown when the budget is spent: leave --max_tokens "
+                "and --max_cost out"
             )
             return
         spent = Spending(usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens or 0)
         spent += media_spent(response.media)
         if not self._has_cost(who, spent):
             self._end(
-                f"{who} was sent a sound of unknown length or a whole video, so that nobody could say when the budget "
-                "is spent: leave --max_cost out"
+                f"{who} was sent a sound of unknown length or a whole video, so it is unknown when the budget is "
+                "spent: leave --max_cost out"
             )
             return
         with self._lock:
@@ -185,36 +194,39 @@ class Budget:
             else:
                 self._model += spent
         self._check()
-        self._tell()
+        self._publish()
 
     def _has_cost(self, who: str, spent: Spending) -> bool:
-        """Tell whether the cost of what was sent is known, where a limit needs it."""
+        """Return whether the cost of a request is known, or not needed for the limits."""
         tariffs = self._limits.tariffs
         if tariffs is None or self._limits.cost is None:
             return True
         tariff = tariffs.judge if who == "the judge" else tariffs.model
         return tariff is None or tariff.price.knows(spent)
 
-    def _tell(self) -> None:
-        """Exchange counts where this process has spent much since the last time."""
+    def _publish(self) -> None:
+        """Exchange counts if this process has spent much since the last exchange."""
         with self._lock:
             own = self._used(RunSpending(self._model, self._judge))
             left = max(0.0, 1.0 - self._used(self._total()))
-            is_due = own - self._told > left / SHARE
+            is_due = own - self._published > left / SHARE
             if is_due:
-                self._told = own
+                self._published = own
         if is_due:
             self._exchange()
 
     def _total(self) -> RunSpending:
         seen, others = self._earlier, self._others_earlier
-        # Those that read one folder have the same earlier spending before them, which one of them tells.
-        model = seen.model + others.model if self._tells_earlier else max(seen.model, others.model, key=_size)
-        judge = seen.judge + others.judge if self._tells_earlier else max(seen.judge, others.judge, key=_size)
+
+        def joined(own: Spending, its: Spending) -> Spending:
+            # Processes that share a folder know the same earlier spending, and only one of them publishes it.
+            return own + its if self._counts_earlier else max(own, its, key=attrgetter("tokens"))
+
+        model, judge = joined(seen.model, others.model), joined(seen.judge, others.judge)
         return RunSpending(model + self._model + self._others.model, judge + self._judge + self._others.judge)
 
     def _used(self, spent: RunSpending) -> float:
-        """Share of the budget; 1 where it is spent."""
+        """Return the spent share of the budget; 1 if it is spent."""
         limits, used = self._limits, 0.0
         if limits.tokens is not None:
             used = (spent.model.tokens + spent.judge.tokens) / limits.tokens
@@ -247,18 +259,11 @@ class Budget:
                 stop(reason)
 
 
-def _size(spent: Spending) -> int:
-    return spent.tokens
-
-
 def _whole(spent: Spending) -> dict[str, int]:
-    return {one.name: round(getattr(spent, one.name) * _factor(one.name)) for one in fields(Spending)}
+    scaled = replace(spent, audio_seconds=spent.audio_seconds * UNIT)
+    return {one.name: round(getattr(scaled, one.name)) for one in fields(Spending)}
 
 
 def _read(counts: Mapping[str, int], part: str) -> Spending:
     found = {one.name: counts.get(f"{part}_{one.name}", 0) for one in fields(Spending)}
     return replace(Spending(**found), audio_seconds=found["audio_seconds"] / UNIT)
-
-
-def _factor(name: str) -> int:
-    return UNIT if name == "audio_seconds" else 1

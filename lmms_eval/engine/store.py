@@ -1,6 +1,6 @@
-"""Knowledge of a run so far: responses and scored documents in its journals, found again by id.
+"""The responses and scored documents in the journals of a run, by id.
 
-Memory holds offsets only; records are read back when they are needed.
+Memory holds only the positions of records, which are read when they are needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.messages import ChatMessages
@@ -37,12 +37,18 @@ from lmms_eval.media.reference import MediaRef, digest
 from lmms_eval.storage import codec
 from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
 
+T = TypeVar("T")
+
 
 class RunStore:
-    """Journals of one run. ``scoring_key`` marks scores that hold under other settings than this run's as stale.
+    """The journals of one run.
 
-    ``images`` are the pictures that its records refer to; a record whose picture is gone does not count. ``began`` is
-    the time of the run's first start (seconds since 1970), by which media files are told that have changed since.
+    Args:
+        folder: the run's folder.
+        scoring_key: key of the scoring settings; recorded scores with another key are stale.
+        rank: rank of this process, which writes its own journals.
+        images: the pictures of the run; a record whose picture is gone does not count.
+        began: time of the run's first start (seconds since 1970), to detect media files that changed since.
     """
 
     def __init__(
@@ -58,26 +64,26 @@ class RunStore:
         self._volatile: dict[tuple[str, int], dict[str, Any]] = {}
         self._failures: dict[str, dict[int, str]] = {}
         self._blank: set[str] = set()
-        """Blank or filtered responses, by id."""
+        """Ids of blank or filtered responses."""
         self._unread: dict[str, set[int]] = {}
-        """Documents of earlier starts with a question that got no readable reply of the judge, by task."""
+        """Documents of earlier starts with a question that got no parsable reply of the judge, by task."""
         self._truncated: set[tuple[str, int]] = set()
-        """Scored documents of earlier starts with a truncated answer, by task and number."""
+        """Scored documents of earlier starts with a truncated answer (task and number)."""
         self._closing: set[str] = set()
         """Tasks in which an answer closes a thought that it did not open."""
         self._plain: set[str] = set()
         """Tasks in which a completed answer has no thought."""
         self._untagged: dict[str, set[int]] = {}
-        """Scored documents with a truncated answer that holds no tag of thoughts, by task."""
+        """Scored documents with a truncated answer without tags of thoughts, by task."""
         self.judged_again: set[tuple[str, int]] = set()
-        """Task and number of each document about which the judge is asked again (``forget_unread``)."""
+        """Documents that are judged again (task and number; ``forget_unread``)."""
         self._began = began
         self._newer_media: set[str] = set()
-        """Responses one of whose media files has changed since it was sent, by id."""
+        """Ids of responses with a media file that changed since it was sent."""
         self._prompts = 0
         self.spent = NOTHING
-        """What the starts have paid for whose responses the journals hold, answers that were asked again included."""
-        # Opened before anything is read: that ends a torn line, and sets a journal of another form aside.
+        """Spending of earlier starts, including answers that were asked again."""
+        # Opened before anything is read: that closes a torn line, and moves a journal without checksums aside.
         self._response_writer = JournalWriter(folder / f"responses-{rank}.jsonl")
         self._score_writer = JournalWriter(folder / f"scores-{rank}.jsonl")
         self._load()
@@ -85,13 +91,13 @@ class RunStore:
 
     @property
     def resumed_responses(self) -> int:
-        """Responses that the journals held at the start."""
+        """Number of responses that the journals held at the start."""
         return len(self._responses)
 
     def forget_blank(self) -> None:
-        """Ask the tasks again of which every answer in the journals is blank or filtered.
+        """Forget the answers of tasks whose recorded answers are all blank or filtered, so that they are asked again.
 
-        To be called before anything is asked. The records stay; new ones follow them.
+        Must be called before anything is asked. The old records stay in the journal.
         """
         if not self._blank:
             return
@@ -104,7 +110,7 @@ class RunStore:
                 self._forget(asked)
 
     def forget(self, task: str, doc_ids: Sequence[int]) -> None:
-        """Ask documents again, all their rounds; to be called before anything is asked. The records stay."""
+        """Forget all rounds of documents, so that they are asked again; must be called before anything is asked."""
         documents = {f"{task}/{doc_id}" for doc_id in doc_ids}
         self._forget([one for one in self._responses if one.rsplit("/", 3)[0] in documents])
         for doc_id in doc_ids:
@@ -117,7 +123,7 @@ class RunStore:
                 self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
 
     def answered(self) -> dict[str, list[str]]:
-        """First requests of the documents that the journals answer, by id, by task in the order of the documents."""
+        """Return the ids of the answered first requests of documents, by task in the order of the documents."""
         found: dict[str, list[tuple[int, int, str]]] = {}
         for request_id in self._responses:
             task, *numbers = request_id.rsplit("/", 4)
@@ -126,20 +132,20 @@ class RunStore:
         return {task: [request_id for *_, request_id in sorted(ids)] for task, ids in found.items()}
 
     def record(self, request_id: str) -> dict[str, Any]:
-        """The record of a response that the journals held at the start. Raises ``KeyError`` if there is none."""
+        """Return the record of a response that the journals held at the start. Raises ``KeyError``."""
         return self._journals.at(self._responses[request_id])
 
     def with_newer_media(self) -> dict[str, list[str]]:
-        """Responses by id, by task, whose media have changed on the disk since the run began."""
+        """Return by task the ids of responses whose media files changed since the run began."""
         found: dict[str, list[str]] = {}
         for request_id in sorted(self._newer_media.intersection(self._responses)):
             found.setdefault(task_of(request_id), []).append(request_id)
         return found
 
     def forget_unread(self, task: str, allowed: float) -> None:
-        """Judge documents of a task again if more than ``allowed`` lack a readable reply of the judge.
+        """Judge documents of a task again if more than ``allowed`` of them lack a parsable reply of the judge.
 
-        To be called before anything is asked. The answers stay; only the judge is asked again.
+        Must be called before anything is asked. The answers of the model are kept.
         """
         unread = self._unread.get(task, set())
         if len(unread) > allowed:
@@ -148,25 +154,25 @@ class RunStore:
                 self._scores.get(task, {}).pop(doc_id, None)
 
     def forget_truncated(self) -> None:
-        """Finish the documents with a truncated answer again; their answers stay.
+        """Forget the scores, but not the answers, of documents with a truncated answer, so that these are retried.
 
-        To be called before anything is asked, if truncated answers are asked for again.
+        Must be called before anything is asked.
         """
         for task, doc_id in self._truncated:
             self._scores.get(task, {}).pop(doc_id, None)
 
     def cut_thoughts(self, task: str) -> list[int]:
-        """Return the scored documents of a task whose truncated answers are unfinished thoughts, rising.
+        """Return in ascending order the scored documents of a task whose truncated answers are unfinished thoughts.
 
-        Their answers hold no tag, but every completed answer of the task closes a thought that it did not open: the
-        chat template opens all thoughts, so an answer cut before a closing tag never left its thought. One completed
-        answer without a thought shows that the template does not, and nothing is concluded.
+        These answers have no tags. But if every completed answer of the task closes a thought that it did not open, the
+        chat template opens all thoughts, and a truncated answer without a closing tag is still inside its thought. If a
+        completed answer has no thought, the template does not open them, and the result is empty.
         """
         opens_all = task in self._closing and task not in self._plain
         return sorted(self._untagged.get(task, ())) if opens_all else []
 
     def _note_thoughts(self, record: dict[str, Any]) -> None:
-        """Note a scored document; the caller holds the lock, or is the only thread."""
+        """Update the facts about thoughts; the caller holds the lock or is the only thread."""
         task = record["task"]
         untagged = self._untagged.setdefault(task, set())
         untagged.discard(record["doc_id"])
@@ -184,24 +190,8 @@ class RunStore:
             else:
                 self._plain.add(task)
 
-    def _note_truncated(self, record: dict[str, Any]) -> None:
-        key = (record["task"], record["doc_id"])
-        if any(is_cut(answer) for answer in record["answers"]):
-            self._truncated.add(key)
-        else:
-            self._truncated.discard(key)
-
-    def _note_verdicts(self, record: dict[str, Any]) -> None:
-        if "judge" not in record:
-            return
-        unread = self._unread.setdefault(record["task"], set())
-        if has_unread([Verdict.from_record(verdict) for verdict in record["judge"]]):
-            unread.add(record["doc_id"])
-        else:
-            unread.discard(record["doc_id"])
-
     def response(self, request_id: str) -> Response | None:
-        """A response that the journal held at the start; failed ones are not kept, so they are asked again."""
+        """Return a response that the journal held at the start; failed ones do not count, so they are asked again."""
         place = self._responses.get(request_id)
         if place is None:
             return None
@@ -210,14 +200,14 @@ class RunStore:
 
     def recall(
         self,
-        request: Request,  # noqa: ARG002 - as ``drive.Journal`` has it
+        request: Request,  # noqa: ARG002 - defined by ``drive.Journal``
         build_messages: Callable[[], ChatMessages],  # noqa: ARG002
     ) -> Response | None:
-        """Find nothing: ``response`` finds by id alone, before anything is rendered."""
+        """Return ``None``: ``response`` finds recorded responses by id, before anything is rendered."""
         return None
 
     def keep(self, response: Response, prompt: str) -> Response:
-        """Write a response; its pictures are on disk before the record refers to them.
+        """Write a response, after its pictures.
 
         Raises:
             JournalError: a picture or the record could not be written.
@@ -230,7 +220,7 @@ class RunStore:
         return kept
 
     def add_score(self, record: dict[str, Any]) -> None:
-        """A scored or failed document; safe from several threads."""
+        """Write a scored or failed document; thread-safe."""
         task, doc_id = record["task"], record["doc_id"]
         record["key"] = self.scoring_key
         try:
@@ -246,14 +236,14 @@ class RunStore:
                 self._failures.setdefault(task, {})[doc_id] = record["failed"]
 
     def done(self) -> dict[str, set[int]]:
-        """Documents by task whose scores stand."""
+        """Return the documents with a valid score, by task."""
         return {
             task: {doc for doc in places if doc not in self._failures.get(task, ())}
             for task, places in self._scores.items()
         }
 
     def score(self, task: str, doc_id: int) -> dict[str, Any] | None:
-        """The record of a document, ``None`` if it was never finished."""
+        """Return the record of a document; ``None`` if it was never finished."""
         if (task, doc_id) in self._volatile:
             return self._volatile[task, doc_id]
         place = self._scores.get(task, {}).get(doc_id)
@@ -263,18 +253,18 @@ class RunStore:
         return dict(self._failures.get(task, {}))
 
     def prompt_fingerprint(self) -> str:
-        """Independent of the order in which answers came."""
+        """Return the fingerprint of all prompts, which does not depend on the order of the answers."""
         return f"{self._prompts:064x}"
 
     def scores(self, task: str, doc_ids: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Records of the finished documents, in document order."""
+        """Yield the records of the finished ones of these documents."""
         for doc_id in doc_ids:
             record = self.score(task, doc_id)
             if record is not None:
                 yield record
 
     def adopt(self) -> None:
-        """Take in what the other processes of the launch have written to this folder since the start."""
+        """Read what the other processes of the launch wrote to this folder since the start."""
         own = {self._response_writer.path, self._score_writer.path}
         for path in sorted(set(self.folder.glob("responses-*.jsonl")) - own):
             self._load_responses(path)
@@ -297,7 +287,7 @@ class RunStore:
             self._failures.get(task, {}).pop(doc_id, None)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """All finished documents that this process knows, scored or failed."""
+        """Yield the records of all finished documents that this process knows, scored or failed."""
         for task, places in self._scores.items():
             for doc_id in places:
                 record = self.score(task, doc_id)
@@ -322,11 +312,14 @@ class RunStore:
             self._load_responses(path, is_earlier=True)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
             for place, record in self._journals.load(path, shape=SCORE):
-                if record.get("key") == self.scoring_key:
-                    self._note_verdicts(record)
-                if _stands(record, self.scoring_key) and self._has_images(record):
+                if record.get("key") == self.scoring_key and "judge" in record:
+                    unread = self._unread.setdefault(record["task"], set())
+                    verdicts = [Verdict.from_record(verdict) for verdict in record["judge"]]
+                    _mark(unread, record["doc_id"], has_unread(verdicts))
+                if _is_valid(record, self.scoring_key) and self._has_images(record):
                     self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
-                    self._note_truncated(record)
+                    is_truncated = any(is_cut(answer) for answer in record["answers"])
+                    _mark(self._truncated, (record["task"], record["doc_id"]), is_truncated)
                     self._note_thoughts(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
@@ -340,17 +333,9 @@ class RunStore:
                 self._note_prompt(request_id, record.get("prompt", ""))
             self._responses[request_id] = place
             if is_earlier and self._began is not None and "media" in record:
-                self._note_newer_media(request_id, record["media"], self._began)
-            if is_blank(record) or is_filtered(record):
-                self._blank.add(request_id)
-            else:
-                self._blank.discard(request_id)
-
-    def _note_newer_media(self, request_id: str, media: Sequence[dict[str, Any]], began: float) -> None:
-        if any(_is_changed(medium, began) for medium in media):
-            self._newer_media.add(request_id)
-        else:
-            self._newer_media.discard(request_id)
+                is_newer = any(_is_changed(medium, self._began) for medium in record["media"])
+                _mark(self._newer_media, request_id, is_newer)
+            _mark(self._blank, request_id, is_blank(record) or is_filtered(record))
 
     def _has_images(self, record: dict[str, Any]) -> bool:
         return all(self.images.holds(image) for image in images_in(record))
@@ -361,27 +346,32 @@ class RunStore:
         self._prompts = (self._prompts + _prompt_number(request_id, prompt)) % (1 << 256)
 
 
+def _mark(group: set[T], item: T, is_member: bool) -> None:
+    """Add an item to a set or remove it: the last record of an item counts."""
+    if is_member:
+        group.add(item)
+    else:
+        group.discard(item)
+
+
 def _prompt_number(request_id: str, prompt: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{request_id}\0{prompt}".encode()).digest(), "big")
 
 
 def _is_changed(medium: dict[str, Any], began: float) -> bool:
-    """Return whether a media file is not the one that was sent; only one that is newer than the run is read for it."""
+    """Return whether a media file differs from the one that was sent; only files newer than the run are read."""
     path, sha256 = medium.get("path"), medium.get("sha256")
     if not path or not sha256:
         return False
     try:
         stat = os.stat(path)
         return max(stat.st_mtime, stat.st_ctime) >= began and digest(MediaRef("path", path=Path(path))) != sha256
-    except (OSError, MediaError):  # it is gone, or cannot be read: nothing says that the answer is to another one
+    except (OSError, MediaError):  # the file is gone or unreadable, which does not show that it changed
         return False
 
 
-def _stands(record: dict[str, Any], scoring_key: str) -> bool:
-    """Return whether a score of an earlier start need not be made again.
-
-    Documents that failed or are unscored are tried again.
-    """
+def _is_valid(record: dict[str, Any], scoring_key: str) -> bool:
+    """Return whether a score of an earlier start is still valid; failed and unscored documents are tried again."""
     if record.get("key") != scoring_key or "failed" in record:
         return False
     scores = record.get("scores")

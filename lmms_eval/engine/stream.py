@@ -1,7 +1,7 @@
-"""The stream of prepared requests: rendered ahead of the model by threads, within a budget of bytes.
+"""The stream of requests, which threads prepare ahead of the model within a budget of bytes.
 
-The source is pulled lazily, so no picture is opened before it is about to be needed. Later rounds of a conversation
-go in front, so that open conversations end before new ones begin.
+The source is consumed lazily, so no picture is opened long before it is needed. Later rounds of conversations come
+first, so that open conversations end before new ones begin.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from lmms_eval.api.request import Request
 from lmms_eval.errors import JournalError, UsageError
 
 FIRST_GUESS_BYTES = 1 << 16
-"""Assumed size of a prepared request until one has been seen."""
+"""Assumed size of the first prepared request."""
 
 
 class RequestSizes:
-    """Expected sizes in bytes; not safe from several threads."""
+    """Estimates of the size of requests in bytes; not thread-safe."""
 
     def __init__(self) -> None:
         self._guess = FIRST_GUESS_BYTES
         self._tasks: dict[str, _TaskSizes] = {}
 
     def expected(self, request: Request | None) -> int:
-        """Guess the size of a request, or of one that is not known yet."""
+        """Return the expected size of a request; ``None``: of the next one of the source."""
         known = None if request is None else self._tasks.get(request.task.name)
         return self._guess if request is None or known is None else known.expected(request.cost)
 
     def begin(self, request: Request) -> bool:
-        """Note that a request is about to be prepared; false if nothing is known of its task."""
+        """Note that a request is about to be prepared; returns whether sizes of its task are known."""
         known = self._tasks.get(request.task.name)
         if known is not None:
             known.begin(request.cost)
         return known is not None
 
     def finish(self, request: Request, size: int | None) -> None:
-        """Note the size of a prepared request; ``None`` for one that came to nothing."""
+        """Note the size of a prepared request; ``None``: it was answered otherwise, or failed."""
         known = self._tasks.setdefault(request.task.name, _TaskSizes(request.cost))
         if size is not None:
             known.add(size)
@@ -51,12 +51,12 @@ class RequestSizes:
 
 @dataclass(slots=True)
 class _TaskSizes:
-    """Sizes of one task's prepared requests, in bytes."""
+    """Sizes of one task's prepared requests in bytes."""
 
     cost: float
-    """Of the request that was begun last. Costs fall within a window, so one that rises begins a new window."""
+    """Cost of the last request. Costs fall within a window, so a higher one begins a new window."""
     recent: int = FIRST_GUESS_BYTES
-    """The largest one, less a tenth for each that has come since."""
+    """The largest recent size, reduced by a tenth for each later request."""
     largest: int = 0
 
     def expected(self, cost: float) -> int:
@@ -72,35 +72,37 @@ class _TaskSizes:
 
 _Waiter: TypeAlias = "tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]"
 REFILL_SHARE = 0.75
-"""Threads that have prepared all they may begin again when no more than this share is left: for every single request
-that the model takes, waking one would cost more than preparing a text."""
+"""Once the maximum is prepared, threads resume when only this share of it is left: to wake a thread for each request
+that the model takes would cost more than preparing a text."""
 
 HELP_FROM_CPU_S, HELP_FROM_WALL_S = 0.0003, 0.01
-"""Times of preparing a request from which on another thread helps. Texts take a fifth of the first; the second is that
-of waiting for a file or a server rather than for the interpreter's lock."""
+"""Minimum processor or wall time of preparing a request for another thread to help. A text takes a fifth of the first;
+the second is longer than a wait for the interpreter's lock, so it means a wait for a file or a server."""
 HELP_AFTER = 3
-"""Requests in a row that took so long: one alone may have imported a package."""
+"""Number of consecutive slow requests: a single one may have imported a package."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """Bounds on how far preparation may run ahead of the model."""
+    """Limits of preparation ahead of the model."""
 
     max_bytes: int = 512 << 20
-    """Bytes that are ready, in preparation, or held by the model until it has answered."""
+    """Maximum size of the requests that are ready, in preparation, or held by the model."""
     max_requests: int = 256
     least_requests: int = 32
-    """``max_requests`` is not set below this, however few requests the model holds open."""
+    """Lower bound of ``max_requests``, which is otherwise set by the number of open requests of the model."""
     threads: int = 2
 
 
 class Stream:
     """A ``RequestStream`` (see ``lmms_eval.api.model``) over a lazy source of requests.
 
-    ``source`` yields requests; it may be pulled from any thread, one at a time. ``prepare`` renders one request;
-    ``None`` means that it has been answered already, so the model never sees it.
-    ``on_failure`` gets a request whose preparation raised. ``has_open`` tells whether answers are outstanding that may
-    bring further rounds.
+    Args:
+        source: the requests; consumed by any thread, one at a time.
+        prepare: prepares one request; ``None`` means that it is answered already, so the model does not receive it.
+        on_failure: receives a request whose preparation raised.
+        has_open: returns whether outstanding answers may cause further rounds.
+        limits: limits of preparation.
     """
 
     def __init__(
@@ -115,27 +117,27 @@ class Stream:
         self._limits = limits
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        """For those who wait. Who does not takes the lock itself, which costs half as much."""
+        """Condition for waiting threads; the others use the lock itself, which takes half the time."""
         self._gate = threading.Lock()
-        """One thread at a time takes the next request and waits for room for it."""
+        """Held by the thread that takes the next request and waits for room for it."""
         self._next: Request | None = None
-        """Taken from the source, waits for room."""
+        """The next request, which waits for room."""
         self._ready: deque[Request] = deque()
-        """In the order in which they were claimed from the source."""
+        """Prepared requests in the order of the source."""
         self._turns: dict[str, int] = {}
-        """Place in that order of what is ready or in preparation, by request id."""
+        """Position in that order of each request that is ready or in preparation, by id."""
         self._followups: deque[Request] = deque()
         self._held: dict[str, Request] = {}
         """Requests that the model has taken and not answered, by id."""
         self._ready_bytes = self._held_bytes = self._reserved_bytes = 0
         self._preparing = 0
         self._is_filled = False
-        """As many are ready as may be, and few have been taken since."""
+        """The maximum is prepared, and few requests have been taken since."""
         self._blocked = 0
-        """Threads of the model that wait in ``take``: it cannot answer there, so room would never come."""
+        """Number of model threads that wait in ``take``. They cannot answer requests, which would free room."""
         self._sizes = RequestSizes()
         self._firsts: set[str] = set()
-        """Tasks whose first request is in preparation: nobody knows yet how large theirs are."""
+        """Tasks whose first request is in preparation, so that the size of their requests is unknown."""
         self._exhausted = self._stopped = False
         self._error: BaseException | None = None
         self._waiters: set[_Waiter] = set()
@@ -148,22 +150,25 @@ class Stream:
         self._claimed = 0
         self.taken = 0
         self.peak_bytes = 0
-        """The most that was ready or held by the model at a time."""
+        """Maximum size of the requests that were ready or held by the model at the same time."""
 
     def start(self) -> None:
-        """Start the first thread; the others follow when preparing a request takes its time (``_call_help``)."""
+        """Start the first thread; the others follow if preparation is slow (``_call_help``)."""
         self._threads[0].start()
 
     def push(self, requests: Sequence[Request]) -> None:
-        """Further rounds, to be asked before anything new."""
+        """Add further rounds, which are asked before new conversations."""
         with self._lock:
             self._followups.extend(requests)
         self.wake()
 
     def answered(self, request_id: str, further: Sequence[Request] = (), frees: bool = True) -> None:
-        """A response was taken in: its request no longer counts; ``further`` are the next rounds.
+        """Release a request that was answered.
 
-        ``frees``: the payload goes, whoever still holds the request.
+        Args:
+            request_id: the request.
+            further: requests of the next round.
+            frees: drop the payload, even if other objects still refer to the request.
         """
         with self._lock:
             request = self._held.pop(request_id, None)
@@ -172,18 +177,18 @@ class Stream:
                 if frees:
                     request.free()
             self._followups.extend(further)
-            # Nobody else looks at what an answer changes, and there are thousands of them each second.
+            # Wake other threads only if needed: there may be thousands of answers per second.
             concerns_others = bool(further) or self._next is not None or self._ended()
         if concerns_others:
             self.wake()
 
     @property
     def held(self) -> int:
-        """Requests that the model has taken and not answered."""
+        """Number of requests that the model has taken and not answered."""
         return len(self._held)
 
     def put_away(self, request: Request) -> None:
-        """Let the payload of a taken request go: the model keeps it elsewhere."""
+        """Drop the payload of a taken request, which the model keeps elsewhere."""
         with self._lock:
             if request.id in self._held:
                 self._held_bytes -= self._held[request.id].payload_bytes
@@ -194,7 +199,7 @@ class Stream:
             self.wake()
 
     def stop(self) -> None:
-        """Hand out nothing more: ``take`` returns empty lists from now on."""
+        """Hand out no more requests: ``take`` returns empty lists from now on."""
         with self._lock:
             self._stopped = True
         self.wake()
@@ -206,13 +211,13 @@ class Stream:
                 thread.join(timeout=5)
 
     def wake(self) -> None:
-        """The state outside has changed (an answer was taken in): let waiting takers look again."""
+        """Let waiting threads check again after a change outside of the stream, such as an answer."""
         with self._lock:
             waiters = self._notified()
         _resolve(waiters)
 
     def _notified(self) -> set[_Waiter]:
-        """Notify threads, with the lock; the loops that wait are to be told without it (``_resolve``)."""
+        """Notify threads, with the lock held; returns the event loops to wake without it (``_resolve``)."""
         self._changed.notify_all()
         waiters = self._waiters
         if waiters:
@@ -220,18 +225,23 @@ class Stream:
         return waiters
 
     def take(self, max_n: int) -> list[Request]:
-        """1 ... ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""
-        with self._lock, self._waiting():
-            while not self._ready and not self._ended():
-                # The outside state (has_open) can change without a notification when a model dies: look again.
-                self._changed.wait(timeout=0.5)
-            return self._pop(max_n)
+        """Return 1 to ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""
+        with self._lock:
+            self._blocked += 1
+            if not self._ready:
+                self._changed.notify_all()
+            try:
+                while not self._ready and not self._ended():
+                    # ``has_open`` can change without a notification if a model dies: check again.
+                    self._changed.wait(timeout=0.5)
+                return self._pop(max_n)
+            finally:
+                self._blocked -= 1
 
     def take_full(self, max_n: int) -> list[Request] | None:
-        """``max_n`` prepared requests; fewer where no more come unless open ones are answered, or there is no room.
+        """Return the next ``max_n`` requests of the source; ``None`` if the stream was stopped.
 
-        They are the next ones of the source, whichever of them was prepared first. ``None`` when the asking was
-        stopped.
+        There are fewer if no more become ready before open ones are answered, or if there is no room.
         """
         with self._lock:
             while not self._has_next(max_n) and self._more_may_come():
@@ -242,7 +252,7 @@ class Stream:
             return None if self._stopped and self._error is None else self._pop(max_n)
 
     def _has_next(self, count: int) -> bool:
-        """The next ``count`` requests are ready: none that comes before the last of them is in preparation."""
+        """Return whether the next ``count`` requests are ready, without an earlier one still in preparation."""
         if count < 1:
             return True
         if len(self._ready) < count:
@@ -252,7 +262,7 @@ class Stream:
 
     @property
     def is_stopped(self) -> bool:
-        """Nothing more is handed out, though not everything has been asked."""
+        """Whether the stream was stopped before its end."""
         return self._stopped
 
     async def take_async(self, max_n: int) -> list[Request]:
@@ -270,16 +280,6 @@ class Stream:
             finally:
                 with self._lock:
                     self._waiters.discard(waiter)
-
-    @contextlib.contextmanager
-    def _waiting(self) -> Iterator[None]:
-        self._blocked += 1
-        if not self._ready:
-            self._changed.notify_all()
-        try:
-            yield
-        finally:
-            self._blocked -= 1
 
     def _pop(self, max_n: int) -> list[Request]:
         if self._error is not None:
@@ -299,7 +299,7 @@ class Stream:
         return batch
 
     def _insert(self, prepared: Request) -> None:
-        """Into its turn, which is at the end or a few places before it."""
+        """Insert a prepared request at its position, which is at or near the end."""
         turn, place = self._turns[prepared.id], len(self._ready)
         while place and self._turns[self._ready[place - 1].id] > turn:
             place -= 1
@@ -321,7 +321,7 @@ class Stream:
         if len(self._ready) + self._preparing >= self._limits.max_requests:
             return False
         if not self._ready and not self._preparing and (self._blocked or not self._held_bytes):
-            return True  # one request is always prepared for a model that waits, however large it is
+            return True  # prepare one request for a waiting model, whatever its size
         if self._next is not None and self._next.task.name in self._firsts:
             return False
         return self._used_bytes() + self._sizes.expected(self._next) <= self._limits.max_bytes
@@ -332,14 +332,14 @@ class Stream:
     def _work(self) -> None:
         try:
             while (claimed := self._claim()) is not None:
-                # The clock of a thread's processor time is a call of the system: it is asked where one has been slow.
+                # A thread's processor time takes a system call: measured only after a slow request.
                 cpu = time.thread_time() if self._slow_in_a_row else 0.0
                 began = time.monotonic()
-                self._finish(claimed.request, claimed.reserved)
+                self._finish(*claimed)
                 wall = time.monotonic() - began
                 if self._slow_in_a_row or wall > HELP_FROM_CPU_S:
                     self._call_help(time.thread_time() - cpu if cpu else wall, wall)
-        except BaseException as error:  # noqa: BLE001 - a task's own code may raise anything; the taker re-raises it
+        except BaseException as error:  # noqa: BLE001 - a task's code may raise anything; ``take`` re-raises it
             with self._lock:
                 self._error = self._error or error
             self.wake()
@@ -347,8 +347,8 @@ class Stream:
     def _call_help(self, cpu_s: float, wall_s: float) -> None:
         """Start another thread if requests take long to prepare.
 
-        For texts a second one would only contend with the model's loop for the interpreter's lock: on an idle machine
-        that takes a third more processor time, and the run a third longer.
+        For texts a second thread would only compete with the model's event loop for the interpreter's lock: on an idle
+        machine the run would take a third longer, with a third more processor time.
         """
         is_slow = cpu_s > HELP_FROM_CPU_S or wall_s > HELP_FROM_WALL_S
         with self._lock:
@@ -357,8 +357,8 @@ class Stream:
                 self._threads[self._started].start()
                 self._started, self._slow_in_a_row = self._started + 1, 0
 
-    def _claim(self) -> _Claim | None:
-        """Wait for the next request, later rounds first, and for room for it; ``None`` at the end."""
+    def _claim(self) -> tuple[Request, int] | None:
+        """Wait for the next request and for room for it; returns it with the reserved bytes, ``None`` at the end."""
         with self._gate:
             while True:
                 with self._lock:
@@ -374,7 +374,7 @@ class Stream:
                 self.wake()
 
     def _holds_before_end(self, condition: Callable[[], bool]) -> bool:
-        """Wait for a condition, with the lock; false if the stream has ended without it."""
+        """Wait for a condition with the lock held; returns ``False`` if the stream ended first."""
         while not self._ended():
             if condition():
                 return True
@@ -386,24 +386,24 @@ class Stream:
         self._is_filled = count >= most or (self._is_filled and count > most * REFILL_SHARE)
         return count < most if self._followups else not (self._exhausted or self._is_filled)
 
-    def _reserve(self, request: Request) -> _Claim:
+    def _reserve(self, request: Request) -> tuple[Request, int]:
         self._next = None
         reserved = self._sizes.expected(request)
-        if not self._sizes.begin(request):  # the first of its task: all room is kept for it
+        if not self._sizes.begin(request):  # the first of its task, of unknown size: reserve all room
             self._firsts.add(request.task.name)
             reserved = max(reserved, self._limits.max_bytes - self._used_bytes())
         self._preparing += 1
         self._turns[request.id] = self._claimed = self._claimed + 1
         self._reserved_bytes += reserved
-        return _Claim(request, reserved)
+        return request, reserved
 
     def _finish(self, request: Request, reserved: int) -> None:
         prepared, failure = None, None
         try:
             prepared = self._prepare(request)
         except (UsageError, JournalError):
-            raise  # wrong media root, unusable data, full disk: the same for every request, so the run ends here
-        except Exception as error:  # noqa: BLE001 - media and task functions may raise anything: one failed sample
+            raise  # a wrong media root, unusable data or a full disk affect every request, so the run ends
+        except Exception as error:  # noqa: BLE001 - media and task functions may raise anything: this sample fails
             failure = error
         if failure is not None:
             self._on_failure(request, failure)
@@ -420,12 +420,6 @@ class Stream:
             self._sizes.finish(request, None if prepared is None else prepared.payload_bytes)
             waiters = self._notified()
         _resolve(waiters)
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    request: Request
-    reserved: int
 
 
 def _resolve(waiters: Iterable[_Waiter]) -> None:

@@ -1,9 +1,9 @@
-"""The processes of one launch: who takes which documents, and how results meet.
+"""The processes of one launch, which share the documents and exchange messages.
 
-Everything goes through the key-value store of the launch, that of ``--processes`` (``launch_store``) or of accelerate,
-torchrun and SLURM (``torch.distributed``): a counter from which blocks of documents are taken, so that a slow process
-takes fewer; states and heartbeats; and, without shared files, the finished records. There is no collective operation:
-nobody waits for anybody while there is work.
+They communicate through the key-value store of the launch: ``StoreServer`` for ``--processes``, ``torch.distributed``
+for accelerate, torchrun and SLURM. It holds a counter from which processes take blocks of documents, so that a slow
+process takes fewer; states and heartbeats; and, without shared files, the finished records. There are no collective
+operations: no process waits for another while there is work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from types import TracebackType
@@ -43,7 +43,7 @@ class StoreServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that a process of the launch needs."""
+        """Environment variables for the processes of the launch."""
         return {STORE_PORT: str(self._listener.address[1]), STORE_TOKEN: self._key}
 
     def __enter__(self) -> StoreServer:
@@ -54,7 +54,7 @@ class StoreServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_closed = True
-        with suppress(OSError):  # wakes the thread that accepts
+        with suppress(OSError):  # wakes the accepting thread
             Client((HOST, self._listener.address[1])).close()
         self._listener.close()
         with self._lock:
@@ -65,15 +65,15 @@ class StoreServer:
         while not self._is_closed:
             try:
                 connection = self._listener.accept()
-            except OSError:  # one that went away
+            except OSError:  # the client went away
                 continue
             with self._lock:
                 self._connections.append(connection)
             threading.Thread(target=self._serve, args=(connection,), name="store", daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
-        with connection, suppress(OSError, EOFError, AuthenticationError):  # its process has ended, or a stranger
-            # Here and not where connections are accepted: one that says nothing holds up nobody else.
+        with connection, suppress(OSError, EOFError, AuthenticationError):  # the process ended, or has no key
+            # In this thread, so that a client that sends nothing does not block the accepting thread.
             deliver_challenge(connection, self._key.encode())
             answer_challenge(connection, self._key.encode())
             while True:
@@ -84,7 +84,7 @@ class StoreServer:
                 connection.send_bytes(answer)
 
     def _answer(self, operation: str, keys: list[str], number: int, value: bytes) -> bytes:
-        """Carry an operation out; ``-`` where a value is wanted that is not there, else ``+`` and the result."""
+        """Execute an operation; returns ``-`` for a missing value, else ``+`` and the result."""
         key = keys[0]
         match operation:
             case "set":
@@ -102,16 +102,16 @@ class StoreServer:
 
 
 def _hang_up(connection: Connection) -> None:
-    """End a connection that another thread waits at: that thread closes it."""
+    """Shut down a connection that another thread reads, which then closes it."""
     with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
         line.shutdown(socket.SHUT_RDWR)
 
 
 class StoreClient:
-    """A ``KeyValueStore`` that asks a ``StoreServer``; safe from several threads.
+    """A ``KeyValueStore`` that is a client of a ``StoreServer``; thread-safe.
 
     Raises:
-        OSError: the server has ended, or does not accept the key.
+        OSError: the server has ended, or rejects the key.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -122,23 +122,23 @@ class StoreClient:
         self._lock = threading.Lock()
 
     def set(self, key: str, value: bytes) -> None:
-        """Keep a value."""
+        """Store a value."""
         self._ask("set", [key], value=value)
 
     def get(self, key: str) -> bytes:
-        """Read a value. Raises ``KeyError``: there is none."""
+        """Return a value. Raises ``KeyError`` if it is missing."""
         return self._ask("get", [key])
 
     def add(self, key: str, amount: int) -> int:
-        """Add to a number, which begins at 0; returns the sum."""
+        """Add to a number, which starts at 0; returns the sum."""
         return int(self._ask("add", [key], amount))
 
     def delete_key(self, key: str) -> bool:
-        """Forget a value; returns whether there was one."""
+        """Delete a value; returns whether it existed."""
         return bool(self._ask("delete", [key]))
 
     def check(self, keys: list[str]) -> bool:
-        """Tell if all of these values are there."""
+        """Return whether all of these values exist."""
         return bool(self._ask("check", keys))
 
     def _ask(self, operation: str, keys: list[str], number: int = 0, value: bytes = b"") -> bytes:
@@ -158,7 +158,7 @@ FIRST_POLL_S = 0.001
 BEAT_S = 1.0
 CLOSE_S = 5.0
 DEAD_AFTER_S = 60.0
-"""A process without a sign of life for so long is taken for dead."""
+"""A process without a heartbeat for so many seconds counts as dead."""
 CHUNK_BYTES = 1 << 20
 MAX_BLOCK = 64
 HOST_IS_GONE = (
@@ -166,17 +166,16 @@ HOST_IS_GONE = (
     "kept: start the same command again"
 )
 
-
 Patience = float | Callable[[], float | None] | None
-"""Seconds, ``None`` for no limit, or a function that is asked for them again and again."""
+"""Seconds, ``None`` for no limit, or a function that returns either and is called repeatedly."""
 
 
 class TeamError(LmmsEvalError):
-    """Another process of the launch has failed or vanished."""
+    """Another process of the launch failed or vanished."""
 
 
 class KeyValueStore(Protocol):
-    """Part of ``torch.distributed.Store`` that is used."""
+    """The part of ``torch.distributed.Store`` that is used."""
 
     def set(self, key: str, value: bytes) -> None: ...
     def get(self, key: str) -> bytes: ...
@@ -186,7 +185,7 @@ class KeyValueStore(Protocol):
 
 
 class HostedStore:
-    """A store in another process, whose end makes every call raise ``TeamError``."""
+    """A store in another process. If that process ends, every call raises ``TeamError``."""
 
     def __init__(self, store: KeyValueStore) -> None:
         self._store = store
@@ -222,7 +221,7 @@ def _while_hosted() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """This process among those of the launch, from the environment that launchers set."""
+    """The position of this process in the launch."""
 
     rank: int = 0
     size: int = 1
@@ -232,7 +231,7 @@ class Place:
 
 
 def place_from_environment(environ: Mapping[str, str]) -> Place:
-    """Read RANK, WORLD_SIZE and LOCAL_RANK. Raises ``UsageError`` for values that make no sense."""
+    """Read RANK, WORLD_SIZE and LOCAL_RANK. Raises ``UsageError`` for invalid values."""
     try:
         place = Place(
             int(environ.get("RANK") or 0),
@@ -250,16 +249,16 @@ def place_from_environment(environ: Mapping[str, str]) -> Place:
 
 
 def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
-    """Find the launch's store; waits for the process that hosts it.
+    """Connect to the launch's store; waits for the process that hosts it.
 
     Raises:
-        UsageError: it is PyTorch's, which is not installed.
-        TeamError: its host has ended.
+        UsageError: the store is PyTorch's, which is not installed.
+        TeamError: the host of the store has ended.
     """
     if STORE_PORT in os.environ:
         with _while_hosted():
             return HostedStore(StoreClient(os.environ))
-    # Read when PyTorch is loaded: when the host ends, each waiting call would print twenty frames of C++ first.
+    # Read when PyTorch is loaded: else each waiting call would print a C++ traceback if the host ends.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from datetime import timedelta
 
@@ -276,17 +275,6 @@ def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
     return HostedStore(PrefixStore("lmms_eval", store))
 
 
-@dataclass(frozen=True, slots=True)
-class Counting:
-    """Whole numbers that all processes add up."""
-
-    mine: Callable[[], Mapping[str, int]]
-    """This process's numbers, which only grow."""
-    take_others: Callable[[Mapping[str, int]], None]
-    """Gets the sums over the other processes."""
-    published: dict[str, int] = field(default_factory=dict)
-
-
 def _nothing() -> None: ...
 
 
@@ -299,46 +287,47 @@ class Team:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._on_failure: Callable[[], None] | None = None
-        self._counting: Counting | None = None
+        self._counts: tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]] | None = None
+        self._published: dict[str, int] = {}
         self._on_beat: Callable[[], None] = _nothing
         self._beat_s = BEAT_S
         self._thread: threading.Thread | None = None
         self.failure = ""
-        """Error with which another process has failed."""
+        """Error of another process that failed."""
 
     @property
     def is_first(self) -> bool:
         return self.place.rank == 0
 
     def begin(self, number: int) -> None:
-        """The next run of a batch: its values and its counter are kept apart from the earlier ones'."""
+        """Begin the next run of a batch, with its own values and counters."""
         with self._lock:
-            self._prefix, self._counting = f"{self.place.attempt}/{number}", None
+            self._prefix, self._counts, self._published = f"{self.place.attempt}/{number}", None, {}
             self._on_beat, self._beat_s = _nothing, BEAT_S
 
     def _name(self, name: str) -> str:
         return f"{self._prefix}/{name}"
 
-    def tell(self, name: str, value: Any) -> None:
+    def publish(self, name: str, value: Any) -> None:
         """Publish a JSON value."""
-        self.tell_bytes(name, orjson.dumps(value))
+        self.publish_bytes(name, orjson.dumps(value))
 
-    def tell_bytes(self, name: str, data: bytes) -> None:
-        """Publish bytes, in pieces that the store takes."""
+    def publish_bytes(self, name: str, data: bytes) -> None:
+        """Publish bytes in pieces of a size that the store accepts."""
         pieces = [data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES)]
         for number, piece in enumerate(pieces):
             self.store.set(self._name(f"{name}/{number}"), piece)
         self.store.set(self._name(name), str(len(pieces)).encode())
 
-    def hear(self, name: str, of_rank: int, patience_s: Patience = None) -> Any:
-        """``hear_bytes`` of a JSON value."""
-        return orjson.loads(self.hear_bytes(name, of_rank, patience_s))
+    def receive(self, name: str, of_rank: int, patience_s: Patience = None) -> Any:
+        """Wait for a JSON value that another process publishes; see ``receive_bytes``."""
+        return orjson.loads(self.receive_bytes(name, of_rank, patience_s))
 
-    def hear_bytes(self, name: str, of_rank: int, patience_s: Patience = None) -> bytes:
-        """Wait for what another process publishes, for ``patience_s`` seconds or as long as it lives.
+    def receive_bytes(self, name: str, of_rank: int, patience_s: Patience = None) -> bytes:
+        """Wait for bytes that another process publishes, for ``patience_s`` seconds or as long as it lives.
 
         Raises:
-            TeamError: it fails or vanishes meanwhile, or any other process fails.
+            TeamError: that process vanished, or any process failed.
         """
         key = self._name(name)
         start = last_beat = time.monotonic()
@@ -359,18 +348,18 @@ class Team:
         count = int(self.store.get(key))
         return b"".join(self.store.get(self._name(f"{name}/{number}")) for number in range(count))
 
-    def heard(self, name: str, of_rank: int) -> Any | None:
-        """The JSON value that another process has published; ``None`` if it has not yet. Raises ``TeamError``."""
-        return self.hear(name, of_rank) if self.store.check([self._name(name)]) else None
+    def poll(self, name: str, of_rank: int) -> Any | None:
+        """Return a JSON value if another process has published it, else ``None``. Raises ``TeamError``."""
+        return self.receive(name, of_rank) if self.store.check([self._name(name)]) else None
 
-    def forget(self, name: str) -> None:
-        """Delete a value that this process has published and everybody has heard."""
+    def delete(self, name: str) -> None:
+        """Delete a value that this process published and all others have received."""
         count = int(self.store.get(self._name(name)))
         for key in (name, *(f"{name}/{number}" for number in range(count))):
             self.store.delete_key(self._name(key))
 
     def next_block(self, total: int, most: int = MAX_BLOCK) -> range:
-        """The next documents of the common order that nobody has taken; empty at the end. Blocks shrink towards it."""
+        """Take the next documents of the common order; empty at the end. Blocks get smaller towards the end."""
         taken = self.store.add(self._name("taken"), 0)
         left = max(0, total - taken)
         size = max(1, min(most, left // (4 * self.place.size)))
@@ -378,45 +367,50 @@ class Team:
         return range(min(end - size, total), min(end, total))
 
     def start(self) -> None:
-        """Give signs of life from now on, and look for the others' failures."""
+        """Start sending heartbeats and checking for failures of other processes."""
         self._thread = threading.Thread(target=self._beat, name="team", daemon=True)
         self._thread.start()
 
     def watch(self, on_failure: Callable[[], None]) -> None:
-        """Call ``on_failure`` once another process has failed (at once if one has)."""
+        """Call ``on_failure`` when another process fails (at once if one has failed)."""
         self._on_failure = on_failure
         if self.failure:
             on_failure()
 
     def count(self, mine: Callable[[], Mapping[str, int]], take_others: Callable[[Mapping[str, int]], None]) -> None:
-        """Add up ``mine`` over all processes from now on, with each sign of life."""
-        self._counting = Counting(mine, take_others)
+        """Add up counts over all processes with each heartbeat.
+
+        Args:
+            mine: returns the counts of this process, which must only increase.
+            take_others: receives the sums over the other processes.
+        """
+        self._counts, self._published = (mine, take_others), {}
 
     def each_beat(self, call: Callable[[], None], seconds: float = BEAT_S) -> None:
-        """Call this with each sign of life from now on, every so many seconds; it may raise ``TeamError``."""
+        """Set the interval of heartbeats and a function to call with each; it may raise ``TeamError``."""
         with self._lock:
             self._on_beat, self._beat_s = call, seconds
 
     def exchange_counts(self) -> None:
-        """Publish this process's numbers and take the others'."""
+        """Publish the counts of this process and receive those of the others."""
         with self._lock:
-            if self._counting is None:
+            if self._counts is None:
                 return
-            counting, others = self._counting, {}
-            for name, value in counting.mine().items():
-                step = value - counting.published.get(name, 0)
+            (mine, take_others), others = self._counts, {}
+            for name, value in mine().items():
+                step = value - self._published.get(name, 0)
                 others[name] = self.store.add(self._name(f"count/{name}"), step) - value
-                counting.published[name] = value
-            counting.take_others(others)
+                self._published[name] = value
+            take_others(others)
 
     def fail(self, message: str) -> None:
-        """Tell the others that this process cannot go on; without the host of the store they know."""
+        """Report to the others that this process failed; if the host of the store is gone, they know."""
         if not self.failure:
             with suppress(TeamError):
                 self.store.set(self._name("failed"), f"process {self.place.rank}: {message}".encode())
 
     def close(self) -> None:
-        """End the signs of life. A thread inside the store's C++ code at the end of Python would abort the process."""
+        """Stop the heartbeats: a thread inside the store's C++ code would abort the process when Python ends."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(CLOSE_S)
@@ -446,7 +440,7 @@ class Team:
 
 
 def join(environ: Mapping[str, str]) -> Team | None:
-    """The team of this launch; ``None`` where no launcher has started several processes."""
+    """Return the team of this launch; ``None`` if there is only one process."""
     place = place_from_environment(environ)
     if place.size == 1:
         return None

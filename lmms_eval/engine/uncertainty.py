@@ -1,4 +1,4 @@
-"""Errors and intervals of a metric's number, from its documents' values or from the aggregation's own error."""
+"""Errors and intervals of a metric, from its documents' values or from the aggregation's own error."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Certainty:
     """Error and interval of a number."""
 
     interval: stats.Interval | None = None
-    """95 %."""
+    """The 95 % interval."""
     no_interval: str = ""
-    """Reason for which there is none; empty where there is one, and of what is no number."""
+    """Reason for which there is no interval; empty if there is one, or the value is not a number."""
     spread: stats.Spread | None = None
-    """Method of the interval; ``None`` where no error is defined."""
+    """Error from which the interval is computed; ``None`` if it is undefined."""
     score_range: ScoreRange = stats.ANY_NUMBER
 
     @classmethod
     def of(cls, value: float, spread: stats.Spread, within: ScoreRange) -> Certainty:
-        """By the project's rule."""
+        """Compute the interval by the standard rule (``stats.score_interval``)."""
         found = stats.score_interval(value, spread, within)
         if isinstance(found, stats.NoInterval):
             return cls(None, found.reason, spread, within)
@@ -43,7 +43,7 @@ UNKNOWN = Certainty()
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Errors are numbers or ``"N/A"``; ``scale`` is that of ``MetricResult``."""
+    """Errors of a metric: numbers or ``"N/A"``. ``scale`` is ``MetricResult.scale``."""
 
     stderr: float | str = NOT_AVAILABLE
     clt: float | str = NOT_AVAILABLE
@@ -54,14 +54,14 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """The documents' values that stand for a number, beside the number that was made of all."""
+    """The documents' values that have a number, in relation to the aggregated value."""
 
     items: Sequence[Any]
     numbers: Sequence[float]
     scale: float
-    """0 where the whole has no error by the central limit theorem."""
+    """0 if the central limit theorem does not apply to the aggregated value."""
     is_mean: bool
-    """The whole is ``scale`` times the mean of the numbers."""
+    """The aggregated value is ``scale`` times the mean of the numbers."""
 
     @classmethod
     def of(cls, values: Sequence[Any], whole: float, score_key: str, can_be_mean: bool) -> _Sample:
@@ -76,10 +76,14 @@ class _Sample:
 def errors_of(
     task: Task, definition: MetricDefinition, values: Sequence[Any], whole: Any, bootstrap_iterations: int
 ) -> Errors:
-    """Errors by the kind of aggregation, and the interval around what the error belongs to.
+    """Return the errors and the interval of a metric, according to the kind of aggregation.
 
     Args:
-        whole: what the aggregation made of the ``values``: anything, or an ``Estimate`` with an error of its own.
+        task: the task.
+        definition: the metric.
+        values: the documents' values.
+        whole: the result of the aggregation: any value, or an ``Estimate`` with its own error.
+        bootstrap_iterations: maximum number of bootstrap samples.
     """
     value = whole.value if isinstance(whole, Estimate) else whole
     name = definition.aggregation_name
@@ -111,10 +115,10 @@ def errors_of(
 
 
 def _may_coincide(task: Task, values: Sequence[Any]) -> bool:
-    """Tell whether a function of the task's own may equal the mean without being one.
+    """Return whether the result of a task's own aggregation may equal the mean without being one.
 
-    It can if it sees facts of a document beside its score, by which to group; that it does so exactly is implausible
-    over many documents whose scores differ. A task's aggregation is called once, so it cannot be put to the test.
+    That is possible if the values hold facts besides the score, by which it may group documents. It is implausible for
+    many documents with different scores. A task's aggregation is called only once, so this cannot be tested.
     """
     own = {task.score_key, task.cluster_key}
     if not any(isinstance(value, Mapping) and not own.issuperset(value) for value in values):
@@ -123,14 +127,14 @@ def _may_coincide(task: Task, values: Sequence[Any]) -> bool:
 
 
 def _whole_spread(stderr: float | None, n: int) -> stats.Spread:
-    """Of a number that is no mean, over all its documents."""
+    """Return the spread of an aggregated value that is not a mean."""
     return stats.Spread(math.nan if stderr is None else stderr, n - 1, n, is_mean=False)
 
 
 def _certainty(
     task: Task, definition: MetricDefinition, sample: _Sample, value: float, otherwise: stats.Spread
 ) -> Certainty:
-    """Of the mean of the sample where the number is that; else by the spread that the number has as a whole."""
+    """Return the certainty of a mean, or of another value with the spread ``otherwise``."""
     if not sample.is_mean:
         return Certainty.of(value, otherwise, definition.score_range or stats.ANY_NUMBER)
     scores = [sample.scale * number for number in sample.numbers]
@@ -139,7 +143,7 @@ def _certainty(
 
 
 def _range(definition: MetricDefinition, scores: Sequence[float], right: float) -> ScoreRange:
-    """The stated range, or that of right-or-wrong scores where a right one counts ``right``."""
+    """Return the stated range; else 0 to ``right`` if all scores are one of these."""
     if definition.score_range is None and set(scores) <= {0, right}:
         return ScoreRange(0.0, right)
     return definition.score_range or stats.ANY_NUMBER
@@ -152,7 +156,7 @@ def _within(value: float, scores: Sequence[float], within: ScoreRange, spread: s
 
 
 def _of_scores(task: Task, definition: MetricDefinition, values: Sequence[Any], whole: Estimate) -> Certainty:
-    """Of an aggregate that says which documents' numbers it is the mean of."""
+    """Return the certainty of an estimate that is the mean of its ``scores``."""
     within = _range(definition, whole.scores, whole.scale)
     if whole.clusters:
         spread = stats.Spread.clustered(whole.scores, whole.clusters)
@@ -162,7 +166,7 @@ def _of_scores(task: Task, definition: MetricDefinition, values: Sequence[Any], 
 
 
 def _spread(task: Task, items: Sequence[Any], scores: Sequence[float], within: ScoreRange) -> stats.Spread:
-    """Over clusters where the documents name them."""
+    """Return the spread of scores, over clusters if the documents name them."""
     if task.cluster_key and all(isinstance(item, Mapping) for item in items):
         clusters = [item.get(task.cluster_key) for item in items]
         if any(cluster is not None for cluster in clusters):
@@ -184,7 +188,7 @@ def _bootstrap(
 
 
 def _scale(numbers: Sequence[float], mean: float, value: float) -> float:
-    """1 if the aggregate is on the items' own scale, 100 if it is their mean in percent, else 0 (no CLT error)."""
+    """Return 1 for an aggregate on the documents' scale, 100 for their mean in percent, else 0 (no CLT error)."""
     if not numbers or not math.isfinite(value):
         return 0.0
     if math.isclose(value, 100 * mean, rel_tol=1e-9) and not math.isclose(value, mean, rel_tol=1e-9):

@@ -1,18 +1,17 @@
-"""Ends the scoring of a document in this process that takes too long, and notices one that ends the process.
+"""Watches the scoring of documents in this process: ends it if it takes too long, and records if it ends the process.
 
-Two things can hang. A loop of Python's own is ended from a second thread, which raises ``ScoringTimeout`` in the thread
-that scores: the document has failed, the run goes on. Code that keeps the interpreter's lock (a regular expression, a
-loop in an extension) stops every thread, this one too; it can only be ended with the process. Then the timer of
-``faulthandler``, which needs no lock, writes into the pipe of a shell, and the shell says what hung, keeps it in
-``hung.jsonl`` of the run's folder and kills the process. The next start reads that file and passes such documents over.
+There are two kinds of hangs. Python code is ended by a second thread, which raises ``ScoringTimeout`` in the scoring
+thread: the document fails, and the run continues. Code that holds the interpreter's lock (a regular expression, a loop
+in an extension) blocks all threads, so it can only be ended with the process. In that case the timer of
+``faulthandler``, which needs no lock, writes to the pipe of a shell. The shell reports the document, records it in
+``hung.jsonl`` of the run's folder, and kills the process. The next start skips the documents in that file.
 
-The shell waits for two signs of the timer with none of life between them: a process that was merely stopped (Ctrl-Z)
-has one sign waiting when it goes on.
+The shell waits for two messages of the timer without a sign of life between them, since a process that was only
+suspended (Ctrl-Z) has one message pending when it is resumed.
 
-Scoring code may also end the process: ``os._exit`` is guarded while a run lasts (``guarded_exit``), so that it fails
-one document. What no Python can catch (``abort``, a crash in an extension, a signal) leaves the shell, which says over
-which document the process has ended and keeps that too. Such an end looks like any kill from outside, so only a
-document over which the process has ended twice is passed over.
+Scoring code may also end the process. ``os._exit`` is replaced during a run (``guarded_exit``), so that it fails only
+one document. After ``abort``, a crash in an extension or a signal only the shell is left, which reports and records the
+document. A kill from outside looks the same, so a document is skipped only if the process ended twice while scoring it.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ from lmms_eval.engine.records import failure_record
 from lmms_eval.storage.run_folder import HUNG
 
 _INTERVAL = 0.6
-"""Of the limit, between two signs of the timer: two of them make the limit and some patience."""
+"""Interval of the timer as a share of the limit: two intervals are a little more than the limit."""
 STATE_BYTES = 1 << 12
-"""Room for what is being scored, a number and the name of a task, which is part of the names of files."""
+"""Size of the file that names the document being scored: its task, whose name fits into file names, and its number."""
 _GUARD = r"""
 late=0 killed=
 while IFS= read -r line; do
@@ -73,13 +72,13 @@ _ENDED = (
     "which the process ends twice has failed then."
 )
 MOST_ENDS = 2
-"""Ends of the process over one document, from which on its scoring is not tried again."""
+"""Number of times that the process must have ended while scoring a document for the document to be skipped."""
 _here = threading.local()
-"""``scores``: this thread is in the midst of scoring a document."""
+"""``scores``: this thread is scoring a document."""
 
 
 class _ExitGuard:
-    """``os._exit`` while runs last."""
+    """Replacement of ``os._exit`` during runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -88,24 +87,24 @@ class _ExitGuard:
         self._pid = 0
 
     def add(self, runs: int) -> None:
-        """Count the runs that last; the guard is active while there is one."""
+        """Change the number of active runs; the guard is installed while there is at least one."""
         with self._lock:
-            was_standing, self._runs = self._runs > 0, self._runs + runs
-            if self._runs and not was_standing:
+            was_active, self._runs = self._runs > 0, self._runs + runs
+            if self._runs and not was_active:
                 self._exit, self._pid = os._exit, os.getpid()
-                setattr(os, "_exit", self)  # noqa: B010 - a plain assignment is one of another type
-            elif was_standing and not self._runs:
+                setattr(os, "_exit", self)  # noqa: B010 - a plain assignment has the wrong type
+            elif was_active and not self._runs:
                 setattr(os, "_exit", self._exit)  # noqa: B010
 
     def __call__(self, status: int) -> NoReturn:
-        if os.getpid() != self._pid:  # a child by fork ends as it likes
+        if os.getpid() != self._pid:  # a forked child may exit
             self._exit(status)
         if getattr(_here, "scores", False):
             raise SystemExit(f"os._exit({status})")
         caller = sys._getframe(1)
         message = (
             f"error: {caller.f_code.co_filename}:{caller.f_lineno} called os._exit({status}), which ends the process "
-            "at once; what was finished is kept, and the same command goes on from there\n"
+            "at once; finished answers are kept: start the same command again to continue\n"
         )
         with contextlib.suppress(OSError):
             os.write(2, message.encode("utf-8", "replace"))
@@ -117,10 +116,10 @@ _guard = _ExitGuard()
 
 @contextlib.contextmanager
 def guarded_exit() -> Iterator[None]:
-    """Context of a run: the code of a task or model that calls ``os._exit`` does not end the process without a word.
+    """Context of a run in which ``os._exit`` does not end the process silently.
 
-    In the thread that scores, the call raises ``SystemExit``, which fails the document. Elsewhere it says who has
-    called it, and ends the process with another code than 0.
+    In a scoring thread the call raises ``SystemExit``, which fails the document. Elsewhere it reports the caller, and
+    ends the process with a code other than 0.
     """
     _guard.add(1)
     try:
@@ -130,13 +129,15 @@ def guarded_exit() -> Iterator[None]:
 
 
 class ScoringTimeout(BaseException):
-    """Raised in a thread that scores, from outside. No ``Exception``: the code of tasks must not swallow it."""
+    """Raised from outside in a scoring thread. Not an ``Exception``, so that code of tasks does not catch it."""
 
 
 class ScoringWatch:
-    """Context in which one thread scores documents by ``call``, each for at most ``limit_s`` seconds.
+    """Context in which one thread scores documents through ``call``, each for at most ``limit_s`` seconds.
 
-    ``folder`` is the run's, where ``HUNG`` is kept; without one it is not.
+    Args:
+        limit_s: the time limit.
+        folder: the run's folder, which holds the file ``HUNG``; without it nothing is recorded.
     """
 
     def __init__(self, limit_s: float, folder: Path | None = None) -> None:
@@ -146,7 +147,7 @@ class ScoringWatch:
         self._stopping = threading.Event()
         self._job: Job | None = None
         self._waited = 0.0
-        """Seconds that the monitor has seen the document being scored; the time of a stopped process does not count."""
+        """Seconds for which the document has been scored, without time in which the process was suspended."""
         self._has_raised = self._is_armed = False
         self._thread = 0
 
@@ -155,7 +156,7 @@ class ScoringWatch:
         self._is_open = True
         file, path = tempfile.mkstemp(prefix="lmms-eval-scoring-")
         with os.fdopen(file, "r+b") as state:
-            state.write(bytes(STATE_BYTES))  # a full disk is an error here, and the end of the process at a later store
+            state.write(bytes(STATE_BYTES))  # a full disk raises here; later it would end the process
             state.flush()
             self._state = mmap.mmap(state.fileno(), STATE_BYTES)
         self._shell = subprocess.Popen(
@@ -164,7 +165,7 @@ class ScoringWatch:
             stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
-        assert self._shell.stdin is not None  # it was asked for
+        assert self._shell.stdin is not None  # it is a pipe
         self._pipe = self._shell.stdin.fileno()
         self._monitor = threading.Thread(target=self._watch, name="score-watch", daemon=True)
         self._monitor.start()
@@ -183,13 +184,13 @@ class ScoringWatch:
             self._state.close()
 
     def release(self) -> None:
-        """The process may end from now on: scoring that still goes on is not why."""
+        """Allow the process to end from now on, even if scoring still runs."""
         with self._lock:
             if self._is_open:
                 self._state[: len(_IDLE)] = _IDLE
 
     def call(self, job: Job, score: Callable[[Job], dict[str, Any]]) -> dict[str, Any]:
-        """``score(job)``, or the record of a failure if it took too long."""
+        """Return ``score(job)``, or the record of a failure if it takes too long."""
         try:
             self._begin(job)
             try:
@@ -200,13 +201,13 @@ class ScoringWatch:
                 self._end()
         except ScoringTimeout:
             _here.scores = False
-            self._end()  # it may have come in the midst of the first one; the next would come a look later
+            self._end()  # the exception may have interrupted the first call; another one could follow
             reason = f"scoring took more than {self._limit_s:g} s and was ended"
             return failure_record(job.task.name, job.doc_id, job.answers, reason)
 
     def _begin(self, job: Job) -> None:
-        # Three lines at the beginning of the file, whatever a longer name has left behind them. Stored in shared
-        # memory: a call of the system would hand over the interpreter's lock at every document.
+        # Three lines at the beginning of the file; a longer name may have left bytes behind them. Written to shared
+        # memory, since a system call would release the interpreter's lock for every document.
         lines = b"%s%s\n%d\n" % (_BUSY, orjson.dumps(job.task.name), job.doc_id)
         self._state[: len(lines)] = lines
         with self._lock:
@@ -220,13 +221,13 @@ class ScoringWatch:
             self._job = None
             raised, self._has_raised = self._has_raised, False
         if raised:
-            self._raise_there(None)  # takes back what has not arrived
+            self._raise_there(None)  # cancels an exception that has not been raised yet
 
     def _message(self) -> str:
         return (
             f"scoring took more than {self._limit_s:g} s and could not be ended, so the process was. Start the same "
-            "command again: this document has failed then, the others go on. With `scoring: process` in the task's "
-            "YAML a document that hangs ends alone."
+            "command again: this document will count as failed, and the others continue. With `scoring: process` in "
+            "the task's YAML a document that hangs does not end the run."
         )
 
     def _watch(self) -> None:
@@ -244,8 +245,7 @@ class ScoringWatch:
                 if self._waited > 2 * _INTERVAL * self._limit_s:
                     os.write(self._pipe, b"over\n")
                 elif self._waited > self._limit_s:
-                    # Again at each look: one that strikes in a destructor or in the callback of a weak reference is
-                    # swallowed by the interpreter.
+                    # Repeated, since the interpreter ignores an exception in a destructor or weak reference callback.
                     self._has_raised = True
                     self._raise_there(ScoringTimeout)
                 self._arm()
@@ -265,7 +265,7 @@ class ScoringWatch:
 
 
 def hung_documents(folder: Path | None) -> dict[tuple[str, int], str]:
-    """Find the documents over which earlier starts were ended, with the reason not to score them again."""
+    """Return the documents whose scoring ended earlier starts, with the reason not to score them again."""
     file = None if folder is None else folder / HUNG
     if file is None or not file.exists():
         return {}

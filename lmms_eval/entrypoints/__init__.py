@@ -1,4 +1,4 @@
-"""Names of the evaluation server and its clients, at the family's import path."""
+"""The public names of the evaluation server and its clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluation server with the family's settings."""
+"""Start of the evaluation server from a program."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from lmms_eval.server.settings import ServerSettings, stated_token
 
 @dataclass(frozen=True, slots=True)
 class ServerArgs:
-    """Settings of a server; ``lmms-eval serve`` has more (``lmms_eval.server.settings.ServerSettings``).
+    """Main settings of a server. ``lmms_eval.server.settings.ServerSettings`` has all that ``lmms-eval serve`` takes.
 
     Args:
         host: address to listen on; any other than loopback needs a token (``LMMS_EVAL_SERVER_TOKEN``).
-        port: from 1 to 65535.
-        max_completed_jobs: ended jobs that stay in the list.
-        temp_dir_prefix: beginning of the names of the jobs' folders.
+        port: port from 1 to 65535.
+        max_completed_jobs: number of ended jobs that stay in the list.
+        temp_dir_prefix: prefix of the names of the jobs' folders.
 
     Raises:
-        ConfigError: one of them is out of its bounds.
+        ConfigError: a setting is out of its bounds.
     """
 
     host: str = "localhost"
@@ -45,10 +45,10 @@ class ServerArgs:
 
 
 def launch_server(args: ServerArgs | None = None) -> None:
-    """Serve until the process is told to end.
+    """Serve until SIGINT or SIGTERM.
 
     Raises:
-        UsageError: the address cannot be taken, or the server's folder not be used.
+        UsageError: the address is in use or the server's folder cannot be used.
         MissingOptionalDependencyError: the extra ``server`` is not installed.
     """
     from lmms_eval.server.app import serve

@@ -14,7 +14,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.config import RunConfig
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.drive import AskReport
-from lmms_eval.engine.judging import JudgementStore, JudgeSetup, JudgingOptions
+from lmms_eval.engine.judging import JudgementStore, JudgeSetup
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, cache_path
 from lmms_eval.engine.stream import StreamLimits
@@ -102,11 +102,10 @@ def open_setup(
         opened.callback(cache.close)
     # The judge's prompts are prepared in parallel with the requests, so they get a share of the threads and memory.
     share = replace(limits, threads=min(2, limits.threads), max_bytes=max(1 << 20, limits.max_bytes // 4))
-    options = JudgingOptions(config.judge_retries, share, cache)
     store = JudgementStore(folder, keys, rank)
     opened.callback(store.close)
     model = judge.model if judge.served is None else _served(config, folder, team, opened)
-    return JudgeSetup(model, judge.name, store, options)
+    return JudgeSetup(model, judge.name, store, config.judge_retries, share, cache)
 
 
 def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStack) -> Model:
@@ -115,9 +114,9 @@ def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStac
         server = opened.enter_context(JudgeServer(read_serving(config.launcher_arguments), folder))
         place = {"url": server.url, "key": server.key}
         if team is not None:
-            team.tell(PLACE, place)
+            team.publish(PLACE, place)
     else:
-        place = team.hear(PLACE, 0)
+        place = team.receive(PLACE, 0)
         note_secrets([place["key"]])
     arguments = {**config.judge_arguments, "api_key": place["key"]}
     served = open_judge(replace(judge_options(config), base_url=place["url"], arguments=arguments))

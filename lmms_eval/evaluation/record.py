@@ -151,14 +151,14 @@ def open_record(config: RunConfig, collected: Collected, team: Team | None = Non
             mark = uuid.uuid4().hex
             write_atomically(folder.path / LAUNCH_MARK, mark.encode())
             keys = {"key": collected.key, "scoring_key": collected.scoring_key, "common_key": collected.common_key}
-            team.tell("record", {**keys, "mark": mark, "date": record.date})
+            team.publish("record", {**keys, "mark": mark, "date": record.date})
         unless_begun.pop_all()
     return record
 
 
 def _join(config: RunConfig, collected: Collected, base: Path | None, team: Team) -> RunRecord:
     """Use the first process's folder if this process sees it too, else a folder of its own."""
-    first = team.hear("record", 0)
+    first = team.receive("record", 0)
     if first["common_key"] != collected.common_key:
         raise UsageError(
             f"process {team.place.rank} sees another run than process 0: the options, the tasks, their functions or "

@@ -72,9 +72,9 @@ class ScoredAnswers:
 
     def _read(self) -> Iterator[tuple[tuple[str, int], list[Any]]]:
         for path in sorted(self._folder.glob("scores-*.jsonl")):
-            for entry in read_lines(path, quietly=True):
-                if "scores" in entry.record:
-                    yield (entry.record["task"], entry.record["doc_id"]), entry.record["answers"]
+            for _, record in read_lines(path, quietly=True):
+                if "scores" in record:
+                    yield (record["task"], record["doc_id"]), record["answers"]
 
 
 class ClosedModel(Model):

@@ -11,7 +11,7 @@ from lmms_eval.api.task import Group, MetricDefinition, Selection
 from lmms_eval.config import RunConfig
 from lmms_eval.config.convert import StoppingRule, stopping_rules
 from lmms_eval.engine.aggregate import leaves_of
-from lmms_eval.engine.headline import LEAST, HalfWidth, Part, RandomOrder, Statement, ToldFrom
+from lmms_eval.engine.headline import LEAST, Excludes, HalfWidth, Part, RandomOrder, Statement
 from lmms_eval.engine.looks import Sampling, Stop, headline_metric, strata_of
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError, UsageError
@@ -166,7 +166,7 @@ def _stop(
     if rule.baseline:
         baseline = find_baseline(rule.baseline, config.baseline_presets)
         compared = tuple(_compared(part, plans[part.task], baseline) for part in parts)
-        return Stop(name, compared, ToldFrom(0.0), rule.text)
+        return Stop(name, compared, Excludes(0.0), rule.text)
     return Stop(name, parts, _statement(name, rule, parts), rule.text)
 
 
@@ -181,7 +181,7 @@ def _statement(name: str, rule: StoppingRule, parts: Sequence[Part]) -> Statemen
     number += low if rule.bound.is_share else 0.0
     if not low <= number <= high:
         raise UsageError(f"--until {rule.text}: the score of {name} lies from {low:g} to {high:g}")
-    return ToldFrom(number)
+    return Excludes(number)
 
 
 def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:

@@ -1,14 +1,54 @@
-"""Answer filters by name, and the pipelines that apply them: a built-in one is imported when it is used."""
+"""Answer filters by name, and the pipelines that apply them. A built-in filter is imported when it is first used."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from lmms_eval.api.filter import Filter, FilterEnsemble
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
-from lmms_eval.filters.pipeline import FilterPipeline
+from lmms_eval.errors import UsageError
+
+
+class AppliesToAnswers(Protocol):
+    """The interface of a filter, which ``lmms_eval.api.filter.Filter`` has."""
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> Sequence[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FilterPipeline:
+    """Filters that are applied in sequence, with the name that they have in the results."""
+
+    name: str
+    filters: tuple[AppliesToAnswers, ...]
+
+    def run(self, answers: Sequence[Sequence[Any]], docs: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return the filtered value of each document, in the order of ``docs``.
+
+        Args:
+            answers: the raw answers of each document.
+            docs: the documents that the answers belong to.
+
+        Raises:
+            UsageError: the numbers of answers, documents or results differ, or a filter refuses its input.
+        """
+        if len(answers) != len(docs):
+            raise UsageError(
+                f"filter pipeline {self.name!r}: {len(answers)} lists of answers for {len(docs)} documents"
+            )
+        values: Sequence[Any] = [list(of_document) for of_document in answers]
+        for step in self.filters:
+            values = list(step.apply(values, docs))  # a plugin may return a lazy map
+            if len(values) != len(docs):
+                raise UsageError(
+                    f"filter pipeline {self.name!r}: {type(step).__name__} returned {len(values)} values"
+                    f" for {len(docs)} documents; return one for each"
+                )
+        return list(values)
+
 
 FILTERS: dict[str, str] = {
     "lowercase": "lmms_eval.filters.patterns:LowercaseFilter",
@@ -42,7 +82,7 @@ def filter_class(name: str) -> type[Filter]:
 
 
 def get_filter(name: str) -> type[Filter]:
-    """Return a filter's class by its name: one that was registered, or a built-in one.
+    """Return the class of a registered or built-in filter.
 
     Raises:
         UnknownNameError: no filter of that name.
@@ -52,11 +92,11 @@ def get_filter(name: str) -> type[Filter]:
 
 
 def build_filter_ensemble(filter_name: str, components: Sequence[Sequence[Any]]) -> FilterEnsemble:
-    """Build filters that are applied one after the other.
+    """Build filters that are applied in sequence.
 
     Args:
         filter_name: the name under which requests get their result.
-        components: name or class of each filter and its arguments (``None`` or a mapping).
+        components: the name or class of each filter, and its arguments (``None`` or a mapping).
 
     Raises:
         UnknownNameError: no filter of that name.

@@ -1,4 +1,4 @@
-"""Filters that cut the answer out of a text by regular expressions (harness specification §12.2)."""
+"""The built-in filters: selection, mapping and extraction of answers (harness specification §12.2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lmms_eval.api.filter import Filter
@@ -17,7 +16,7 @@ from lmms_eval.utils.answer_reading import BEFORE_STOP, LETTER_ALONE, NOTHING, O
 
 
 class TakeFirst(Filter):
-    """The first answer, or empty text where there is none."""
+    """The first answer, or empty text if there is no answer."""
 
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
         return [answers[0] if answers else "" for answers in resps]
@@ -27,7 +26,7 @@ class TakeFirstK(Filter):
     """The first ``k`` answers.
 
     Raises:
-        UsageError: ``k`` is no number above 0, or a document has fewer answers.
+        UsageError: ``k`` is not an integer of at least 1, or a document has fewer answers.
     """
 
     def __init__(self, k: int = 1, **kwargs: Any) -> None:
@@ -47,7 +46,7 @@ class TakeFirstK(Filter):
 
 
 class MajorityVote(Filter):
-    """A list with the most common answer, the first one on ties; an empty list where there is none."""
+    """A list with the most common answer (the first one on ties), or an empty list if there are no answers."""
 
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
         return [[answer for answer, _ in Counter(answers).most_common(1)] for answers in resps]
@@ -75,12 +74,12 @@ class WhitespaceFilter(Filter):
 
 
 class MapFilter(Filter):
-    """Each answer becomes its value in ``mapping_dict``, or ``default_value`` where it is no key.
+    """Each answer becomes its value in ``mapping_dict``, or ``default_value`` if it is not a key.
 
     Subclasses in task files read these attributes.
 
     Raises:
-        ArgumentError: ``mapping_dict`` is no mapping.
+        ArgumentError: ``mapping_dict`` is not a mapping.
     """
 
     def __init__(self, mapping_dict: Mapping[Hashable, Any] | None = None, default_value: Any = None) -> None:
@@ -121,7 +120,7 @@ def _text(answer: Any) -> str:
 
 
 def _find(pattern: re.Pattern[str], text: str, group_select: int) -> str | None:
-    """The match of that number; of several groups the first that is not empty. ``None`` where there is none."""
+    """Return match number ``group_select``, or its first group that is not empty; ``None`` if there is no match."""
     matches = pattern.findall(text)
     if not -len(matches) <= group_select < len(matches):
         return None
@@ -132,7 +131,7 @@ def _find(pattern: re.Pattern[str], text: str, group_select: int) -> str | None:
 
 
 _MATCHES = {0: "first match", -1: "last match"}
-"""Names of matches in the audit."""
+"""Names of the matches in the audit."""
 
 
 class RegexFilter(Filter):
@@ -142,7 +141,7 @@ class RegexFilter(Filter):
     ``regex_pattern``, ``regex`` (compiled), ``group_select`` and ``fallback``.
 
     Raises:
-        PatternError: the pattern is no regular expression.
+        PatternError: the pattern is not a valid regular expression.
     """
 
     def __init__(
@@ -163,7 +162,7 @@ class RegexFilter(Filter):
 
 
 class PunctuationTable(dict[int, int | None]):
-    """Table for ``str.translate`` that deletes all characters of the Unicode category P; filled as they are met."""
+    """A table for ``str.translate`` that deletes the Unicode category P. It fills itself when used."""
 
     def __missing__(self, code: int) -> int | None:
         self[code] = None if unicodedata.category(chr(code))[0] == "P" else code
@@ -171,7 +170,7 @@ class PunctuationTable(dict[int, int | None]):
 
 
 class ReducingRegexFilter(RegexFilter):
-    """Finds a pattern in an answer, and else parts of the document in a reduced form of it.
+    """Finds a pattern in an answer; subclasses fall back to a search in a reduced form of the answer.
 
     Args:
         regex_pattern: as in ``RegexFilter``.
@@ -179,7 +178,7 @@ class ReducingRegexFilter(RegexFilter):
         fallback: as in ``RegexFilter``.
         ignore_case: the reduced form is in lower case.
         ignore_punctuation: it has no punctuation.
-        regexes_to_ignore: patterns that are removed from it before, one after the other.
+        regexes_to_ignore: patterns that are first removed from it, in this order.
     """
 
     punct_tbl: ClassVar[Mapping[int, int | None]] = PunctuationTable()
@@ -199,29 +198,21 @@ class ReducingRegexFilter(RegexFilter):
         self._ignored = [_compiled(pattern, "multi_choice_regex") for pattern in regexes_to_ignore or []]
 
     def filter_ignores(self, st: str) -> str:
-        """Reduce a text."""
+        """Return the reduced form of a text."""
         for pattern in self._ignored:
             st = pattern.sub("", st)
         st = st.lower() if self.ignore_case else st
         return st.translate(self.punct_tbl) if self.ignore_punctuation else st
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """The options of one document: the patterns to find them by, and the letter that each stands for."""
-
-    by_text: re.Pattern[str] | None
-    letters: Mapping[str, str]
-    after_colon: re.Pattern[str]
-
-
 class MultiChoiceRegexFilter(ReducingRegexFilter):
     """Finds the chosen option as ``(A)``: by the pattern, else by an option's text, else by a letter after a colon.
 
-    Needs ``choices`` in the document. Options are searched in reduced texts, by their reduced texts.
+    The document needs ``choices``. Texts of options are searched for in their reduced form, in the reduced answer.
     """
 
-    def _options(self, doc: Any) -> _Options:
+    def _options(self, doc: Any) -> tuple[dict[str, str], re.Pattern[str]]:
+        """Return the letter of each option by its reduced text, and the pattern of a letter after a colon."""
         choices = doc.get("choices") if isinstance(doc, Mapping) else None
         if not isinstance(choices, Sequence) or isinstance(choices, str) or not choices:
             raise UsageError("filter multi_choice_regex: the document has no list 'choices'")
@@ -230,21 +221,21 @@ class MultiChoiceRegexFilter(ReducingRegexFilter):
             self.filter_ignores(str(choice).strip()): f"({name})" for name, choice in zip(names, choices, strict=True)
         }
         letters.pop("", None)
-        by_text = re.compile("|".join(map(re.escape, letters))) if letters else None
-        return _Options(by_text, letters, re.compile(rf":\s*({'|'.join(map(re.escape, names))})"))
+        return letters, re.compile(rf":\s*({'|'.join(map(re.escape, names))})")
 
-    def _choose(self, answer: Any, options: _Options) -> str:
+    def _choose(self, answer: Any, letters: Mapping[str, str], after_colon: re.Pattern[str]) -> str:
         text = _text(answer)
         found = _find(self.regex, text, self.group_select)
         if found:
             note_reading(_MATCHES.get(self.group_select, f"match {self.group_select}"), found)
             return found
-        if options.by_text is not None:
-            found = _find(options.by_text, self.filter_ignores(text), self.group_select)
+        if letters:
+            by_text = re.compile("|".join(map(re.escape, letters)))
+            found = _find(by_text, self.filter_ignores(text), self.group_select)
             if found:
                 note_reading(OPTION_TEXT, found)
-                return options.letters.get(found, found)
-        found = _find(options.after_colon, text, self.group_select)
+                return letters.get(found, found)
+        found = _find(after_colon, text, self.group_select)
         if not found:
             note_reading(NOTHING)
             return self.fallback
@@ -256,13 +247,13 @@ class MultiChoiceRegexFilter(ReducingRegexFilter):
             raise UsageError(f"filter multi_choice_regex: {len(resps)} lists of answers for {len(docs)} documents")
         chosen = []
         for answers, doc in zip(resps, docs, strict=True):
-            options = self._options(doc)
-            chosen.append([self._choose(answer, options) for answer in answers])
+            letters, after_colon = self._options(doc)
+            chosen.append([self._choose(answer, letters, after_colon) for answer in answers])
         return chosen
 
 
 class OptionLetterFilter(Filter):
-    """The capital with which an answer begins where a full stop follows (``B. a red kite``), else the answer itself."""
+    """The capital letter before a full stop at the start of an answer (``B. a red kite``), else the answer itself."""
 
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
         return [[_option_letter(_text(answer)) or answer for answer in answers] for answers in resps]

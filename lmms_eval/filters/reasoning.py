@@ -1,7 +1,7 @@
-"""Reasoning tags: thoughts apart from the answer.
+"""Reasoning tags: separation of thoughts from the answer.
 
-``split_thoughts`` takes the thoughts at the start of a response apart (engine rules §16); ``strip_reasoning_tags`` is
-the family's filter, which removes tagged text wherever it stands (harness specification §12.3).
+``split_thoughts`` splits off the thoughts at the start of a response (engine rules §16). ``strip_reasoning_tags`` is
+the family's filter, which removes tagged text anywhere in a response (harness specification §12.3).
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ THOUGHT_TAGS: tuple[tuple[str, str], ...] = (
     ("◁think▷", "◁/think▷"),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
-"""Tags in which models write their thoughts. The last pair are the channels of gpt-oss, special tokens included."""
+"""Tags in which models write their thoughts. The last pair marks the channels of gpt-oss, special tokens included."""
 _DECODED_CHANNELS = ("analysis", "assistantfinal")
-"""The channels of gpt-oss where the decoder left special tokens out. Plain words: only the pair of them counts."""
+"""The channels of gpt-oss if the decoder left out special tokens. As they are plain words, only both together count."""
 
 
 def split_thoughts(
     text: str, pairs: Sequence[tuple[str, str]] = THOUGHT_TAGS, is_opened: bool = False
 ) -> tuple[Thoughts | None, str]:
-    """Split a response into the thoughts at its start and the answer behind them.
+    """Split a response into the thoughts at its start and the answer after them.
 
-    Several thoughts in a row count as one. A closing tag without its opening ends a thought that the chat template
-    opened. An opening tag without its end is an unfinished thought, and the answer is empty.
+    Several thoughts in a row count as one. A closing tag without an opening tag ends a thought that the chat template
+    opened. An opening tag without a closing tag begins an unfinished thought, and the answer is empty.
 
     Args:
         text: the response as the model wrote it.
-        pairs: opening and closing tags; none: nothing is split.
-        is_opened: the prompt ends with an opening tag, so that a text without any tag is an unfinished thought.
+        pairs: opening and closing tags; without pairs nothing is split.
+        is_opened: the prompt ends with an opening tag, so a text without any tag is an unfinished thought.
 
     Returns:
-        The thoughts (``None``: there are none) and the answer. ``thoughts.before(answer)`` is ``text`` again.
+        The thoughts (``None`` without any) and the answer. ``thoughts.before(answer)`` restores ``text``.
     """
     if not pairs or not (is_opened or _may_think(text, pairs)):
         return None, text
@@ -57,7 +57,7 @@ def split_thoughts(
         found = _thought_at(text, end, pairs, is_opened and end == 0)
         if found is None:
             break
-        first, length, last = found  # where the thought begins, where it ends, where the text behind its tag begins
+        first, length, last = found  # start and end of the thought, and start of the text after its closing tag
         if end == 0:
             opening, start = text[:first], first
         if length < 0:
@@ -69,8 +69,8 @@ def split_thoughts(
 
 
 def _may_think(text: str, pairs: Sequence[tuple[str, str]]) -> bool:
-    """Find out fast that a text holds no tag, as nearly all do: it lacks the characters that tags begin with."""
-    for mark in _marks(tuple(pairs)):  # noqa: SIM110 - a loop takes half the time, for every answer
+    """Rule out quickly the many texts without a tag: they lack the characters that tags begin with."""
+    for mark in _marks(tuple(pairs)):  # noqa: SIM110 - a loop takes half the time, and this runs for every answer
         if mark in text:
             return True
     return False
@@ -82,14 +82,14 @@ def _marks(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 
 def thoughts_apart(response: Response, pairs: Sequence[tuple[str, str]] | None = None) -> Response:
-    """Return the response with the thoughts at its start apart from its text.
+    """Return the response with the thoughts at its start separated from its text.
 
-    Thoughts that the back end returned apart stay as they are. Those that were in the text are looked for anew, so
-    that a recorded response is read with the tags of today.
+    Thoughts that the back end returned separately stay as they are. Thoughts that were in the text are searched for
+    again, so that a recorded response is read with the current tags.
 
     Args:
-        response: any response; one without a text has no thoughts.
-        pairs: opening and closing tags; ``None``: the known ones; none: thoughts in tags stay in the text.
+        response: any response; one without text has no thoughts.
+        pairs: opening and closing tags; ``None`` means the known ones. If empty, tagged thoughts stay in the text.
     """
     text, known = response.text, response.thoughts
     if text is None or response.error is not None:
@@ -97,7 +97,7 @@ def thoughts_apart(response: Response, pairs: Sequence[tuple[str, str]] | None =
     pairs = THOUGHT_TAGS if pairs is None else pairs
     if known is not None:
         if not known.opening and (not known.closing or known.closing in {closing for _, closing in pairs}):
-            return response  # the back end knew from its prompt that the thought was opened
+            return response  # the back end knew from the prompt that the thought was opened
         text = known.before(text)
     if response.parts:
         return response if known is not None else _without_leading_thoughts(response, pairs)
@@ -108,9 +108,9 @@ def thoughts_apart(response: Response, pairs: Sequence[tuple[str, str]] | None =
 
 
 def _without_leading_thoughts(response: Response, pairs: Sequence[tuple[str, str]]) -> Response:
-    """Take a finished thought out of the texts before the first picture.
+    """Remove a finished thought from the text parts before the first picture.
 
-    One that is not finished there stays: the picture behind it is an answer.
+    A thought that is not finished there stays, as the picture after it is an answer.
     """
     leading = tuple(takewhile(lambda part: isinstance(part, str), response.parts))
     lead = "".join(part for part in leading if isinstance(part, str))
@@ -123,7 +123,7 @@ def _without_leading_thoughts(response: Response, pairs: Sequence[tuple[str, str
 
 
 def _thought_at(text: str, at: int, pairs: Sequence[tuple[str, str]], is_opened: bool) -> tuple[int, int, int] | None:
-    """Find the thought at a place: where its text begins and ends (-1: nowhere), and where the rest begins."""
+    """Find the thought at a position. Returns its start, its end (-1: unfinished) and the start of the rest."""
     place = at + len(text[at:]) - len(text[at:].lstrip())
     for opening, closing in pairs:
         if text.startswith(opening, place):
@@ -142,7 +142,7 @@ def _thought_at(text: str, at: int, pairs: Sequence[tuple[str, str]], is_opened:
 def _strip_pair(text: str, opening: str, closing: str) -> str:
     if closing not in text:
         return text
-    kept: list[str] = []  # single characters, so that a tag which a removal joins together can be taken back
+    kept: list[str] = []  # single characters, so that a tag that results from a removal can be removed too
     at, reach = 0, len(opening) - 1
     while True:
         tail = "".join(kept[-reach:]) if reach else ""
@@ -160,20 +160,20 @@ def _strip_pair(text: str, opening: str, closing: str) -> str:
 
 
 def strip_reasoning_tags(text: str, tag_pairs: TagPairs = DEFAULT_TAGS) -> str:
-    """Remove what stands between tags, pair after pair, then trim white space.
+    """Remove tagged text, pair by pair, then trim white space.
 
-    Per pair: from the first opening tag to the first closing tag after it, as long as there is one; if then only
-    closing tags are left, what follows the last one stays. An opening tag that is never closed stays. Upper and
-    lower case are told apart.
+    For each pair, the text from the first opening tag to the first closing tag after it is removed, as long as both
+    exist. If only closing tags are left then, only the text after the last one stays. An opening tag that is never
+    closed stays. Tags are case-sensitive.
 
     Raises:
-        UsageError: an empty tag, or a pair that is none.
+        UsageError: a tag is empty, or a pair does not have two tags.
     """
     return strip_pairs(text, _checked(tag_pairs))
 
 
 def strip_pairs(text: str, pairs: Sequence[tuple[str, str]]) -> str:
-    """Do as ``strip_reasoning_tags`` with pairs that have been checked."""
+    """Do the same as ``strip_reasoning_tags``, with pairs that have been checked."""
     for opening, closing in pairs:
         text = _strip_pair(text, opening, closing)
     return text.strip()
@@ -185,7 +185,7 @@ def _checked(value: Any) -> list[tuple[str, str]]:
         raise UsageError(f"reasoning tags: {value!r}; give a list of [open, close] pairs, or none")
     for pair in value:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise UsageError(f"reasoning tags: {pair!r} is no [open, close] pair")
+            raise UsageError(f"reasoning tags: {pair!r} is not an [open, close] pair")
         opening, closing = pair
         if not (isinstance(opening, str) and opening and isinstance(closing, str) and closing):
             raise UsageError(f"reasoning tags: {pair!r}: both tags must be texts that are not empty")
@@ -196,12 +196,12 @@ def _checked(value: Any) -> list[tuple[str, str]]:
 def parse_reasoning_tags_config(
     cli_value: str | None = None, task_value: str | bool | TagPairs | None = None
 ) -> list[tuple[str, str]] | None:
-    """The tag pairs that hold for a task; ``None`` where nothing is to be stripped.
+    """Return the tag pairs that apply to a task; ``None`` if nothing is to be stripped.
 
-    The task's value beats the command line's. Each is a list of pairs, JSON text of one, or ``none`` (``False``).
+    The task's value takes precedence. Each value is a list of pairs, the JSON text of one, or ``none`` (``False``).
 
     Raises:
-        UsageError: the text is no JSON, or no list of pairs.
+        UsageError: the text is not JSON, or not a list of pairs.
     """
     value: Any = cli_value if task_value is None else task_value
     if isinstance(value, str):

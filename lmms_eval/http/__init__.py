@@ -1,1 +1,1 @@
-"""Answering over HTTP with care: who may ask, how much, how often and how slowly, the same for every server here."""
+"""HTTP for every server of this package: access rules, limits of size and rate, timeouts."""

@@ -1,4 +1,4 @@
-"""Connections that are bounded: in number, and in the time for which they may hold the server up."""
+"""Limits of connections and request bodies: their number, size, and the time that they may occupy the server."""
 
 from __future__ import annotations
 
@@ -16,10 +16,21 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_BYTES = 1 << 20
 MOST_S = 20.0
-"""Seconds in which a body has to come."""
+"""Seconds in which a body must arrive."""
 _READ_OVER = 16 << 20
-"""Bytes that are read, and thrown away, so that who has sent too much may read why."""
+"""Bytes of a too large body that are read and discarded, so that the client can read the answer."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+HEADER_S = 10.0
+"""Seconds in which the head of a request must arrive."""
+STALLED_S = 60.0
+"""Seconds for which a client may read nothing of an answer."""
+MOST_CONNECTIONS = 1600
+"""Number of connections from which requests are answered with 503."""
+_DROPPED_FROM = 2048
+"""Number of connections from which new ones are closed unread."""
+HEADER_BYTES = 32 << 10
+"""Bytes of a request's head. Browsers send every server on a machine the cookies of all of them."""
+_FILES = 4096
 
 
 class _BodyError(Exception):
@@ -29,7 +40,7 @@ class _BodyError(Exception):
 
 
 class BoundedBody:
-    """An application that is given whole bodies, of a bounded size."""
+    """Application that receives whole bodies of a limited size."""
 
     def __init__(self, app: ASGIApp, most_bytes: int = MOST_BYTES, most_s: float = MOST_S) -> None:
         self._app, self._most_bytes, self._most_s = app, most_bytes, most_s
@@ -48,7 +59,7 @@ class BoundedBody:
             await self._app(scope, _given(body, receive), send)
 
     async def _read(self, length: str, receive: Receive) -> bytes | None:
-        """Read the body; ``None``: the client has gone. Raises ``_BodyError``."""
+        """Read the body; ``None`` if the client has disconnected. Raises ``_BodyError``."""
         too_large = _BodyError(413, f"the body is larger than {self._most_bytes} bytes")
         if length.isascii() and length.isdigit() and (len(length) > 12 or int(length) > _READ_OVER):
             raise too_large
@@ -74,7 +85,7 @@ class BoundedBody:
 
 
 def _given(body: bytes, receive: Receive) -> Receive:
-    """Give a body that was read to an application, and from then on what comes."""
+    """Return a receiver that yields the body that was read, and then what the client sends."""
     is_given = False
 
     async def given() -> Message:
@@ -87,21 +98,8 @@ def _given(body: bytes, receive: Receive) -> Receive:
     return given
 
 
-HEADER_S = 10.0
-"""Seconds in which the head of a request has to come."""
-STALLED_S = 60.0
-"""Seconds in which a client has to take something of an answer."""
-MOST_CONNECTIONS = 1600
-"""From here on requests are answered with 503."""
-_DROPPED_FROM = 2048
-"""From here on connections are closed unread."""
-HEADER_BYTES = 32 << 10
-"""Browsers send the cookies of all servers on a machine to each of them."""
-_FILES = 4096
-
-
 class BoundedConnection(H11Protocol):
-    """uvicorn's connection with the limits that it leaves to a proxy."""
+    """Connection of uvicorn with the limits that uvicorn leaves to a proxy."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -139,7 +137,7 @@ class BoundedConnection(H11Protocol):
             self._stalled = None
 
     def _await_head(self) -> None:
-        """Bound the time until the next request has begun; it runs on while a head comes byte by byte."""
+        """Limit the time until the next request has begun. A head that arrives byte by byte does not extend it."""
         has_begun = self.cycle is not None and not self.cycle.response_complete
         if has_begun or self.conn.our_state is h11.ERROR:
             self._end_waiting()
@@ -153,20 +151,16 @@ class BoundedConnection(H11Protocol):
 
 
 def bounded_config(app: ASGIApp, **more: Any) -> uvicorn.Config:
-    """Return uvicorn's settings for an application whose connections are bounded; ``more`` of uvicorn's own are added.
+    """Return uvicorn settings with limited connections, plus further settings of uvicorn.
 
-    This process may open as many files as it may have connections from then on, where the system lets it.
+    The limit of open files of this process is raised to the number of connections, as far as the system allows.
     """
-    _allow_files()
-    return uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, ws="none", http=BoundedConnection,
-        h11_max_incomplete_event_size=HEADER_BYTES, limit_concurrency=MOST_CONNECTIONS, proxy_headers=False, **more,
-    )  # fmt: skip
-
-
-def _allow_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, ws="none", http=BoundedConnection,
+        h11_max_incomplete_event_size=HEADER_BYTES, limit_concurrency=MOST_CONNECTIONS, proxy_headers=False, **more,
+    )  # fmt: skip

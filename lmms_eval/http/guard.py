@@ -1,7 +1,7 @@
-"""Rules by which a server answers: those who know its token, under its own names, and no page of another site.
+"""Access rules of a server: the client must know its token, use one of its names, and not be a page of another site.
 
-A page of another site may try to reach loopback too. It cannot know the token, its cookie is sent to no other site,
-and a name of its own that it lets stand for this machine (DNS rebinding) is no name of this machine.
+A page of another site may try to reach loopback addresses. It cannot know the token, and the cookie is not sent with
+its requests. A host name of its own that resolves to this machine (DNS rebinding) is not one of the server's names.
 """
 
 from __future__ import annotations
@@ -24,14 +24,27 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_CLIENTS = 4096
 _NETWORK_BITS = 64
-"""Of an address of version 6: who has one has all of this network."""
+"""Prefix length of an IPv6 network that counts as one client."""
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_OF_THIS_PAGE = frozenset({"same-origin", "none"})
+_BEARER = "bearer "
+_SAFE = {
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+_HEAD_BYTES = 32 << 10
 
 
 @dataclass(slots=True)
 class Rates:
-    """A bucket for each client, which holds ``most`` and fills with ``per_s`` each second.
+    """Token bucket for each client: it holds ``most`` tokens and gains ``per_s`` tokens each second.
 
-    The client that has not been seen for longest is forgotten when there are too many: its bucket is full again.
+    If there are too many clients, the least recently seen one is forgotten, so its bucket is full again.
     """
 
     most: float
@@ -41,12 +54,12 @@ class Rates:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def wait_s(self, client: str) -> float:
-        """Return the seconds until the client may go on, 0 if it may now; nothing is taken."""
+        """Return the seconds until the client may continue, 0 if it may now, without taking a token."""
         with self._lock:
             return self._wait(self._level(_network(client)))
 
     def take(self, client: str) -> float:
-        """Take one, if there is one, and return 0; else return the seconds until there is one."""
+        """Take a token and return 0, or return the seconds until the next token if the bucket is empty."""
         name = _network(client)
         with self._lock:
             level = self._level(name)
@@ -66,7 +79,7 @@ class Rates:
 
 
 def retry_after(seconds: float) -> str:
-    """Spell a wait as the header ``Retry-After`` does."""
+    """Format a wait for the header ``Retry-After``."""
     return str(max(1, math.ceil(seconds)))
 
 
@@ -82,17 +95,14 @@ def _network(client: str) -> str:
     return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
 
 
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_OF_THIS_PAGE = frozenset({"same-origin", "none"})
-_BEARER = "bearer "
-
-
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request that is not answered.
+    """Refusal of a request.
 
     Args:
-        is_guess: a token was given, and a wrong one.
+        status: status code of the answer.
+        text: the reason.
+        is_guess: the request had a wrong token.
     """
 
     status: int
@@ -102,17 +112,18 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The rules by which requests are answered.
+    """Rules for answering requests.
 
     Args:
-        name: tells the cookie from those of other servers on this machine, which all get it: the port.
-        token: whoever asks must give it; where it is empty, nobody must.
+        name: suffix of the cookie's name (the port), since browsers send cookies to every server on this machine.
+        token: token that requests must have; empty if they need none.
         command: the command of ``lmms-eval`` that serves.
-        methods: what may be asked for. Requests that change something must come from a page of this server, as JSON,
-            or bear the token in a header, which no page of another site can send.
-        is_page: browsers bring the token too: first as the whole query of an address, then in a cookie.
-        names: of this machine, beside those of loopback.
-        any_address: every address in numbers counts as this machine's: rebinding takes a name.
+        methods: allowed methods. A request that changes something must be JSON from a page of this server, or have the
+            token in a header, which pages of other sites cannot send.
+        is_page: whether browsers are served: they send the token first as the whole query of an address, then in a
+            cookie.
+        names: names of this machine in addition to those of loopback.
+        any_address: accept every numeric address as this machine's. DNS rebinding needs a name.
     """
 
     name: str
@@ -129,11 +140,11 @@ class Guard:
 
     @property
     def set_cookie(self) -> str:
-        """The header that keeps the token, so that it need not stand in addresses."""
+        """Header that stores the token in a cookie, so that addresses need not contain it."""
         return f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
 
     def refuses(self, method: str, headers: Mapping[str, str], query: str) -> Refusal | None:
-        """Check a request; header names are in small letters."""
+        """Return why a request is refused, ``None`` if it is allowed. Header names are lower case."""
         host = headers.get("host", "")
         if not self._is_name(_host(f"//{host}")):
             return Refusal(403, f"{self._kind} answers under the names of this machine only: {self._known_names}")
@@ -146,7 +157,7 @@ class Guard:
         given = headers.get("authorization", "")
         if given[: len(_BEARER)].lower() == _BEARER and self.is_token(given[len(_BEARER) :].strip()):
             return None
-        # The whole of the query: values of named parameters are masked where addresses are shown.
+        # The token is the whole query; the values of named parameters are masked in shown addresses.
         if self.is_page and is_reading and self.is_token(query):
             return None
         if headers.get("sec-fetch-site", "none") not in _OF_THIS_PAGE:
@@ -186,7 +197,7 @@ class Guard:
         return Refusal(401, "the server needs its token: Authorization: Bearer TOKEN")
 
     def _refuses_writing(self, method: str, headers: Mapping[str, str]) -> Refusal | None:
-        """Refuse what a form of another page could send: no origin with the cookie, or another form than JSON."""
+        """Refuse what an HTML form of another site could send: a cookie without origin, or a body other than JSON."""
         if self.is_page and headers.get("origin") is None:
             text = "a request that changes something needs the header Origin, or the token as Authorization"
             return Refusal(403, text)
@@ -197,7 +208,7 @@ class Guard:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a name or address is reached from this machine alone."""
+    """Return whether a name or address can be reached from this machine only."""
     try:
         return host in LOOPBACK or ipaddress.ip_address(host.removeprefix("::ffff:")).is_loopback
     except ValueError:
@@ -213,7 +224,7 @@ def _is_address(host: str) -> bool:
 
 
 def _is_origin(origin: str, host: str) -> bool:
-    """Tell whether an origin is the host that was asked; a proxy in front of it may speak https."""
+    """Return whether an origin is the requested host. A proxy in front of the server may use https."""
     try:
         found = urlsplit(origin)
     except ValueError:
@@ -224,7 +235,7 @@ def _is_origin(origin: str, host: str) -> bool:
 def _host(address: str) -> str | None:
     try:
         found = urlsplit(address)
-        _ = found.port  # raises for what is no port
+        _ = found.port  # raises for an invalid port
     except ValueError:
         return None
     return None if found.username is not None or found.path else found.hostname
@@ -238,18 +249,6 @@ def _cookie(header: str, name: str) -> str:
     return "" if found is None else found.value
 
 
-_SAFE = {
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "x-frame-options": "DENY",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-}
-_HEAD_BYTES = 32 << 10
-
-
 def plain_answer(refusal: Refusal) -> Response:
     """Answer a refused request of a browser."""
     return PlainTextResponse(f"{refusal.text}\n", refusal.status)
@@ -261,13 +260,13 @@ def json_answer(refusal: Refusal) -> Response:
 
 
 class Guarded:
-    """An application behind a guard.
+    """Application that answers only the requests that a guard allows.
 
     Args:
         app: the application.
-        guard: who may ask.
-        answer: makes the answer to a refused request.
-        failures: how many wrong tokens a client may send; beyond that nothing it sends is looked at for a while.
+        guard: the rules.
+        answer: builds the answer to a refused request.
+        failures: limit of wrong tokens per client. Above it, the client's requests are refused for a while.
     """
 
     def __init__(
@@ -283,7 +282,7 @@ class Guarded:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":  # a web socket: there are none
+        if scope["type"] != "http":  # web sockets are not supported
             await send({"type": "websocket.close", "code": 1008})
             return
 
@@ -299,7 +298,7 @@ class Guarded:
         if answer is None:
             await self._app(scope, receive, safely)
             return
-        answer.headers["connection"] = "close"  # whatever else it sends is not read
+        answer.headers["connection"] = "close"  # the rest of the request is not read
         await answer(scope, receive, safely)
 
     def _refused(self, scope: Scope) -> Response | None:

@@ -1,7 +1,7 @@
-"""Model-as-judge: building a judge from options, putting questions to it, reading what it says.
+"""Model-as-judge: building a judge from options, asking it questions, and parsing its replies.
 
-A judge is a model of the registry. In a run the engine asks it beside the generation (``lmms_eval.engine.judging``);
-scripts call ``ask``. The names stand in ``__init__.pyi``.
+A judge is a model of the registry. In a run, the engine asks it while the model under test still generates
+(``lmms_eval.engine.judging``). Scripts call ``ask``. The public names are listed in ``__init__.pyi``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Putting questions to a judge from a script: the engine's driver without a run around it."""
+"""Asking a judge from a script: the engine's driver without a run around it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _NoTask:
-    """No document of a run stands behind these questions; back ends that take messages do not look for one."""
+    """A stand-in for the task: these questions belong to no document, and back ends that take messages need none."""
 
     name = "questions"
 
@@ -33,18 +33,19 @@ def ask(
     journal: Journal | None = None,
     places: Sequence[str] | None = None,
 ) -> list[Verdict]:
-    """Ask all questions; returns verdicts in their order.
+    """Ask all questions, and return the verdicts in the order of the questions.
 
-    A reply that cannot be read is asked again ``retries`` times. A judge that refuses the key, or fails at all of the
-    first questions, is asked no more: the verdicts that are left say why.
+    If a reply cannot be parsed, the question is asked again up to ``retries`` times. If the judge refuses the key, or
+    fails on all of the first questions, the remaining questions are not asked, and their verdicts state the reason.
 
     Args:
-        on_verdict: gets each verdict with its position as soon as it is there, one at a time.
-        journal: keeps replies, and finds those of earlier starts.
-        places: names of what is judged, the same on every start: by them the journal finds replies. Else positions.
+        on_verdict: called with the position and the verdict as soon as there is one, never concurrently.
+        journal: keeps replies, and finds those of earlier runs of the script.
+        places: names of what is judged, by which the journal finds replies: they must be the same in every run of the
+            script. Without them, the positions are used.
 
     Raises:
-        JournalError: a reply could not be kept. Whatever the judge's back end raises passes through.
+        JournalError: a reply could not be kept. Exceptions of the judge's back end pass through.
     """
     verdicts: dict[int, Verdict] = {}
     lock = threading.Lock()
@@ -62,12 +63,12 @@ def ask(
             yield Interview(question, place, task, number, inquiry, partial(finish, number))
 
     conversations = Conversations(interviews())
-    # One thread prepares, so that a judge that repeats recorded replies sees the questions in their order.
+    # One thread prepares, so that a judge that repeats recorded replies sees the questions in order.
     drive = Drive(Driven(judge.model, journal or NoJournal()), conversations, StreamLimits(threads=1))
     try:
         drive.run()
     finally:
         drive.stream.close()
     drive.fail_open(drive.report.give_up or ENDED)
-    deque(conversations.source(), maxlen=0)  # what was not begun ends with the same reason
+    deque(conversations.source(), maxlen=0)  # questions that were not started end with the same reason
     return [verdicts[number] for number in range(len(questions))]

@@ -1,4 +1,4 @@
-"""Choice of the judge's model and server, by options and environment."""
+"""Selection of the judge's model and server by options and environment variables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DEFAULT_JUDGE_MODEL = "gpt-4o-2024-11-20"
-"""Model that is asked where only a server is named."""
+"""The model that is asked if only a server is given."""
 MODEL_VARIABLE, URL_VARIABLE, KEY_VARIABLE = (
     "MEGABENCH_OPEN_API_MODEL",
     "MEGABENCH_OPEN_API_URL",
@@ -24,18 +24,18 @@ REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
-    """``model`` is a name on an OpenAI-compatible server, or ``PROVIDER:NAME`` (``PROVIDERS``)."""
+    """The judge to open: ``model`` is a name on an OpenAI-compatible server, or ``PROVIDER:NAME`` (``PROVIDERS``)."""
 
     model: str | None = None
     base_url: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of the judge's back end; they win."""
+    """Further arguments of the judge's back end. They override the other options."""
     device: str | None = None
-    """Device of a local judge."""
+    """The device of a local judge."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> JudgeOptions:
-        """Read MEGA-Bench's own variables, for scripts without options; ``OPENAI_API_KEY`` alone: the default model."""
+        """Read MEGA-Bench's variables, for scripts without options; ``OPENAI_API_KEY`` alone: the default model."""
         model = environ.get(MODEL_VARIABLE) or None
         url = environ.get(URL_VARIABLE) or None
         if model is None and url is None and environ.get("OPENAI_API_KEY"):
@@ -44,7 +44,7 @@ class JudgeOptions:
 
     @property
     def is_given(self) -> bool:
-        """A judge is named; without one, judged metrics are not evaluated."""
+        """Whether a judge is given. Without one, judged metrics are not evaluated."""
         return bool(self.model or self.base_url)
 
     @property

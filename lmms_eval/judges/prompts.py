@@ -1,4 +1,4 @@
-"""Parts of judge prompts: filled templates and pictures of a bounded size."""
+"""Parts of judge prompts: filled templates, and pictures of bounded size."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ JPEG_QUALITY = 95
 
 
 def fill_template(template: str, values: Mapping[str, Any], where: str) -> str:
-    """A format string of Python with plain names as placeholders; what is filled in is not read as a template.
+    """Fill a Python format string whose placeholders are plain names. The values are not read as templates.
 
     Raises:
-        TaskError: a placeholder is no plain name or has no value, or the text is no format string.
+        TaskError: a placeholder is not a plain name or has no value, or the text is not a format string.
     """
     try:
         for _, name, _, _ in string.Formatter().parse(template):
             if name is not None and name not in values:
-                raise TaskError(f"{where}: nothing fills the placeholder {name!r} of the judge's prompt")
+                raise TaskError(f"{where}: the placeholder {name!r} of the judge's prompt has no value")
         return string.Formatter().vformat(template, (), values)
     except (ValueError, LookupError, AttributeError, TypeError) as error:
         raise TaskError(f"{where}: the judge's prompt cannot be filled: {error}") from error
 
 
 def user_turn(text: str, pictures: Iterable[Any] = ()) -> ChatMessages:
-    """One user message: all pictures, then the text."""
+    """Return one user message: all pictures, then the text."""
     from lmms_eval.api.messages import ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
 
     parts: list[Any] = [ChatImageContent(url=picture) for picture in pictures]
@@ -39,12 +39,12 @@ def user_turn(text: str, pictures: Iterable[Any] = ()) -> ChatMessages:
 
 
 def bounded_picture(value: Any, max_side: int | None = MAX_SIDE) -> Any:
-    """A picture as a judge gets it: RGB over white, no side longer than ``max_side``.
+    """Return a picture as a judge gets it: RGB over white, with no side longer than ``max_side``.
 
-    A file that is so already stays what it is; anything else comes as the bytes of a JPEG.
+    A file that already meets this is returned unchanged; anything else is returned as the bytes of a JPEG.
 
     Raises:
-        MediaError: it cannot be found or read.
+        MediaError: the picture cannot be found or read.
     """
     from lmms_eval.media import WireOptions, encode_image, header, load_image, shrink, to_rgb
     from lmms_eval.media.encode import is_untouched

@@ -1,4 +1,4 @@
-"""Opening of the model that the options of a judge name."""
+"""Opening the model that the judge's options select."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ TAKE = 32
 
 
 class RecordedJudge(Model):
-    """Repeats the replies in a file.
+    """Repeats the replies that are recorded in a file.
 
     Raises:
-        ModelError: the file cannot be read, or holds a line of another form.
+        ModelError: the file cannot be read, or a line is not a recorded reply.
     """
 
     concurrency = TAKE
@@ -73,7 +73,7 @@ class RecordedJudge(Model):
         try:
             return json.loads(line.decode("utf-8", "replace"))
         except ValueError as error:
-            raise ModelError(f"replay: {self.path} line {number} is no recorded reply: {error!r}") from error
+            raise ModelError(f"replay: {self.path} line {number} is not a recorded reply: {error!r}") from error
 
     def _add(self, row: Any, number: int) -> None:
         try:
@@ -81,7 +81,7 @@ class RecordedJudge(Model):
                 return
             name, prompt, text = row.get("id"), row.get("prompt"), row["text"]
         except (KeyError, TypeError, AttributeError) as error:
-            raise ModelError(f"replay: {self.path} line {number} is no recorded reply: {error!r}") from error
+            raise ModelError(f"replay: {self.path} line {number} is not a recorded reply: {error!r}") from error
         if not isinstance(text, str) or not (name or prompt):
             raise ModelError(f"replay: {self.path} line {number} needs text, and id or prompt")
         if name and prompt:
@@ -93,7 +93,7 @@ class RecordedJudge(Model):
 
 
 Script = Callable[[ChatMessages, Request], str | ResponseError]
-"""Function from the rendered prompt and its request to the reply, or to the error that it ends with."""
+"""A function of the rendered prompt and its request that returns the reply, or the error of the request."""
 _SCRIPTS: dict[str, Script] = {}
 
 
@@ -103,7 +103,7 @@ def register_script(name: str, script: Script) -> None:
 
 
 class ScriptedJudge(Model):
-    """Answers by a registered function. Raises ``UnknownNameError`` for a name that nobody registered."""
+    """Answers with a registered function. Raises ``UnknownNameError`` if no function has that name."""
 
     concurrency = 8
 
@@ -115,38 +115,38 @@ class ScriptedJudge(Model):
     def respond(self, stream: RequestStream) -> Iterator[Response]:
         while requests := stream.take(self.concurrency):
             for request in requests:
-                said = self._script(request.payload, request)
-                if isinstance(said, ResponseError):
-                    yield Response(request.id, error=said)
+                reply = self._script(request.payload, request)
+                if isinstance(reply, ResponseError):
+                    yield Response(request.id, error=reply)
                 else:
-                    yield Response(request.id, text=said, finish_reason="stop")
+                    yield Response(request.id, text=reply, finish_reason="stop")
 
     def identity(self) -> Mapping[str, Any]:
         return {"scripted": self.name}
 
 
 _ARGUMENT = {"hf": "pretrained", "internvl": "pretrained", "replay": "path", "scripted": "name"}
-"""Argument of the back end that takes the name, where that is not ``model``."""
+"""The argument of the back end that takes the name, if it is not ``model``."""
 _SERVERS = ("openai", "azure", "anthropic", "gemini", "litellm")
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A model that judges, and what is recorded of it."""
+    """A model that judges, and the facts that are recorded about it."""
 
     model: Model
     name: str
-    """Name without the provider, as verdicts and results call it."""
+    """The name without the provider, as in verdicts and results."""
     provider: str
     base_url: str | None = None
-    """Address without user, password and query."""
+    """The address without user, password and query."""
     arguments: Mapping[str, Any] | None = None
-    """Arguments as given, without secrets."""
+    """The arguments as given, without secrets."""
     served: Mapping[str, Any] | None = None
-    """The program that the run starts for it, in place of an address."""
+    """The program that the run starts for the judge, instead of an address."""
 
     def identity(self) -> dict[str, Any]:
-        """All that fixes what it says, without secrets and without what only changes how fast it is asked."""
+        """Return what determines its replies, without secrets and without arguments that only affect speed."""
         arguments = {
             key: value
             for key, value in (self.arguments or {}).items()
@@ -156,7 +156,7 @@ class Judge:
         return {"provider": self.provider, "name": self.name, "arguments": arguments, "identity": identity}
 
     def describe(self) -> dict[str, Any]:
-        """Describe the judge for the results."""
+        """Return the description of the judge in the results."""
         facts = {"model": self.name, "provider": self.provider, "base_url": self.base_url}
         return facts if self.served is None else {**facts, "base_url": None, "served_by": dict(self.served)}
 
@@ -168,7 +168,7 @@ def open_judge(options: JudgeOptions, environ: Mapping[str, str] | None = None) 
     """Build the judge.
 
     Raises:
-        ModelError: no judge is named, its back end refuses the arguments, or it takes no messages.
+        ModelError: no judge is given, its back end rejects the arguments, or it does not take chat messages.
     """
     if not options.is_given:
         raise ModelError(f"no judge model: {REMEDY}")
@@ -178,9 +178,9 @@ def open_judge(options: JudgeOptions, environ: Mapping[str, str] | None = None) 
         arguments["azure_openai"] = True
     if options.base_url:
         if options.provider not in _SERVERS:
-            raise ModelError(f"--judge_base_url names a server, but the judge {options.model!r} is none")
+            raise ModelError(f"--judge_base_url names a server, but the judge {options.model!r} does not use one")
         arguments["base_url"] = options.base_url
-        # The benchmark's own key belongs to the benchmark's own server: it goes nowhere else.
+        # The benchmark's own key belongs to the benchmark's own server and is sent to no other server.
         if environ.get(KEY_VARIABLE) and options.base_url == environ.get(URL_VARIABLE):
             arguments["api_key"] = environ[KEY_VARIABLE]
     arguments |= options.arguments
@@ -214,7 +214,7 @@ def _build(provider: str, arguments: Mapping[str, Any], options: JudgeOptions) -
 
 
 def _shown_url(value: Any) -> str | None:
-    """An address as it may be recorded."""
+    """Return an address in a form that may be recorded: without user, password and query."""
     from urllib.parse import urlsplit, urlunsplit
 
     if not value:

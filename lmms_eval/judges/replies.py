@@ -1,4 +1,4 @@
-"""Reading what a judge says: numbers, yes or no, JSON (harness specification §9.4)."""
+"""Parsing of a judge's replies: numbers, yes or no, JSON (harness specification §9.4)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ NO_SCORES = (-1.0, -1.0)
 
 
 def parse_binary(text: str, output_format: str = "0/1") -> int | bool:
-    """``0/1``: 1 if the character 1 stands anywhere; else (``yes/no``) whether the text begins with yes."""
+    """For ``0/1``, return 1 if the text contains the character 1; else (``yes/no``) whether it begins with yes."""
     if output_format == "0/1":
         return 1 if "1" in text else 0
     return text.strip().lower().startswith("yes")
 
 
 def parse_binary_response(text: str) -> bool:
-    """Tell whether a reply means right: correct, yes, true or 1 in any case stands in it, and no wrong verdict.
+    """Return whether a reply means right: it contains correct, yes, true or 1 in any case, and no wrong verdict.
 
-    Wrong verdicts are ``INCORRECT`` and ``NOT_ATTEMPTED``; parts of words count, so ``untrue`` and ``10`` mean right.
+    Wrong verdicts are ``INCORRECT`` and ``NOT_ATTEMPTED``. Parts of words count, so ``untrue`` and ``10`` mean right.
     """
     if any(verdict in text.upper() for verdict in _WRONG):
         return False
@@ -35,13 +35,13 @@ def parse_binary_response(text: str) -> bool:
 
 
 def parse_comparative(text: str) -> tuple[float, float]:
-    """The first two numbers of the first line, ``(-1, -1)`` if there are fewer."""
+    """Return the first two numbers of the first line, or ``(-1, -1)`` if there are fewer."""
     numbers = _NUMBER.findall(text.strip().split("\n")[0])
     return (float(numbers[0]), float(numbers[1])) if len(numbers) >= 2 else NO_SCORES
 
 
 def parse_score(text: str, score_range: tuple[float, float] | None = None) -> float:
-    """The first number, held within the range; without a number the range's lower bound, or 0."""
+    """Return the first number, clipped to the range; without a number, the range's lower bound, or 0."""
     found = _NUMBER.search(text)
     if found is None:
         return float(score_range[0]) if score_range else 0.0
@@ -50,7 +50,7 @@ def parse_score(text: str, score_range: tuple[float, float] | None = None) -> fl
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    """The object from the first brace to the last one; empty if that is no JSON object."""
+    """Return the object from the first brace to the last one; an empty one if that is not a JSON object."""
     try:
         value = json.loads(text[text.find("{") : text.rfind("}") + 1])
     except (ValueError, RecursionError):
@@ -68,20 +68,20 @@ READERS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "json": lambda text: bool(parse_json(text)),
     }
 )
-"""Tests of replies by name: can the text be read so?"""
+"""Tests of replies by name: each returns whether the text can be parsed in that form."""
 
 
 def reader(named: Any, where: str) -> Callable[[str], bool]:
-    """The test that ``named`` stands for: a name of ``READERS``, or a function of the reply's text.
+    """Return the test that ``named`` selects: one of ``READERS`` by name, or a function of the reply's text.
 
     Raises:
-        TaskError: neither.
+        TaskError: ``named`` is neither.
     """
     if callable(named):
         function: Callable[[str], Any] = named
 
         def is_read(text: str) -> bool:
-            """A task's own reader refuses by ``False``, ``None`` or an error of conversion."""
+            """A task's own reader rejects a reply with ``False``, ``None`` or a conversion error."""
             try:
                 value = function(text)
             except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
@@ -90,5 +90,5 @@ def reader(named: Any, where: str) -> Callable[[str], bool]:
 
         return is_read
     if named not in READERS:
-        raise TaskError(f"{where}: reader {named!r} is no function and none of {', '.join(READERS)}")
+        raise TaskError(f"{where}: reader {named!r} is unknown; give a function or one of {', '.join(READERS)}")
     return READERS[named]

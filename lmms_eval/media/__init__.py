@@ -1,7 +1,8 @@
-"""Pictures, videos and sounds: the only place that finds, hashes, decodes, samples, resizes and encodes them.
+"""Pictures, videos and sounds: the only package that finds, hashes, decodes, samples, resizes and encodes them.
 
-Every function takes what a task may hand out (path, URL, data URL, bytes, PIL image, hub feature, sound mapping) and
-raises :class:`lmms_eval.errors.MediaError` with the name of the source. Nothing heavy is imported before it is used.
+Every function takes any form of media that a task may provide (path, URL, data URL, bytes, PIL image, hub feature,
+sound mapping). Errors are :class:`lmms_eval.errors.MediaError` with the name of the source. Heavy libraries are
+imported when they are first used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Sounds: decoding to samples, and encoding for the ``input_audio`` parts of APIs."""
+"""Sounds: decoding to samples, and encoding for the ``input_audio`` parts of API requests."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import math
 import wave
@@ -62,13 +63,13 @@ class EncodedAudio:
 def load_audio(
     value: Any, sampling_rate: int | None = None, root: Root = None, *, max_seconds: float | None = None
 ) -> Audio:
-    """A sound as mono float samples.
+    """Decode a sound to mono float samples.
 
     Args:
         value: anything that :func:`lmms_eval.media.resolve` takes; the sound track of a video too.
         sampling_rate: resample to this many samples per second.
         root: folders for relative paths.
-        max_seconds: an encoded sound that is longer is refused; decoding stops there.
+        max_seconds: a longer encoded sound is rejected; decoding stops there.
 
     Raises:
         MediaError: not found, unreadable, without samples, or too long.
@@ -80,7 +81,7 @@ def load_audio(
         if sampling_rate is not None and sampling_rate != ref.sampling_rate:
             sound = _decode(MediaRef("bytes", data=encode_wav(samples, ref.sampling_rate)), sampling_rate)
     elif ref.kind == "image":
-        raise MediaError(f"{ref.describe()} is no sound")
+        raise MediaError(f"{ref.describe()} is not a sound")
     else:
         sound = _decode(ref, sampling_rate, max_seconds)
     note_file(ref, "audio", seconds=round(sound.duration, 3))
@@ -88,19 +89,19 @@ def load_audio(
 
 
 def audio_seconds(value: Any, root: Root = None) -> float:
-    """Length of a sound in seconds, as its header tells it; decoded only where that tells nothing.
+    """Return the length of a sound in seconds: from its header, or by decoding it if the header has no length.
 
     Raises:
-        MediaError: as :func:`load_audio`.
+        MediaError: as in :func:`load_audio`.
     """
     ref = resolve(value, root)
     if ref.kind == "array":
         return len(_mono(ref)) / ref.sampling_rate
-    return _told_seconds(ref) or load_audio(ref).duration
+    return _header_seconds(ref) or load_audio(ref).duration
 
 
-def _told_seconds(ref: MediaRef) -> float | None:
-    """Length of an encoded sound by its header; ``None`` where that tells nothing. Raises ``MediaError``."""
+def _header_seconds(ref: MediaRef) -> float | None:
+    """Return the length of an encoded sound from its header, or ``None`` if that has none. Raises ``MediaError``."""
     import av
 
     try:
@@ -108,15 +109,15 @@ def _told_seconds(ref: MediaRef) -> float | None:
             if not container.streams.audio:
                 raise MediaError(f"{ref.describe()} has no sound")
             stream = container.streams.audio[0]
-            told = float(stream.duration * stream.time_base) if stream.duration and stream.time_base else 0.0
-            told = told or (container.duration or 0) / 1_000_000
+            seconds = float(stream.duration * stream.time_base) if stream.duration and stream.time_base else 0.0
+            seconds = seconds or (container.duration or 0) / 1_000_000
     except (av.FFmpegError, OSError, ValueError, EOFError) as error:
         raise MediaError(f"{ref.describe()} is not a readable sound: {error}") from error
-    return told if told > 0 else None
+    return seconds if seconds > 0 else None
 
 
 def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root = None) -> EncodedAudio:
-    """A sound in base64 for an API: the original bytes of a file in one of ``formats``, else 16-bit wav.
+    """Encode a sound in base64 for an API: the original bytes of a file in one of ``formats``, else 16-bit wav.
 
     Raises:
         MediaError: not found, unreadable, or without samples.
@@ -131,7 +132,9 @@ def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root =
         kind = sniff(data)
         if kind in formats:
             made = _encoded(kind, data)
-            seconds = _seconds_of(data) if is_recording() else None
+            if is_recording():
+                with contextlib.suppress(MediaError):  # the receiver decides about a damaged header
+                    seconds = _header_seconds(MediaRef("bytes", data=data))
         else:
             sound = _decode(MediaRef("bytes", data=data, name=ref.describe()), None)
             made, seconds = _encoded("wav", encode_wav(sound.samples, sound.sampling_rate)), sound.duration
@@ -139,20 +142,12 @@ def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root =
     return made
 
 
-def _seconds_of(data: bytes) -> float | None:
-    """Length of a file that goes out as it is, by its header; ``None`` where that tells nothing or is damaged."""
-    try:
-        return _told_seconds(MediaRef("bytes", data=data))
-    except MediaError:  # what becomes of it, whoever gets it decides
-        return None
-
-
 def encode_wav(array: Any, sampling_rate: int) -> bytes:
-    """Samples as a mono 16-bit PCM wav file.
+    """Encode samples as a mono 16-bit PCM wav file.
 
     Args:
-        array: ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``; floats in -1 ... 1 (clipped) or
-            integers of their full range.
+        array: ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``; floats in -1 ... 1 (clipped), or
+            integers that use the full range of their type.
         sampling_rate: samples per second.
 
     Raises:
@@ -172,7 +167,7 @@ def encode_wav(array: Any, sampling_rate: int) -> bytes:
 
 
 def sniff(data: bytes) -> str:
-    """``wav``, ``mp3`` or ``flac`` by the first bytes, else empty."""
+    """Detect ``wav``, ``mp3`` or ``flac`` by the first bytes; otherwise return an empty text."""
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
         return "wav"
     if data[:4] == b"fLaC":
@@ -187,7 +182,7 @@ def _mono(ref: MediaRef) -> npt.NDArray[np.float32]:
 
     samples = np.asarray(ref.array)
     if samples.size == 0 or samples.ndim not in (1, 2):
-        raise MediaError(f"{ref.describe()} has the shape {samples.shape}: one or two axes with samples are needed")
+        raise MediaError(f"{ref.describe()} has the shape {samples.shape}: give samples with one or two axes")
     if samples.dtype.kind in "iu":
         limits = np.iinfo(samples.dtype)
         middle = 0.0 if samples.dtype.kind == "i" else (float(limits.max) + 1) / 2
@@ -221,7 +216,7 @@ def _decode(ref: MediaRef, sampling_rate: int | None, max_seconds: float | None 
     except (av.FFmpegError, OSError, ValueError, EOFError) as error:
         raise MediaError(f"{ref.describe()} is not a readable sound: {error}") from error
     if not pieces:
-        raise MediaError(f"{ref.describe()} holds no samples")
+        raise MediaError(f"{ref.describe()} contains no samples")
     return Audio(np.concatenate(pieces).astype(np.float32), rate)
 
 

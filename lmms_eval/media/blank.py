@@ -1,4 +1,4 @@
-"""Media that show nothing: grey pictures and videos of the size of others, silence of the length of others."""
+"""Blank media in place of others: grey pictures and videos of the same size, silence of the same length."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from PIL import Image
 
 GREY = 127
-"""Of 255, in each channel."""
+"""The value of each channel, out of 255."""
 _RATE = Fraction(25)
-"""Frames per second of a video whose own rate is not known."""
+"""Frames per second of a video of unknown rate."""
 _LOCK = threading.Lock()
 
 
 def blank_image(value: Any) -> Image.Image:
-    """Return a grey picture of the size of another, as it is seen upright.
+    """Return a grey picture with the upright size of another.
 
     Raises:
-        MediaError: the other one is missing, or is no picture.
+        MediaError: the other one is missing, or is not a picture.
     """
     from PIL import Image
 
@@ -38,11 +38,12 @@ def blank_image(value: Any) -> Image.Image:
 
 
 def blank_video(value: Any) -> str:
-    """Return the path of a video of grey frames, as many, as large (sides rounded up to even) and as fast as those of
-    another one; without sound.
+    """Return the path of a grey video without sound.
+
+    It has the frame count, the frame rate and the size (sides rounded up to even numbers) of another video.
 
     Raises:
-        MediaError: the other one is missing, or has no frame that can be read.
+        MediaError: the other video is missing, or has no readable frame.
     """
     info = probe(value, counts=True)
     rate = Fraction(info.fps).limit_denominator(1001) if info.fps else _RATE
@@ -52,10 +53,10 @@ def blank_video(value: Any) -> str:
 
 
 def blank_audio(value: Any) -> Any:
-    """Return silence of the length of another sound: the path of a file where that is one, else samples.
+    """Return silence with the length of another sound: the path of a file if the other is a file, else samples.
 
     Raises:
-        MediaError: the other one is missing, or is no sound.
+        MediaError: the other one is missing, or is not a sound.
     """
     import numpy as np
 
@@ -68,7 +69,7 @@ def blank_audio(value: Any) -> Any:
 
 
 def _made(name: str, make: Callable[[Path], Any]) -> str:
-    """The path of a file in this process's own folder, which ends with it; made when it is first asked for."""
+    """Return the path of a file in this process's temporary folder. The file is made on the first call."""
     with _LOCK:
         path = Path(_folder().name) / name
         if not path.exists():
@@ -87,7 +88,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def _encode(path: Path, size: tuple[int, int], frames: int, rate: Fraction) -> None:
-    """Encode two frames, each a key frame, and write them in turn: an hour takes no longer than a second."""
+    """Encode two key frames and write their packets alternately, so that an hour of video takes at most a second."""
     import av
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Pictures as API back ends send them: the original bytes where no transform is pending, else encoded once."""
+"""Encoding of pictures for API back ends: the original bytes if no transform is needed, else encoded once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TAIL_BYTES = 4096
 _ENCODED_MAX_BYTES = 16 * 2**20
 _MIN_SIDE = 8
 _WEBP_SIDE = 16_383
-"""Pixels that a WebP picture has in a row or column at most."""
+"""Maximum width and height of a WebP picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class EncodedImage:
     nbytes: int
     """Size of the encoded picture, before base64."""
     untouched: bool = False
-    """True for the bytes of the source."""
+    """Whether the bytes are those of the source."""
     size: tuple[int, int] = (0, 0)
     """Width and height in pixels."""
 
@@ -65,8 +65,8 @@ class EncodedImage:
 class WireOptions:
     """Requirements of an API back end on pictures.
 
-    ``image_format`` is used where a picture has to be encoded: PNG (lossless, default), WEBP (lossless), or JPEG
-    with ``quality``, which loses detail. Originals stay as they are unless a limit is exceeded.
+    ``image_format`` is used if a picture has to be encoded: PNG (lossless, default), WEBP (lossless), or JPEG with
+    ``quality``, which is lossy. Originals are sent unchanged unless they exceed a limit.
     """
 
     max_bytes: int | None = None
@@ -84,23 +84,22 @@ def wire_image(
     value: Any, *, max_bytes: int | None = None, max_pixels: int | None = None, options: WireOptions | None = None,
     root: Root = None,
 ) -> EncodedImage:  # fmt: skip
-    """A picture in base64 for an API.
+    """Encode a picture in base64 for an API.
 
-    The bytes of a JPEG, PNG or WebP file (or of such bytes) go out untouched if it is RGB or grey, has no
-    transparency, is not turned by EXIF, is no animation and is within the limits; a decoded picture goes out as the
-    bytes that it was decoded from where they still show it (``lmms_eval.media.originals``). Anything else is turned
-    upright, laid over white, scaled to 8 bits, shrunk to the limits, and encoded once. Results are kept by content in
-    a small table.
+    A JPEG, PNG or WebP picture is sent as the original bytes if it is RGB or grey, has no transparency, no EXIF
+    rotation and no animation, and is within the limits. A decoded picture is sent as the bytes that it was decoded
+    from if they still show the same pixels (``lmms_eval.media.originals``). Anything else is turned upright, laid over
+    white, scaled to 8 bits, shrunk to the limits, and encoded once. Results are cached by content.
 
     Args:
-        value: anything that :func:`lmms_eval.media.resolve` takes; a remote URL is fetched.
+        value: anything that :func:`lmms_eval.media.resolve` takes; a URL is fetched.
         max_bytes: bound on the encoded picture, before base64.
         max_pixels: bound on width x height.
-        options: all settings at once, instead of the two above.
+        options: all settings, instead of the two above.
         root: folders for relative paths.
 
     Raises:
-        MediaError: not found, unreadable, cut short, or it cannot be made to fit ``max_bytes``.
+        MediaError: the picture is not found, unreadable or truncated, or cannot be shrunk to ``max_bytes``.
     """
     ref = resolve(value, root)
     key, image = _wired(ref, options or WireOptions(max_bytes=max_bytes, bounds=Bounds(max_pixels=max_pixels)))
@@ -109,7 +108,7 @@ def wire_image(
 
 
 def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
-    """The digest of the source, and the encoded picture."""
+    """Return the digest of the source, and the encoded picture."""
     key = known_digest(ref)
     kept = ENCODED.get((key, options)) if key is not None else None
     if key is not None and kept is not None:
@@ -128,10 +127,10 @@ def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
 
 
 def image_url(value: Any, options: WireOptions | None = None, root: Root = None) -> str:
-    """Return the text of an ``image_url`` part: the address of a remote picture as it is, a data URL of any other.
+    """Return the text of an ``image_url`` part: a remote picture's own URL, or a data URL of any other picture.
 
     Raises:
-        MediaError: as :func:`wire_image`.
+        MediaError: as in :func:`wire_image`.
     """
     ref = resolve(value, root)
     if ref.kind == "url":
@@ -141,9 +140,9 @@ def image_url(value: Any, options: WireOptions | None = None, root: Root = None)
 
 
 def encode_image(image: Image.Image, image_format: ImageFormat = "PNG", quality: int = 85) -> bytes:
-    """A decoded picture encoded at the fastest lossless setting, or as JPEG with ``quality``. No metadata is written.
+    """Encode a decoded picture at the fastest lossless setting, or as JPEG with ``quality``. No metadata is written.
 
-    PNG keeps the modes L, LA, RGB and RGBA; every other mode becomes RGB, and JPEG has neither alpha.
+    PNG keeps the modes L, LA, RGB and RGBA. Every other mode becomes RGB. JPEG has no alpha channel.
     """
     buffer = io.BytesIO()
     if image_format == "JPEG":
@@ -153,7 +152,7 @@ def encode_image(image: Image.Image, image_format: ImageFormat = "PNG", quality:
         picture.save(buffer, format="WEBP", lossless=True, quality=0, method=0, exif=b"", icc_profile=b"")
     else:
         picture = image if image.mode in ("L", "LA", "RGB", "RGBA") else to_rgb(image)
-        # Runs alone are looked for: a third faster than any search for repetitions, and smaller for photographs.
+        # Run-length coding only: a third faster than any search for repetitions, and smaller for photographs.
         picture.save(
             buffer, format="PNG", compress_level=1, compress_type=zlib.Z_RLE, exif=None, icc_profile=None,
             transparency=None,
@@ -162,7 +161,7 @@ def encode_image(image: Image.Image, image_format: ImageFormat = "PNG", quality:
 
 
 def is_untouched(header: ImageHeader, options: WireOptions) -> bool:
-    """No transform is pending for a file with this header."""
+    """Return whether a file with this header needs no transform."""
     return (
         header.format in MIME
         and header.mode in PLAIN_MODES
@@ -187,7 +186,7 @@ def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImag
     if not is_untouched(header, options):
         return _encode_fitting(load_image(source), options, ref)
     if not has_end(data, header.format):
-        load_image(source)  # the full decoder decides whether it is cut short
+        load_image(source)  # the full decoder decides whether it is truncated
     return _encoded(MIME[header.format], data, (header.width, header.height), untouched=True)
 
 
@@ -206,14 +205,14 @@ def _encode_fitting(image: Image.Image, options: WireOptions, ref: MediaRef) -> 
 
 
 def _plain(image: Image.Image) -> Image.Image:
-    """RGB or 8-bit grey, without transparency."""
+    """Convert to RGB or 8-bit grey, without transparency."""
     if image.mode in ("RGB", "L"):
         return flatten_alpha(image)
     return to_rgb(image)
 
 
 def has_end(data: bytes, image_format: str) -> bool:
-    """The mark that closes a file of this format is where it should be: a cheap sign that nothing is cut off."""
+    """Return whether the end marker of the format is in its place: a cheap sign that the file is complete."""
     if image_format == "JPEG":
         return data.rfind(b"\xff\xd9", -_TAIL_BYTES) >= 0
     if image_format == "PNG":

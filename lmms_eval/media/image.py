@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 ORIENTATION_TAG = 274
 UPRIGHT = 1
 _LYING = (5, 6, 7, 8)
-"""EXIF orientations of which width and height change places."""
+"""EXIF orientations that swap width and height."""
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "JPEG2000", "ICO")
 _SIXTEEN_BIT = ("I;16", "I;16B", "I;16L", "I;16N")
 _PNG_METADATA = frozenset({"exif", "Raw profile type exif", "XML:com.adobe.xmp"})
-"""Keys in the ``info`` of a PNG that can hold its orientation."""
+"""Keys in the ``info`` of a PNG that can contain its orientation."""
 _DECODED_MAX_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
-    """Facts in the first bytes of a picture; sizes in pixels, before any rotation."""
+    """Properties that the first bytes of a picture state. Sizes are in pixels, before any rotation."""
 
     width: int
     height: int
@@ -41,13 +41,13 @@ class ImageHeader:
     mode: str
     """Pillow's mode as decoded: ``RGB``, ``L``, ``P``, ``RGBA``, ``CMYK``, ``I;16``, ..."""
     has_alpha: bool
-    """An alpha channel, or a transparent colour of a palette or of an RGB or grey picture."""
+    """Whether there is an alpha channel or a transparent colour."""
     exif_rotation: int
     """EXIF orientation, 1 (upright) to 8."""
     nbytes: int
-    """Encoded size; 0 for a picture in memory."""
+    """Encoded size in bytes; 0 for a picture in memory."""
     frames: int = 1
-    """Number of frames, above one in an animated PNG or WebP."""
+    """Number of frames: more than one in an animated PNG or WebP."""
 
     @property
     def pixels(self) -> int:
@@ -55,21 +55,21 @@ class ImageHeader:
 
     @property
     def upright_size(self) -> tuple[int, int]:
-        """Width and height after the rotation that the picture asks for."""
+        """Width and height after the EXIF rotation."""
         return (self.height, self.width) if self.exif_rotation in _LYING else (self.width, self.height)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The sizes in pixels that a picture may have. Where they contradict each other the upper ones hold.
+    """Bounds on the size of a picture in pixels. If they contradict each other, the upper bounds take precedence.
 
     Raises:
-        ValueError: one is not positive.
+        ValueError: a bound is not positive.
     """
 
     max_pixels: int | None = None
     max_side: int | None = None
-    """Of the longer side."""
+    """The bound on the longer side."""
     min_pixels: int | None = None
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class Bounds:
                 raise ValueError(f"the bound of a picture must be at least 1, not {bound}")
 
     def size(self, size: tuple[int, int]) -> tuple[int, int]:
-        """Return the size nearest to ``size`` (width, height) within the bounds, proportions kept."""
+        """Return the nearest size to ``size`` (width, height) within the bounds that keeps the proportions."""
         width, height = size
         most = math.inf
         if self.max_pixels is not None:
@@ -96,7 +96,7 @@ class Bounds:
         return too_many or (self.max_side is not None and max(size) > self.max_side)
 
     def of_frames(self, count: int, total_pixels: int | None) -> Bounds:
-        """Return the bounds of each of ``count`` frames which may have ``total_pixels`` together."""
+        """Return the bounds of each of ``count`` frames that may have ``total_pixels`` in total."""
         if total_pixels is None or count < 1:
             return self
         share = max(1, total_pixels // count)
@@ -107,7 +107,7 @@ UNBOUNDED = Bounds()
 
 
 def read_errors() -> tuple[type[BaseException], ...]:
-    """List the errors that Pillow raises on files that are no pictures, are cut short or are damaged."""
+    """Return the exceptions that Pillow raises for files that are not pictures, are truncated or are damaged."""
     from PIL import Image
 
     return (
@@ -117,9 +117,9 @@ def read_errors() -> tuple[type[BaseException], ...]:
 
 
 def open_image(source: Any) -> Image.Image:
-    """``Image.open`` for a picture of one of the formats that data holds. Raises ``read_errors``.
+    """Open a picture with ``Image.open``, in the formats that occur in data sets. Raises ``read_errors``.
 
-    Others are not recognised, whatever the file is named: some start a program (EPS) or a parser that nobody tends.
+    Other formats are not recognised, whatever the file is named: some start a program (EPS) or an unmaintained parser.
     """
     from PIL import Image
 
@@ -137,10 +137,10 @@ def _formats() -> tuple[str, ...]:
 
 
 def header(value: Any, root: Root = None) -> ImageHeader:
-    """Size, format and transparency of a picture without decoding it.
+    """Read the size, format and transparency of a picture without decoding it.
 
     Raises:
-        MediaError: there is no such file, or it is no picture.
+        MediaError: the file does not exist, or is not a picture.
     """
     ref = resolve(value, root)
     if ref.kind == "image" and ref.image is not None:
@@ -156,7 +156,7 @@ def header(value: Any, root: Root = None) -> ImageHeader:
 
 
 def header_of(image: Image.Image, nbytes: int) -> ImageHeader:
-    """The header of an opened, not necessarily decoded, picture of ``nbytes`` encoded bytes."""
+    """Return the header of an opened picture of ``nbytes`` encoded bytes. It does not have to be decoded."""
     name = format_of(image)
     frames = int(getattr(image, "n_frames", 1)) if name in ("PNG", "WEBP") else 1
     return ImageHeader(
@@ -165,28 +165,28 @@ def header_of(image: Image.Image, nbytes: int) -> ImageHeader:
 
 
 def format_of(image: Image.Image) -> str:
-    """Pillow's name of the format that a picture was opened from; empty for one in memory."""
+    """Return Pillow's name of the format that a picture was opened from; empty for a picture in memory."""
     return "JPEG" if image.format == "MPO" else image.format or ""  # the first picture of an MPO is a plain JPEG
 
 
 def has_alpha(image: Image.Image) -> bool:
-    """An alpha channel or a transparent colour, whether or not any pixel uses it."""
+    """Return whether there is an alpha channel or a transparent colour, even if no pixel uses it."""
     return image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or image.info.get("transparency") is not None
 
 
 def orientation(image: Image.Image) -> int:
-    """EXIF orientation, 1 where there is none. Of a PNG only what stands before the pixels is read."""
+    """Return the EXIF orientation, or 1 without any. Of a PNG, only the data before the pixels are read."""
     if image.format == "PNG" and _PNG_METADATA.isdisjoint(image.info):
         return UPRIGHT
     try:
         value = image.getexif().get(ORIENTATION_TAG, UPRIGHT)
-    except read_errors():  # damaged EXIF data: the pixels are sound
+    except read_errors():  # damaged EXIF data: the pixels may be intact
         return UPRIGHT
     return value if isinstance(value, int) and 1 <= value <= 8 else UPRIGHT
 
 
 def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.Image:
-    """A decoded picture in its own mode. A PIL image comes back as it is.
+    """Decode a picture in its own mode. A PIL image is returned unchanged.
 
     Args:
         value: anything that :func:`lmms_eval.media.resolve` takes.
@@ -194,15 +194,15 @@ def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.I
         rotate: turn a file or bytes upright by their EXIF orientation.
 
     Raises:
-        MediaError: not found, no picture, cut short or damaged; the message names the source.
+        MediaError: the source is not found, not a picture, truncated or damaged.
     """
     ref = resolve(value, root)
     if ref.kind == "image" and ref.image is not None:
         _load(ref, ref.image)
         return ref.image
     if ref.kind == "array":
-        raise MediaError(f"{ref.describe()} is no picture")
-    image = _open(ref, io.BytesIO(ref.read_bytes()))  # no file stays open, whatever the decoder meets
+        raise MediaError(f"{ref.describe()} is not a picture")
+    image = _open(ref, io.BytesIO(ref.read_bytes()))  # from memory, so that no file stays open if decoding fails
     _load(ref, image)
     return upright(image) if rotate else image
 
@@ -210,17 +210,17 @@ def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.I
 def load_rgb(
     value: Any, root: Root = None, *, rotate: bool = True, bounds: Bounds = UNBOUNDED, shared: bool = False
 ) -> Image.Image:
-    """A decoded picture as RGB over white, of a size within ``bounds``; the caller owns the copy.
+    """Decode a picture as RGB over white, at a size within ``bounds``. The caller owns the copy.
 
-    With ``shared`` a file or bytes give the picture of the table itself, which is read-only: Pillow's own functions
-    copy it before they draw on it, and its pixels refuse to be set.
+    With ``shared``, the cached picture itself is returned for a file or bytes. It is read-only: Pillow's own functions
+    copy it before they draw on it, and its pixels cannot be set.
 
     A JPEG file of at least twice the wanted width and height is decoded at a smaller scale (Pillow's ``draft``).
 
-    Files and bytes are decoded once per (content, transform) while they stay in a table of 32 MiB.
+    Files and bytes are decoded once per (content, transform) while they stay in a cache of 32 MiB.
 
     Raises:
-        MediaError: as :func:`load_image`.
+        MediaError: as in :func:`load_image`.
     """
     ref = resolve(value, root)
     if ref.kind not in ("path", "bytes"):
@@ -236,19 +236,19 @@ def load_rgb(
 
 
 def load_preview(value: Any, max_side: int) -> Image.Image:
-    """A small RGB picture of a file or bytes, for people to look at: made by a quicker filter, kept in no table.
+    """Decode a small RGB picture for display. It is made with a faster filter and is not cached.
 
     Raises:
-        MediaError: as :func:`load_image`.
+        MediaError: as in :func:`load_image`.
     """
     return _decode_rgb(resolve(value), True, Bounds(max_side=max_side), is_preview=True)
 
 
 def _decode_rgb(ref: MediaRef, rotate: bool, bounds: Bounds, is_preview: bool = False) -> Image.Image:
-    """RGB of a file or bytes, of the size that ``fit`` would give it.
+    """Decode a file or bytes to RGB at the size that ``fit`` would give it.
 
-    A JPEG of at least twice that size is decoded at a half, a quarter or an eighth of its own, whichever is the
-    smallest that is large enough: each pixel is then the mean of those in its place, at less than their cost.
+    A JPEG of at least twice that size is decoded at a half, a quarter or an eighth of its size, whichever is the
+    smallest that is large enough. Each pixel is then the mean of the pixels in its place, at a lower cost.
     """
     from PIL import Image
 
@@ -256,7 +256,7 @@ def _decode_rgb(ref: MediaRef, rotate: bool, bounds: Bounds, is_preview: bool = 
     size = bounds.size(opened.size)
     wanted = (size[1], size[0]) if rotate and orientation(opened) in _LYING else size
     if size != opened.size:
-        opened.draft(None, size)  # in no other mode
+        opened.draft(None, size)  # does not change the mode
     _load(ref, opened)
     image = to_rgb(upright(opened) if rotate else opened)
     if image.size != wanted:
@@ -267,7 +267,7 @@ def _decode_rgb(ref: MediaRef, rotate: bool, bounds: Bounds, is_preview: bool = 
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """The picture turned as its EXIF orientation asks, without the tag."""
+    """Return the picture turned by its EXIF orientation, without the tag."""
     if orientation(image) == UPRIGHT:
         return image
     from PIL import ImageOps
@@ -278,7 +278,7 @@ def upright(image: Image.Image) -> Image.Image:
 
 
 def flatten_alpha(image: Image.Image, background: tuple[int, int, int] = (255, 255, 255)) -> Image.Image:
-    """RGB of a picture with transparency laid over ``background`` (white); one without comes back as it is."""
+    """Lay a picture with transparency over ``background`` (white), as RGB. Any other is returned unchanged."""
     if not has_alpha(image):
         return image
     from PIL import Image
@@ -289,14 +289,14 @@ def flatten_alpha(image: Image.Image, background: tuple[int, int, int] = (255, 2
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """RGB of any picture: transparency over white, 16-bit grey scaled to 8 bits."""
+    """Convert any picture to RGB: transparency over white, 16-bit grey scaled to 8 bits."""
     if image.mode == "RGB" and not has_alpha(image):
         return image
     return flatten_alpha(to_eight_bits(image)).convert("RGB")
 
 
 def to_eight_bits(image: Image.Image) -> Image.Image:
-    """Grey of 16 bits a pixel scaled to 8 (Pillow's own conversion clips it to white); others as they are."""
+    """Scale 16-bit grey to 8 bits (Pillow's own conversion clips it to white). Others are returned unchanged."""
     sixteen = image.mode in _SIXTEEN_BIT
     if image.mode == "I":
         low, high = image.getextrema()
@@ -310,8 +310,9 @@ def to_eight_bits(image: Image.Image) -> Image.Image:
 
 
 def shrink(image: Image.Image, *, max_pixels: int | None = None, max_side: int | None = None) -> Image.Image:
-    """The picture made smaller, proportions kept, until it has at most ``max_pixels`` pixels and no side longer than
-    ``max_side``; one that fits comes back as it is.
+    """Shrink a picture to at most ``max_pixels`` pixels and sides of at most ``max_side``, keeping the proportions.
+
+    A picture that fits is returned unchanged.
 
     Raises:
         ValueError: a bound is not positive.
@@ -320,7 +321,7 @@ def shrink(image: Image.Image, *, max_pixels: int | None = None, max_side: int |
 
 
 def fit(image: Image.Image, bounds: Bounds) -> Image.Image:
-    """The picture at a size within ``bounds``, proportions kept; one that fits comes back as it is."""
+    """Resize a picture to a size within ``bounds``, keeping the proportions. One that fits is returned unchanged."""
     size = bounds.size(image.size)
     if size == image.size:
         return image
@@ -345,6 +346,7 @@ def _load(ref: MediaRef, image: Image.Image) -> None:
 
 
 def reason(error: BaseException) -> str:
+    """Return the text of an error of Pillow for messages."""
     name = type(error).__name__
     if name == "UnidentifiedImageError":
         return "unknown format"
@@ -352,8 +354,7 @@ def reason(error: BaseException) -> str:
 
 
 def memory_bytes(image: Image.Image) -> int:
-    """Count the bytes of a decoded picture, its original included: Pillow keeps four for each pixel of all but grey
-    and palette pictures."""
+    """Return the memory of a decoded picture and its original: 4 bytes per pixel unless it is grey or a palette."""
     original = carried(image)
     per_pixel = 1 if image.mode in ("1", "L", "P") else 2 if image.mode.startswith("I;16") else 4
     return image.width * image.height * per_pixel + (0 if original is None else len(original.data))

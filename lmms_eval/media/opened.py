@@ -1,9 +1,9 @@
-"""Pictures that are decoded when their pixels are first looked at, and files opened by ``Image.open`` with originals.
+"""Pictures that are decoded when their pixels are first needed, and files opened by ``Image.open`` with originals.
 
-``keep_originals`` puts the classes below in the place of Pillow's own for JPEG, PNG and WebP, by Pillow's registry of
-formats: what ``Image.open`` gives afterwards, anywhere in the process, is one of Pillow's classes still, behaves like
-it, and knows its :class:`lmms_eval.media.originals.Original`. ``copy()``, and ``convert`` to the mode that a picture
-has, give a ``Deferred`` one as long as the file has not been decoded.
+``keep_originals`` replaces Pillow's classes for JPEG, PNG and WebP by the classes below, through Pillow's registry of
+formats. From then on, ``Image.open`` returns subclasses of Pillow's classes everywhere in the process. They behave in
+the same way, and also know their :class:`lmms_eval.media.originals.Original`. As long as the file has not been decoded,
+``copy()`` and ``convert`` to the mode that the picture already has return a ``Deferred`` picture.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from lmms_eval.media.image import ORIENTATION_TAG, UPRIGHT, format_of, open_imag
 from lmms_eval.media.originals import KEEPING, Original, attach, carry
 
 _DEFERRED_MODES = ("RGB", "L")
-"""Modes without a palette, which would have to be decoded too."""
+"""Modes without a palette, which would need decoding too."""
 _PNG_SIGNATURE_BYTES = 8
 _PNG_DEPTH = slice(24, 25)
 _MAYBE_TURNING = (b"eXIf", b"Raw profile type", b"XML:com.adobe.xmp")
-"""Beginnings of the parts of a PNG that can hold an orientation. Pillow reads those behind the pixels with them."""
+"""Beginnings of PNG chunks that can hold an orientation. Pillow reads those after the pixels while decoding."""
 
 
 class Deferred(Image.Image):
-    """A picture whose original is decoded when its pixels are first needed; from then on a plain ``Image.Image``.
+    """A picture whose original is decoded when its pixels are first needed. Then it becomes a plain ``Image.Image``.
 
     Args:
-        original: the encoded picture; of mode ``RGB`` or ``L``.
+        original: the encoded picture, of mode ``RGB`` or ``L``.
         info: Pillow's metadata of the picture.
-        where: the place of the picture, for the error about a damaged one; without it Pillow's own error is raised.
+        where: the place of the picture, for the error about a damaged one. Without it, Pillow's own error is raised.
     """
 
     def __init__(self, original: Original, info: dict[Any, Any], where: str = "") -> None:
@@ -46,12 +46,12 @@ class Deferred(Image.Image):
         carry(self, original)
 
     def pending_original(self) -> Original | None:
-        """The original, whose pixels nobody has seen yet."""
+        """Return the original, which is not decoded yet."""
         return self._original
 
     @property
     def im(self) -> Any:
-        """Pillow's memory of the pixels."""
+        """Pillow's storage of the pixels."""
         self._decode()
         return self.im
 
@@ -90,7 +90,7 @@ class Deferred(Image.Image):
 
     def _decode(self) -> None:
         with self._lock:
-            if type(self) is not Deferred:  # another thread has done it
+            if type(self) is not Deferred:  # another thread has decoded it
                 return
             try:
                 file = open_image(io.BytesIO(self._original.data))
@@ -101,26 +101,26 @@ class Deferred(Image.Image):
                 raise MediaError(f"{self._where}: picture cannot be read: {error}") from error
             attach(file, self._original)
             self.info.update(file.info)
-            self.im = file.im  # from here on it is a plain picture, and others may draw on it
+            self.im = file.im  # from here on it is a plain picture that others may draw on
 
 
 class _Kept(ImageFile.ImageFile):
-    """A file opened by ``Image.open``, with the bytes that it was opened from."""
+    """A file opened by ``Image.open`` that keeps the bytes that it was opened from."""
 
     stock: ClassVar[type[ImageFile.ImageFile]]
-    """Pillow's class of the format."""
+    """Pillow's class for the format."""
     _data: bytes = b""
     """The whole file, until it is decoded."""
     _opened: tuple[str, tuple[int, int]] = ("", (0, 0))
-    """Mode and size as the file says, before ``draft``."""
+    """Mode and size in the file, before ``draft``."""
     _lock: threading.RLock
 
     def keep(self, data: bytes) -> None:
-        """Know the whole file from which the picture was just opened."""
+        """Keep the bytes of the whole file from which the picture was just opened."""
         self._data, self._opened, self._lock = data, (self.mode, self.size), threading.RLock()
 
     def pending_original(self) -> Original | None:
-        """The original, if nobody has seen the pixels yet."""
+        """Return the original if the pixels have not been decoded yet."""
         if not self._data:
             return None
         with self._lock:
@@ -133,7 +133,7 @@ class _Kept(ImageFile.ImageFile):
     def load(self) -> Any:
         if not self._data:
             return super().load()
-        with self._lock:  # Pillow itself leaves it to its callers that a file is decoded by one thread only
+        with self._lock:  # Pillow expects its callers to decode a file in one thread only
             access = super().load()
             data, self._data = self._data, b""
             if data and (self.mode, self.size) == self._opened:
@@ -186,14 +186,14 @@ _Factory = Callable[[IO[bytes], str | bytes], ImageFile.ImageFile]
 
 
 def keep_originals() -> None:
-    """Let pictures that ``Image.open`` gives know, from now on, the bytes that they were opened from."""
+    """Make ``Image.open`` keep, from now on, the bytes that pictures are opened from."""
     with _INSTALLING:
         _install()
 
 
 @functools.cache
 def _install() -> None:
-    Image.preinit()  # registers Pillow's own classes, which it does once only
+    Image.preinit()  # registers Pillow's own classes, only once
     for name in ("JPEG", "PNG", "WEBP"):
         factory, accept = Image.OPEN[name]
         Image.register_open(name, _keeping(factory), accept)
@@ -217,13 +217,15 @@ def _keeping(factory: _Factory) -> _Factory:
 
 
 def read_original(image: Image.Image, data: bytes, path: str = "", *, decoded: bool = False) -> Original | None:
-    """The original of a picture that was opened from ``data`` and not changed since, if these bytes show it anywhere.
+    """Return the original of an unchanged picture that was opened from ``data``.
+
+    ``None`` if these bytes may look different on other machines (see ``originals``).
 
     Args:
-        image: as Pillow's ``open`` gave it.
+        image: the picture as returned by Pillow's ``open``.
         data: the whole file.
-        path: of the file, where it is known.
-        decoded: its pixels have been read, so that the file is known to be whole and all its metadata to be there.
+        path: the path of the file, if known.
+        decoded: the pixels have been read, so the file is known to be complete, with all its metadata.
     """
     name = format_of(image)
     frames = 1 if image.format == "MPO" else int(getattr(image, "n_frames", 1))
@@ -237,7 +239,7 @@ def read_original(image: Image.Image, data: bytes, path: str = "", *, decoded: b
 
 
 def _may_turn_late(data: bytes) -> bool:
-    """Look behind a PNG's pixels for a chunk that may turn it, as its beginning (the type, then a key) tells."""
+    """Return whether a chunk after the pixels of a PNG may hold an orientation, by its type and first key."""
     at, is_late = _PNG_SIGNATURE_BYTES, False
     while at + 8 <= len(data):
         begin = data[at + 4 : at + 32]
@@ -249,9 +251,9 @@ def _may_turn_late(data: bytes) -> bool:
 
 
 def deferred(image: Image.Image, data: bytes, path: str, where: str) -> Deferred | None:
-    """A picture that was opened from ``data``, and not decoded yet, as one that is decoded when it is looked at.
+    """Turn a picture that was opened from ``data`` and is not decoded into one that is decoded when needed.
 
-    ``None``: its bytes do not show it anywhere as they are (see ``originals``), or it has to be decoded to know.
+    ``None`` if its bytes may look different on other machines (see ``originals``), or only decoding could show that.
     """
     original = read_original(image, data, path)
     if original is None or original.mode not in _DEFERRED_MODES:

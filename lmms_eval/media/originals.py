@@ -1,12 +1,12 @@
-"""The encoded bytes that a picture was decoded from, kept with it so that they can be sent in its place.
+"""The encoded bytes that a picture was decoded from, kept with it so that they can be sent instead of the pixels.
 
-A decoded picture carries its :class:`Original` in its ``info``, which Pillow hands on to copies, conversions, resized
-and cropped pictures alike. A digest of the pixels tells, when the picture is sent, whether it still is what its
-original shows: one that was changed in place, or that came out of a transform, has another.
+A decoded picture carries its :class:`Original` in its ``info``, which Pillow copies to all pictures derived from it. A
+digest of the pixels shows, when the picture is sent, whether it still equals its original. A picture that was changed
+in place, or is the result of a transform, has another digest.
 
-An original exists only where its bytes show the same pixels on every server: JPEG, PNG or WebP; RGB, grey or palette of
-8 bits; no transparency, no animation; upright. A file with an EXIF or XMP orientation other than 1 is turned by servers
-that heed the tag and not by others, so its pixels are encoded, as the task has turned them or not.
+An original exists only if its bytes show the same pixels on every server: JPEG, PNG or WebP; RGB, grey or palette with
+8 bits; no transparency; no animation; upright. Some servers apply an EXIF or XMP orientation other than 1 and others
+do not, so the pixels of such a file are encoded, turned or not as the task left them.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class CacheInfo:
 
 
 class ByteLRU(Generic[Value]):
-    """Keeps the most recently used values whose sizes add up to at most ``max_bytes``.
+    """A cache of the most recently used values, of at most ``max_bytes`` in total.
 
-    A value larger than the whole table is not kept. Two threads that miss the same key at the same time both
+    A value that is larger than ``max_bytes`` is not kept. Two threads that miss the same key at the same time both
     compute it: that is cheaper than holding a lock while pictures are encoded.
 
     Args:
-        max_bytes: bound on the sum of sizes; 0 keeps nothing.
+        max_bytes: bound on the total size; 0 keeps nothing.
         size_of: size of a value in bytes.
     """
 
@@ -58,7 +58,7 @@ class ByteLRU(Generic[Value]):
         self._nbytes = self._hits = self._misses = 0
 
     def get(self, key: Hashable) -> Value | None:
-        """The value of ``key``, or ``None``; counts as a use."""
+        """Return the value of ``key``, or ``None``. Counts as a use."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -69,7 +69,7 @@ class ByteLRU(Generic[Value]):
             return entry[0]
 
     def put(self, key: Hashable, value: Value) -> None:
-        """Keep ``value``; drops the least recently used ones that no longer fit."""
+        """Keep ``value``, and drop the least recently used values that no longer fit."""
         size = self._size_of(value)
         with self._lock:
             entry = self._entries.pop(key, None)
@@ -82,7 +82,7 @@ class ByteLRU(Generic[Value]):
             self._shrink()
 
     def get_or_make(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of ``key``, computed by ``make`` (and kept) where it is absent."""
+        """Return the value of ``key``; if it is absent, compute it with ``make`` and keep it."""
         found = self.get(key)
         if found is not None:
             return found
@@ -91,7 +91,7 @@ class ByteLRU(Generic[Value]):
         return value
 
     def resize(self, max_bytes: int) -> None:
-        """Change the bound; drops what no longer fits."""
+        """Change the bound, and drop the values that no longer fit."""
         with self._lock:
             self._max_bytes = max_bytes
             self._shrink()
@@ -112,14 +112,14 @@ class ByteLRU(Generic[Value]):
 
 
 KEEPING: ContextVar[bool] = ContextVar("keeping_originals", default=True)
-"""True while pictures that ``Image.open`` opens keep their bytes: not for those that this package opens and decodes."""
+"""Whether pictures from ``Image.open`` keep their bytes. False for pictures that this package opens itself."""
 _KEY = "lmms_eval_original"
-"""Key of an ``Original`` in the ``info`` of a picture. Pillow writes only what it knows of ``info`` into files."""
+"""Key of an ``Original`` in the ``info`` of a picture. Pillow does not write unknown keys into files."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """An encoded picture, and what it looks like decoded."""
+    """An encoded picture, with facts about its decoded form."""
 
     data: bytes
     mode: str
@@ -128,13 +128,13 @@ class Original:
     """Width and height in pixels."""
     mime: str
     path: str = ""
-    """Path of the file that the data were read from, where it is known."""
+    """Path of the file that the data were read from, if known."""
     pixels: bytes = b""
-    """``pixel_digest`` as decoded; empty where nobody has decoded it yet."""
+    """``pixel_digest`` of the decoded picture; empty if it has not been decoded yet."""
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Digest of the data, hexadecimal: names the picture in tables, keys and records."""
+        """Hexadecimal digest of the data, which identifies the picture in caches, keys and records."""
         return hashlib.sha256(self.data).hexdigest()
 
     def __repr__(self) -> str:
@@ -142,10 +142,10 @@ class Original:
 
 
 def original_of(image: Image.Image) -> Original | None:
-    """The original that shows what ``image`` shows now; ``None`` where there is none."""
+    """Return the original that shows the same pixels as ``image`` does now, or ``None``."""
     pending: Callable[[], Original | None] | None = getattr(image, "pending_original", None)
     original = None if pending is None else pending()
-    if original is not None:  # not decoded yet: nothing can have drawn on it
+    if original is not None:  # not decoded yet, so nothing can have drawn on it
         return original if _is_alike(image, original) else None
     original = carried(image)
     if original is None or not _is_alike(image, original) or pixel_digest(image) != original.pixels:
@@ -158,32 +158,32 @@ def _is_alike(image: Image.Image, original: Original) -> bool:
 
 
 def carry(image: Image.Image, original: Original) -> None:
-    """Keep the original with a picture that has not been decoded yet."""
+    """Attach the original to a picture that has not been decoded yet."""
     image.info[_KEY] = original
 
 
 def attach(image: Image.Image, original: Original) -> None:
-    """Keep the original with a picture that was just decoded from it."""
+    """Attach the original to a picture that was just decoded from it."""
     carry(image, replace(original, pixels=pixel_digest(image)))
 
 
 def detach(image: Image.Image) -> Image.Image:
-    """The picture without its original, whose memory is let go."""
+    """Remove the original from the picture, which frees its memory."""
     image.info.pop(_KEY, None)
     return image
 
 
 def carried(image: Image.Image) -> Original | None:
-    """The original that a picture, or what it was made from, was decoded from."""
+    """Return the original of the picture, or of the picture that it was derived from."""
     original = image.info.get(_KEY)
     return original if isinstance(original, Original) else None
 
 
 def pixel_digest(image: Image.Image) -> bytes:
-    """XXH3 (128 bits) of the pixels and the palette.
+    """Return the XXH3 digest (128 bits) of the pixels and the palette.
 
-    It is sound against accidents (two different pictures have the same one once in 2^128 cases), not against forgery:
-    a task that wanted another picture to be sent could just send it.
+    It protects against accidents (a collision has a probability of 2^-128), not against forgery: a task that wants
+    another picture to be sent can simply send it.
     """
     import xxhash
 
@@ -195,10 +195,10 @@ def pixel_digest(image: Image.Image) -> bytes:
 
 @functools.cache
 def _pixels() -> Callable[[Image.Image], Any]:
-    """The function that shows the pixels of a picture as bytes: decided once, so that digests can be compared.
+    """Return the function that gives the pixels of a picture as bytes. It is chosen once, so digests are comparable.
 
-    Pillow's own memory is read where ``pyarrow`` is loaded already, as it is for parquet files: 0.07 ms for 1024x768
-    RGB pixels, hash included. ``tobytes`` makes a copy, which takes 0.6 ms more, but importing ``pyarrow`` takes 100.
+    If ``pyarrow`` is loaded already, as for parquet files, Pillow's memory is read directly: 0.07 ms for 1024x768 RGB
+    pixels, hash included. ``tobytes`` makes a copy, which takes 0.6 ms more, but importing ``pyarrow`` takes 100 ms.
     """
     if "pyarrow" not in sys.modules:
         return lambda image: image.tobytes()
@@ -206,7 +206,7 @@ def _pixels() -> Callable[[Image.Image], Any]:
 
     def memory(image: Image.Image) -> Any:
         try:
-            return pa.array(image).buffers()[-1]  # three channels take four bytes a pixel, the last always the same
+            return pa.array(image).buffers()[-1]  # three channels take four bytes per pixel, the last one constant
         except (TypeError, ValueError, NotImplementedError, pa.ArrowException):
             return image.tobytes()  # Pillow before 11.2, or a picture in several blocks of memory
 

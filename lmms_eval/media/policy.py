@@ -1,4 +1,4 @@
-"""Files and addresses that the documents of a data set may name, where the data set came from a stranger."""
+"""Checks of the files and addresses that documents of an untrusted data set name."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from typing import Any
 
 from lmms_eval.errors import MediaError
 
-"""Comma list of folders, files and addresses that are allowed beyond a data set's own: ``--allow_media``."""
 _WEB = ("http://", "https://")
 _MEDIA_KEYS = ("url", "path", "video", "image", "audio")
 _KNOWN = 65_536
 _EMBEDDED = ipaddress.ip_network("64:ff9b::/96")
-"""IPv6 addresses that stand for IPv4 ones (NAT64)."""
+"""IPv6 addresses that embed IPv4 addresses (NAT64)."""
 
 
 class CheckedUrl(str):
-    """An address from a data set: wherever it is fetched, the machine that answers is checked too."""
+    """An address from a data set. When it is fetched, the machine that answers is checked too."""
 
     policy: MediaPolicy
 
@@ -40,28 +39,28 @@ class CheckedUrl(str):
 class MediaPolicy:
     """Refuses files outside of some folders, and addresses on this machine or in private networks.
 
-    Folders are followed to their real places once each; of a file only a link is followed.
+    The real path of each folder is looked up once. The real path of a file is only looked up if it is a link.
     """
 
     where: str
-    """Owner of the documents, for messages."""
+    """The owner of the documents, for messages."""
     roots: tuple[str, ...]
     """Real paths of folders and files."""
     addresses: tuple[str, ...] = ()
-    """Addresses that are allowed wherever they lead, with all below them."""
+    """Addresses that are always allowed, with all addresses below them."""
     _folders: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
     _hosts: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     @classmethod
     def of(cls, where: str, roots: Iterable[str | Path], allowed: Sequence[str] = ()) -> MediaPolicy:
-        """The policy of a data set with media in ``roots``; ``allowed`` are further paths and addresses."""
+        """Return the policy of a data set with media in ``roots``; ``allowed`` are further paths and addresses."""
         paths = [*roots, *(Path(item).expanduser() for item in allowed if "://" not in item)]
         real = dict.fromkeys(os.path.realpath(path) for path in paths)
         return cls(where, tuple(real), tuple(item for item in allowed if "://" in item))
 
     def turns(self, turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Messages with their media checked; addresses carry the policy along.
+        """Check the media in messages. Addresses in the result carry the policy.
 
         Raises:
             MediaError: a file or an address is refused.
@@ -69,14 +68,14 @@ class MediaPolicy:
         return [{**turn, "content": [self._part(part) for part in turn["content"]]} for turn in turns]
 
     def media(self, values: Iterable[Any]) -> list[Any]:
-        """Check media alone, as ``turns`` does."""
+        """Check a series of media."""
         return [self.medium(value) for value in values]
 
     def medium(self, value: Any) -> Any:
-        """Check what a document shows: a path, an address, a mapping with one of these, or media in memory.
+        """Check one medium: a path, an address, a mapping with one of these, or media in memory.
 
         Raises:
-            MediaError: as ``turns``.
+            MediaError: the file or address is refused.
         """
         if isinstance(value, str):
             return self._text(value)
@@ -91,7 +90,7 @@ class MediaPolicy:
         return value
 
     def check_file(self, path: str) -> None:
-        """Raises ``MediaError`` for a file outside of the folders, or a link that leads out of them."""
+        """Raise ``MediaError`` for a file outside of the folders, or a link that leads out of them."""
         folder, name = os.path.split(path)
         if name in ("", ".", "..") or "\0" in path:
             raise self._refused(f"the path {path!r}")
@@ -109,7 +108,7 @@ class MediaPolicy:
             raise self._refused(f"the file {path!r}, {leads} outside of its own folders")
 
     def check_url(self, url: str) -> None:
-        """Raises ``MediaError`` for an address on this machine, in a private network, or of another kind than http."""
+        """Raise ``MediaError`` for an address on this machine or in a private network, or that is not http(s)."""
         if self.allows(url):
             return
         try:
@@ -125,14 +124,14 @@ class MediaPolicy:
             raise self._refused(f"an address at {host!r}, {reason}")
 
     def allows(self, url: str) -> bool:
-        """The address is one of those that are allowed, or below one."""
+        """Return whether the address is explicitly allowed, or below one that is."""
         path = urllib.parse.unquote(url.split("?")[0].split("#")[0])
         if ".." in path.split("/"):
             return False
         return any(path == item.rstrip("/") or path.startswith(item.rstrip("/") + "/") for item in self.addresses)
 
     def opener(self) -> urllib.request.OpenerDirector:
-        """Opens http and https alone; each connection, also of a redirect, is checked when it stands."""
+        """Return an opener for http and https only. It checks each established connection, also of redirects."""
         opened = urllib.request.OpenerDirector()
         for handler in (
             urllib.request.ProxyHandler(), _Http(self), _Https(self), urllib.request.HTTPRedirectHandler(),
@@ -171,7 +170,7 @@ class MediaPolicy:
 
 
 def private_reason(host: str) -> str:
-    """Tell why nothing may be fetched from a host: empty for one in the public network, or without an address here."""
+    """Return why a host is refused: empty for a public host, and for one whose address is unknown here."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -182,7 +181,7 @@ def private_reason(host: str) -> str:
 
 
 def is_public(address: str) -> bool:
-    """An IP address that anybody may reach: not loopback, private, link-local, shared or reserved."""
+    """Return whether an IP address is public: not loopback, private, link-local, shared or reserved."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
@@ -194,7 +193,7 @@ def is_public(address: str) -> bool:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Refuses to talk to a machine that is not public, by the address that it is really connected to."""
+    """Refuses a machine that is not public, by the address of the established connection."""
 
     def connect(self) -> None:
         if reason := private_reason(self.host):
@@ -207,7 +206,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _TlsConnection(http.client.HTTPSConnection, _Connection):
-    """Connection like ``_Connection``, checked before the handshake."""
+    """The same over TLS; the check comes before the handshake."""
 
 
 class _Http(urllib.request.HTTPHandler):
@@ -232,10 +231,10 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _needs_check(policy: MediaPolicy, request: urllib.request.Request) -> bool:
-    """Tell whether to check the connection: not for what is allowed, nor where it ends at the user's own proxy.
+    """Return whether to check the connection: not if the address is allowed, or if it leads to the user's proxy.
 
     Raises:
-        MediaError: the address that the proxy is to be asked for is refused.
+        MediaError: the address that the proxy would fetch is refused.
     """
     if policy.allows(request.full_url):
         return False

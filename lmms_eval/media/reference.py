@@ -29,12 +29,15 @@ Kind = Literal["path", "bytes", "image", "url", "array"]
 
 FETCH_TIMEOUT_S = 30.0
 FETCH_MAX_BYTES = 256 * 2**20
-_MEMO_ENTRIES = 65_536
+_MAX_DIGESTS = 65_536
+_DIGESTS: dict[tuple[str, int, int], str] = {}
+"""Digests of files by (path, mtime_ns, size)."""
+_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MediaRef:
-    """The source of one picture, video or sound; ``kind`` says which of the fields below is set."""
+    """The source of one picture, video or sound. ``kind`` determines which of the fields below is set."""
 
     kind: Kind
     path: Path | None = None
@@ -42,18 +45,18 @@ class MediaRef:
     image: Image.Image | None = None
     url: str = ""
     policy: MediaPolicy | None = None
-    """Checks the address when it is fetched; ``None`` for the user's own, which is not checked."""
+    """Checks the address when it is fetched; ``None`` for addresses from the user, which are not checked."""
     array: Any = None
-    """Samples of a sound, float or int, ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``."""
+    """Samples of a sound, float or int: ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``."""
     sampling_rate: int = 0
     """Samples per second, with ``array``."""
     mime: str = ""
-    """Media type as the source declares it (data URL), or empty."""
+    """Media type that the source declares (data URL), or empty."""
     name: str = field(default="", repr=False)
-    """The name that a hub feature gave along with the bytes."""
+    """The name that a hub feature provides with the bytes."""
 
     def describe(self) -> str:
-        """Name of the source for messages: without contents, and without the query of a URL (it may hold a key)."""
+        """Return the name of the source for messages, without contents and without the query of a URL (maybe a key)."""
         if self.kind == "path":
             return str(self.path)
         if self.kind == "url":
@@ -66,10 +69,10 @@ class MediaRef:
         return f"{len(self.data or b'')} bytes in memory{name}"
 
     def read_bytes(self) -> bytes:
-        """The encoded content: of a file, of bytes, or fetched from the URL.
+        """Return the encoded content of a file, of bytes, or fetched from the URL.
 
         Raises:
-            MediaError: it cannot be read, or the source is a picture or sound in memory (there are no such bytes).
+            MediaError: it cannot be read, or the source is a decoded picture or sound.
         """
         if self.kind == "path" and self.path is not None:
             try:
@@ -84,7 +87,7 @@ class MediaRef:
 
 
 def resolve(value: Any, root: Root = None) -> MediaRef:
-    """Tell where ``value`` comes from. A file is looked up at once, nothing is read or decoded.
+    """Determine the source of a medium. A file must exist, but nothing is read or decoded.
 
     Args:
         value: a :class:`MediaRef`; a path, ``file://`` URL, http(s) URL or data URL; bytes; a PIL image; a hub
@@ -94,7 +97,7 @@ def resolve(value: Any, root: Root = None) -> MediaRef:
             is given.
 
     Raises:
-        MediaError: the file does not exist, or ``value`` is none of these.
+        MediaError: the file does not exist, or ``value`` has another type.
     """
     if isinstance(value, MediaRef):
         return value
@@ -108,20 +111,20 @@ def resolve(value: Any, root: Root = None) -> MediaRef:
         return _resolve_mapping(value, root)
     if all(hasattr(value, name) for name in ("mode", "size", "tobytes", "convert")):
         return MediaRef("image", image=value)
-    if hasattr(value, "get_all_samples"):  # the audio decoder that `datasets` hands out
+    if hasattr(value, "get_all_samples"):  # the audio decoder of `datasets`
         samples = value.get_all_samples()
         return MediaRef("array", array=samples.data.numpy(), sampling_rate=int(samples.sample_rate))
     raise MediaError(
-        f"a {type(value).__name__} is no picture, video or sound: give a path, URL, bytes, PIL image or a mapping"
+        f"a {type(value).__name__} is not a picture, video or sound: give a path, URL, bytes, PIL image or a mapping"
     )
 
 
 def digest(value: Any, root: Root = None) -> str:
-    """SHA-256 of the content, hexadecimal: of the encoded bytes, also those that a PIL image was decoded from where it
-    still shows them, else of its mode, size and pixels; of type, shape, rate and samples of a sound; of the address of
-    a URL (its content is not fetched).
+    """Return the hexadecimal SHA-256 digest of the content.
 
-    Digests of files are kept by (path, modification time, size), so a file is hashed once.
+    It covers the encoded bytes, which for a PIL image are those that it was decoded from if it still equals them;
+    otherwise the mode, size and pixels of a picture; the type, shape, rate and samples of a sound; the address of a
+    URL (its content is not fetched). Digests of files are cached by (path, modification time, size).
 
     Raises:
         MediaError: the source cannot be read.
@@ -129,8 +132,8 @@ def digest(value: Any, root: Root = None) -> str:
     ref = resolve(value, root)
     if ref.kind == "path":
         key = _file_key(ref)
-        found = _MEMO.get(key)
-        return found if found is not None else _MEMO.remember(key, _sha256(ref.read_bytes()))
+        found = _DIGESTS.get(key)
+        return found if found is not None else _remember(key, _sha256(ref.read_bytes()))
     if ref.kind == "url":
         return _sha256(b"url\0" + ref.url.encode())
     if ref.kind == "array":
@@ -153,49 +156,37 @@ def digest(value: Any, root: Root = None) -> str:
 
 
 def known_digest(ref: MediaRef) -> str | None:
-    """The digest of a file that has been hashed before and not changed since; ``None`` where it would cost reading."""
-    return _MEMO.get(_file_key(ref)) if ref.kind == "path" else None
+    """Return the digest of an unchanged file that has been hashed before; ``None`` if the source had to be read."""
+    return _DIGESTS.get(_file_key(ref)) if ref.kind == "path" else None
 
 
 def content(ref: MediaRef) -> tuple[bytes, str]:
-    """Encoded bytes and their digest with one reading of the file."""
+    """Return the encoded bytes and their digest, reading the file once."""
     data = ref.read_bytes()
     if ref.kind == "url":
         return data, digest(ref)
     if ref.kind != "path":
         return data, _sha256(data)
     key = _file_key(ref)
-    found = _MEMO.get(key)
-    return data, found if found is not None else _MEMO.remember(key, _sha256(data))
+    found = _DIGESTS.get(key)
+    return data, found if found is not None else _remember(key, _sha256(data))
 
 
 def identity(ref: MediaRef) -> str:
-    """A key that changes with the content without reading files: path, time and size of a file, else the digest."""
+    """Return a key that changes with the content: path, time and size of a file, which is not read; else the digest."""
     if ref.kind == "path":
         path, mtime, size = _file_key(ref)
         return f"{path}\0{mtime}\0{size}"
     return digest(ref)
 
 
-@dataclass(slots=True)
-class _DigestMemo:
-    """Digests of files by (path, mtime_ns, size)."""
-
-    table: dict[tuple[str, int, int], str] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def get(self, key: tuple[str, int, int]) -> str | None:
-        return self.table.get(key)
-
-    def remember(self, key: tuple[str, int, int], value: str) -> str:
-        with self.lock:
-            if len(self.table) >= _MEMO_ENTRIES:
-                self.table.pop(next(iter(self.table)))
-            self.table[key] = value
-        return value
-
-
-_MEMO = _DigestMemo()
+def _remember(key: tuple[str, int, int], value: str) -> str:
+    """Cache the digest of a file, and return it."""
+    with _LOCK:
+        if len(_DIGESTS) >= _MAX_DIGESTS:
+            _DIGESTS.pop(next(iter(_DIGESTS)))
+        _DIGESTS[key] = value
+    return value
 
 
 def _resolve_text(value: str, root: Root) -> MediaRef:
@@ -207,7 +198,7 @@ def _resolve_text(value: str, root: Root) -> MediaRef:
     if scheme.startswith("file://"):
         return MediaRef("path", path=_find(Path(urllib.request.url2pathname(urllib.parse.urlsplit(value).path)), root))
     if not value:
-        raise MediaError("an empty text names no picture, video or sound")
+        raise MediaError("an empty text is not the path of a picture, video or sound")
     return MediaRef("path", path=_find(Path(value), root))
 
 
@@ -220,7 +211,7 @@ def _resolve_mapping(value: Mapping[str, Any], root: Root) -> MediaRef:
         inner = value.get(key)
         if inner is not None:
             return resolve(inner, root)
-    raise MediaError(f"a mapping with the keys {sorted(map(str, value))} names no media: it needs bytes, path or url")
+    raise MediaError(f"a mapping with the keys {sorted(map(str, value))} names no media: give bytes, path or url")
 
 
 def _data_url(value: str) -> MediaRef:
@@ -252,7 +243,7 @@ def _find(path: Path, root: Root) -> Path:
         try:
             if candidate.is_file():
                 return candidate
-        except OSError as error:  # a name that is too long, a folder without permission
+        except OSError as error:  # the name is too long, or the folder is not accessible
             raise MediaError(f"cannot look up {str(candidate)[:200]!r}: {error.strerror or error}") from error
     tried = ", ".join(str(candidate) for candidate in candidates) or "no folder"
     raise MediaError(f"media file {str(path)!r} not found; tried {tried}. Check the media folder of the task's data")
@@ -277,7 +268,7 @@ def _fetch(ref: MediaRef) -> bytes:
     try:
         with fetch(request, timeout=FETCH_TIMEOUT_S) as reply:
             data: bytes = reply.read(FETCH_MAX_BYTES + 1)
-    except (OSError, ValueError, http.client.HTTPException) as error:  # URLError, HTTPError, timeouts: OSErrors
+    except (OSError, ValueError, http.client.HTTPException) as error:  # URLError, HTTPError and timeouts are OSErrors
         if isinstance(error, urllib.error.HTTPError):
             error.close()
         raise MediaError(f"cannot fetch {ref.describe()}: {error}") from error

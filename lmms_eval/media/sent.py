@@ -1,4 +1,4 @@
-"""Record of the media that a request really sent: noted by the functions that read and encode them."""
+"""Record of the media that a request actually sent, written by the functions that read and encode them."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 
 Kind = Literal["image", "video", "audio"]
 FRAME = "lmms_eval_frame"
-"""Key of a ``Frame`` in the ``info`` of a picture. Pillow keeps ``info`` when a picture is resized or converted, and
-writes only what it knows of it into files."""
+"""Key of a ``Frame`` in the ``info`` of a picture. Pillow copies ``info`` when a picture is resized or converted, and
+does not write unknown keys into files."""
 MAX_HASHED_BYTES = 64 * 2**20
-"""A video or sound file larger than this is named without a digest: hashing it would cost more than reading frames."""
+"""Larger video and sound files are recorded without a digest, as hashing them would cost more than reading frames."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Place of a picture in the video that it comes from."""
+    """The place of a picture in the video that it comes from."""
 
     video: SentMedia
     index: int
     time: float
-    """Seconds from the video's start."""
+    """Seconds from the start of the video."""
 
 
 @dataclass(slots=True)
 class _Notes:
     media: list[SentMedia] = field(default_factory=list)
     videos: set[SentMedia] = field(default_factory=set)
-    """Videos whose frames were noted together when they were read."""
+    """Videos whose frames were recorded together when they were read."""
 
 
 _NOTES: ContextVar[_Notes | None] = ContextVar("sent_media", default=None)
 
 
 class recording:
-    """Context with a list that fills with the media read or encoded meanwhile by this thread, in order."""
+    """A context whose value is a list, to which the media that this thread reads or encodes are appended in order."""
 
     __slots__ = ("_notes", "_token")
 
@@ -58,7 +58,7 @@ class recording:
 
 
 class unrecorded:
-    """Context in which what is read is looked at only, not sent."""
+    """A context in which media are only looked at, not sent."""
 
     __slots__ = ("_token",)
 
@@ -70,12 +70,12 @@ class unrecorded:
 
 
 def is_recording() -> bool:
-    """Somebody notes what is sent, so that its digest will be asked for."""
+    """Return whether sent media are recorded, so that their digests will be needed."""
     return _NOTES.get() is not None
 
 
 def source_of(ref: MediaRef, kind: Kind, sha256: str = "") -> SentMedia:
-    """Describe the source of a medium; ``sha256`` where it is known already."""
+    """Describe the source of a medium, with ``sha256`` if it is known already."""
     if ref.kind == "path" and ref.path is not None:
         return SentMedia(kind, path=os.path.abspath(ref.path), sha256=sha256)
     if ref.kind == "url":
@@ -88,18 +88,18 @@ def source_of(ref: MediaRef, kind: Kind, sha256: str = "") -> SentMedia:
 
 
 def mark(images: Iterable[Image.Image], frames: Iterable[Frame]) -> None:
-    """Note on each picture the frame that it shows."""
+    """Attach to each picture the frame that it shows."""
     for image, frame in zip(images, frames, strict=True):
         image.info[FRAME] = frame
 
 
 def note_picture(ref: MediaRef, size: tuple[int, int], nbytes: int | None = None, sha256: str = "") -> None:
-    """A picture went out at ``size`` (width, height), encoded as ``nbytes``. ``sha256``: its source's, where known."""
+    """Record a picture sent at ``size`` (width, height) in ``nbytes``; ``sha256`` is that of its source, if known."""
     notes = _NOTES.get()
     if notes is None:
         return
     frame = None if ref.image is None else ref.image.info.get(FRAME)
-    if isinstance(frame, Frame):  # the task itself has read it: it joins those of the same video before it
+    if isinstance(frame, Frame):  # read by the task itself: it joins the preceding frames of the same video
         if frame.video in notes.videos:
             return
         hashed, last = _hashed(frame.video), notes.media[-1] if notes.media else None
@@ -115,7 +115,7 @@ def note_picture(ref: MediaRef, size: tuple[int, int], nbytes: int | None = None
 
 
 def note_frames(frames: Sequence[Frame], size: tuple[int, int]) -> None:
-    """Note that frames of one video were read at ``size``; as pictures of their own they are not noted again."""
+    """Record frames of one video that were read at ``size``. They are not recorded again as single pictures."""
     notes = _NOTES.get()
     if notes is None or not frames:
         return
@@ -127,13 +127,13 @@ def note_frames(frames: Sequence[Frame], size: tuple[int, int]) -> None:
 
 
 def rate_of(times: Sequence[float]) -> float | None:
-    """Return the frames a second of frames at these times; ``None`` for a single frame."""
+    """Return the frames per second of frames at these times; ``None`` for a single frame."""
     seconds = max(times, default=0.0) - min(times, default=0.0)
     return round((len(times) - 1) / seconds, 3) if seconds > 0 else None
 
 
 def note_file(ref: MediaRef, kind: Kind, nbytes: int | None = None, seconds: float | None = None) -> None:
-    """A video, sound or address went out as a whole."""
+    """Record a video, sound or address that was sent as a whole."""
     notes = _NOTES.get()
     if notes is None:
         return

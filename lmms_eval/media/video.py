@@ -1,4 +1,4 @@
-"""Videos: facts about the stream, and frames by index, count or rate, in one decoding pass or by seeking."""
+"""Videos: properties of the stream, and frames by index, count or rate, read in one decoding pass or by seeking."""
 
 from __future__ import annotations
 
@@ -21,25 +21,23 @@ if TYPE_CHECKING:
 
     from lmms_eval.api.request import SentMedia
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     _Found = dict[int, npt.NDArray[np.uint8]]
     """Decoded frames by number."""
 
 _AHEAD = 4
-"""Frames that a decoder holds back to put them in order, and has to be given again after each seek."""
+"""Frames that a decoder buffers for reordering, and needs again after each seek."""
+_FRAMES_MAX_BYTES = 48 * 2**20
+_TRUSTED_FRAMES = 2**14
+"""If a header leads to more wanted frames than this, the frames are counted first."""
 
 
 def collect_frames(file: VideoFile, wanted: Sequence[int], info: VideoInfo) -> tuple[_Found, int]:
-    """The wanted frames by number, and how many the video has: as ``info`` says, unless it was seen to end before.
+    """Return the wanted frames by number, and the number of frames: that of ``info``, unless the video ends earlier.
 
-    The video is decoded in one pass up to the last of them, or from the key frame before each, whichever means fewer
-    frames to decode: the times of the packets tell, which are read without decoding where so many frames lie between
-    two wanted ones that a seek can pay. Both ways give the same frames: where seeking does not find each of them,
-    intact, the pass is made after all.
+    The video is decoded in one pass up to the last wanted frame, or from the key frame before each wanted frame,
+    whichever decodes fewer frames. If a gap between wanted frames is large enough for a seek to pay off, the times of
+    the packets, which are read without decoding, decide. Both ways give the same frames: if seeking does not find
+    every frame intact, the pass is made after all.
     """
     chosen = sorted(set(wanted))
     ahead = _AHEAD + file.threads
@@ -60,7 +58,7 @@ def _by_one_pass(file: VideoFile, wanted: Sequence[int], info: VideoInfo) -> tup
     there = 0
     for number, frame in enumerate(file.from_start()):
         if frame is not None:
-            there = number + 1  # a frame that is torn at the end of a cut file is not there
+            there = number + 1  # a torn frame at the end of a truncated file does not count
         if number in left:
             if frame is not None:
                 found[number] = _pixels(frame)
@@ -71,7 +69,7 @@ def _by_one_pass(file: VideoFile, wanted: Sequence[int], info: VideoInfo) -> tup
 
 
 def _by_seeking(file: VideoFile, groups: Sequence[tuple[int, list[int]]], index: PacketIndex) -> _Found | None:
-    """The frames of each group, decoded from its key frame; ``None`` where one of them is not found or not intact."""
+    """Decode the frames of each group from its key frame; ``None`` if one of them is not found or not intact."""
     number_of = {time: number for number, time in enumerate(index.times)}
     found: _Found = {}
     for key, numbers in groups:
@@ -95,7 +93,7 @@ def _by_seeking(file: VideoFile, groups: Sequence[tuple[int, list[int]]], index:
 
 
 def _pixels(frame: Any) -> npt.NDArray[np.uint8]:
-    """RGB of a decoded frame, turned as the display matrix of the container asks."""
+    """Convert a decoded frame to RGB, turned by the display matrix of the container."""
     import numpy as np
 
     array: npt.NDArray[np.uint8] = frame.to_ndarray(format="rgb24", **one_thread())
@@ -105,8 +103,11 @@ def _pixels(frame: Any) -> npt.NDArray[np.uint8]:
 
 @functools.cache
 def one_thread() -> dict[str, int]:
-    """Argument of PyAV's conversions that keeps them in one thread: starting others takes ten times the conversion of a
-    small frame. Before 17 there is no such argument, and each conversion is made in the thread that asks for it."""
+    """Return the argument of PyAV's conversions that keeps them in the calling thread.
+
+    Starting threads takes ten times as long as the conversion of a small frame. Before version 17 there is no such
+    argument, and conversions always run in the calling thread.
+    """
     import av
     from packaging.version import Version
 
@@ -114,16 +115,16 @@ def one_thread() -> dict[str, int]:
 
 
 def sample_count(total: int, max_frames: int, fps: float | None = None, video_fps: float | None = None) -> int:
-    """Number of frames to take from a video.
+    """Return the number of frames to take from a video.
 
-    With ``fps`` (frames per second wanted) it is ``int(duration * fps)``, at least 1; never more than
-    ``max_frames`` or than the video has.
+    With ``fps`` (wanted frames per second) it is ``int(duration * fps)``, at least 1. It is never more than
+    ``max_frames`` or the frames of the video.
 
     Args:
-        total: frames in the video; 0 if unknown, which bounds nothing.
+        total: frames in the video; 0 if unknown, which sets no bound.
         max_frames: upper bound.
         fps: wanted rate in frames per second, or ``None`` for ``max_frames`` frames.
-        video_fps: the video's own rate in frames per second; without it ``fps`` cannot be honoured.
+        video_fps: the video's own rate in frames per second; without it, ``fps`` is ignored.
 
     Raises:
         ValueError: ``max_frames`` or ``fps`` is not positive.
@@ -139,14 +140,14 @@ def sample_count(total: int, max_frames: int, fps: float | None = None, video_fp
 
 
 def uniform_indices(total: int, count: int, include_last: bool = False) -> list[int]:
-    """``count`` indices evenly spaced from 0 to ``total - 1``, truncated to integers.
+    """Return ``count`` evenly spaced indices from 0 to ``total - 1``, truncated to integers.
 
     The same numbers as ``numpy.linspace(0, total - 1, count, dtype=int)``, repetitions included.
 
     Args:
         total: frames in the video.
         count: indices wanted.
-        include_last: make the last index ``total - 1`` (it is for every ``count`` above 1 in any case).
+        include_last: make a single index ``total - 1`` instead of 0 (for more indices, that is always the last one).
 
     Raises:
         ValueError: ``total`` is negative or ``count`` is not positive.
@@ -162,16 +163,13 @@ def uniform_indices(total: int, count: int, include_last: bool = False) -> list[
     return [int(i * step) for i in range(count - 1)] + [last]
 
 
-_FRAMES_MAX_BYTES = 48 * 2**20
-_TRUSTED_FRAMES = 2**14
-"""A header that makes us want more frames than this is not believed: they are counted first."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Frames to take of a video: the given ``indices``, else each ``step``-th, else ``count`` evenly spaced ones, else
-    ``fps`` a second with at most ``count``, else all. ``start`` and ``end`` (seconds) narrow the part that ``count``,
-    ``fps`` and ``step`` look at.
+    """The frames to take from a video.
+
+    The first option that is set applies: ``indices``; every ``step``-th frame; ``count`` evenly spaced frames, or
+    ``fps`` per second with at most ``count``; otherwise all. ``start`` and ``end`` (seconds) limit the part from which
+    ``count``, ``fps`` and ``step`` select.
     """
 
     indices: tuple[int, ...] | None = None
@@ -190,17 +188,17 @@ class VideoFrames:
     array: npt.NDArray[np.uint8]
     """``(frames, height, width, 3)``, RGB; read-only, as it may be shared."""
     indices: tuple[int, ...]
-    """Number of each frame in the video, from 0; a wanted frame that cannot be read is missing."""
+    """The number of each frame in the video, from 0. Frames that cannot be read are missing."""
     fps: float
     """The video's own rate; 0 if unknown."""
     source: SentMedia | None = None
-    """The video that they are of."""
+    """The video that the frames come from."""
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def images(self) -> list[Image.Image]:
-        """The frames as PIL images (copies), marked with their place in the video."""
+        """Return the frames as PIL images (copies), marked with their place in the video."""
         from PIL import Image
 
         images = [Image.fromarray(frame) for frame in self.array]
@@ -209,26 +207,26 @@ class VideoFrames:
         return images
 
     def places(self) -> list[Frame]:
-        """Return where in the video each frame comes from; empty where the video is not known."""
+        """Return the place of each frame in the video; empty if the video is not known."""
         if self.source is None:
             return []
         return [Frame(self.source, index, time) for index, time in zip(self.indices, self.times(), strict=True)]
 
     def times(self) -> list[float]:
-        """Seconds from the start of the video of each frame; zeros if the rate is unknown."""
+        """Return the time of each frame in seconds from the start of the video; zeros if the rate is unknown."""
         return [index / self.fps if self.fps else 0.0 for index in self.indices]
 
 
 def probe(value: Any, root: Root = None, *, counts: bool = False) -> VideoInfo:
-    """Frame count, rate, length and size of a video. Decodes only where the container does not count its frames.
+    """Return the frame count, rate, length and size of a video. It is decoded only if the container has no count.
 
     Args:
         value: anything that :func:`lmms_eval.media.resolve` takes.
         root: folders for relative paths.
-        counts: count the frames in the file (which reads it once) rather than believe the number in its header.
+        counts: count the frames in the file, which reads it once, instead of trusting its header.
 
     Raises:
-        MediaError: not found, no video, or a video without frames.
+        MediaError: the source is not found, not a video, or a video without frames.
     """
     ref = resolve(value, root)
     with VideoFile(ref) as file:
@@ -239,7 +237,7 @@ def probe(value: Any, root: Root = None, *, counts: bool = False) -> VideoInfo:
 
 
 def _counted(ref: MediaRef, info: VideoInfo) -> VideoInfo:
-    """``info`` with as many frames as the file holds, whatever its header says."""
+    """Return ``info`` with the actual number of frames in the file."""
     with VideoFile(ref) as file:
         index = None if info.frames < 1 else file.packet_index()
     if index is not None:
@@ -252,16 +250,15 @@ def _counted(ref: MediaRef, info: VideoInfo) -> VideoInfo:
 
 
 def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root = None) -> VideoFrames:
-    """Frames of a video as RGB arrays, in order of time; an index asked for twice is there twice.
+    """Read frames of a video as RGB arrays, in order of time. Repeated indices give repeated frames.
 
-    The video is decoded once from its start to the last frame wanted, unless fewer frames are wanted than it has key
-    frames: then the decoder seeks to the key frame before each. A video that ends before its header says so is told
-    in the log, and its frames are chosen again among those that are there. A damaged frame is left out. Results are
-    kept in a table of 48 MiB.
+    The video is decoded once up to the last wanted frame, or by seeking (see ``collect_frames``). If a video ends
+    earlier than its header states, a warning is logged, and the frames are selected again among the existing ones.
+    Damaged frames are left out. Results are kept in a cache of 48 MiB.
 
     Raises:
-        MediaError: not found, no video, no frame at all could be read, ``sampling`` selects none, or names one of
-            its ``indices`` that the video does not have.
+        MediaError: the source is not found or not a video, no frame can be read, or ``sampling`` selects no frame or
+            an index that the video does not have.
     """
     ref = resolve(value, root)
     key = identity(ref)
@@ -273,10 +270,10 @@ def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root 
 
 
 def select(info: VideoInfo, sampling: Sampling) -> list[int]:
-    """The frame numbers that ``sampling`` means for a video.
+    """Return the frame numbers that ``sampling`` selects from a video.
 
     Raises:
-        MediaError: the part from ``start`` to ``end`` holds no frame, or an index is out of range.
+        MediaError: the part from ``start`` to ``end`` contains no frame, or an index is out of range.
         ValueError: a count or rate is not positive.
     """
     if sampling.indices is not None:
@@ -301,7 +298,7 @@ def select(info: VideoInfo, sampling: Sampling) -> list[int]:
 
 
 def _count(total: int, info: VideoInfo, sampling: Sampling) -> int:
-    """Count the wanted frames among ``total``."""
+    """Return the number of wanted frames among ``total``."""
     if sampling.step is not None:
         return total // sampling.step
     limit = total if sampling.count is None else sampling.count
@@ -317,17 +314,17 @@ def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
         wanted = select(info, sampling)
         found, there = collect_frames(file, wanted, info)
         if wanted[-1] >= there:
-            of = f"the header of video {ref.describe()}"
-            told = f"{of} tells {info.frames} frames, of which only {there} can be decoded"
+            header = f"the header of video {ref.describe()}"
+            found_fewer = f"{header} states {info.frames} frames, of which only {there} can be decoded"
             if sampling.indices is not None or there == 0:
-                raise MediaError(f"{told}: check the file")
-            _warn(f"{told}: frames are chosen among these")
+                raise MediaError(f"{found_fewer}: check the file")
+            _warn(f"{found_fewer}: frames are chosen among these")
             info = info.of_length(there)
             wanted = select(info, sampling)
             found, _ = collect_frames(file, wanted, info)
     kept = tuple(index for index in wanted if index in found)
     if not kept:
-        raise MediaError(f"none of the {len(wanted)} frames wanted of video {ref.describe()} can be read")
+        raise MediaError(f"the {len(wanted)} wanted frames of video {ref.describe()} cannot be read: check the file")
     import numpy as np
 
     array = np.stack([_sized(found[index], found[kept[0]]) for index in kept])
@@ -337,14 +334,14 @@ def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
 
 @functools.lru_cache(maxsize=1024)
 def _warn(text: str) -> None:
-    """Once for each video, however many documents show it."""
+    """Log a warning once per video, however many documents show it."""
     from loguru import logger
 
     logger.warning("{}", text)
 
 
 def _sized(frame: npt.NDArray[np.uint8], like: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """A frame at the size of another: some streams change it on the way."""
+    """Resize a frame to the size of another: some streams change their size."""
     if frame.shape == like.shape:
         return frame
     import numpy as np

@@ -1,4 +1,4 @@
-"""One video as it lies in its container: facts, packets, and decoded frames in order."""
+"""One video in its container: properties, packets, and decoded frames in order."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ FORMATS = (
     "mxf,nut,dv,mjpeg,yuv4mpegpipe,rm,vc1,h263,"
     "wav,w64,mp3,flac,aac,aiff,au,caf,amr,amrnb,amrwb,ac3,eac3,ape,wv,tta,mpc,mpc8,gsm,voc,dts,truehd,xwma"
 )
-"""FFmpeg's names of formats. Playlists and the like (hls, concat, dash) are none of them: they make FFmpeg open further
-files and addresses."""
+"""FFmpeg's names of the accepted formats. Playlists and the like (hls, concat, dash) are excluded: they make FFmpeg
+open further files and addresses."""
+MAX_FRAME_PIXELS = 2**27
+"""Maximum pixels of one frame: 16 times 4K. Larger claims of a header are refused before memory is allocated."""
+THREADED_FROM_PIXELS = 2**22
+"""Pixels of all frames from which a video is decoded by several threads. Starting them takes a millisecond, in which a
+single thread decodes 2**18 pixels."""
 
 
 def open_container(ref: MediaRef) -> Any:
-    """A video or sound, opened by PyAV: a file, bytes, or an address to fetch.
+    """Open a video or sound with PyAV: a file, bytes, or an address to fetch.
 
     Raises:
-        av.FFmpegError: it is none of ``FORMATS``, whatever its name, or damaged.
+        av.FFmpegError: the content is not in one of ``FORMATS``, whatever its name, or is damaged.
         MediaError: the bytes cannot be read.
         OSError: the file cannot be opened.
     """
@@ -35,19 +40,12 @@ def open_container(ref: MediaRef) -> Any:
     return av.open(source, options={"format_whitelist": FORMATS, "protocol_whitelist": "file"})
 
 
-MAX_FRAME_PIXELS = 2**27
-"""Pixels of one frame; 16 times 4K. What a header claims beyond it is refused before memory is taken."""
-THREADED_FROM_PIXELS = 2**22
-"""Pixels of all frames from which on a video is decoded by several threads: starting them takes a millisecond, in which
-one decodes 2**18."""
-
-
 @dataclass(frozen=True, slots=True)
 class VideoInfo:
-    """Facts about the first video stream, from the container where it tells them."""
+    """Properties of the first video stream, as far as the container states them."""
 
     frames: int
-    """Frames as the container counts them, else as decoded."""
+    """Number of frames according to the container, or as counted."""
     fps: float
     """Average frames per second; 0 if unknown."""
     duration: float
@@ -56,7 +54,7 @@ class VideoInfo:
     height: int
 
     def of_length(self, frames: int) -> VideoInfo:
-        """The same video with as many frames as were found in it."""
+        """Return the properties with the number of frames that were found."""
         if frames == self.frames:
             return self
         counted = frames / self.fps if self.fps else 0.0
@@ -65,13 +63,13 @@ class VideoInfo:
 
 @dataclass(frozen=True, slots=True)
 class PacketIndex:
-    """Presentation times of all frames, ascending, and those of the key frames."""
+    """Presentation times of all frames and of the key frames, ascending."""
 
     times: tuple[int, ...]
     keys: tuple[int, ...]
 
     def by_key(self, wanted: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-        """Wanted frame numbers (ascending), grouped by the number of the key frame to start decoding from."""
+        """Group wanted frame numbers (ascending) by the number of the key frame from which to start decoding."""
         groups: dict[int, list[int]] = {}
         for number in wanted:
             position = max(0, bisect.bisect_right(self.keys, self.times[number]) - 1)
@@ -80,7 +78,7 @@ class PacketIndex:
 
 
 class VideoFile:
-    """The first video stream of an opened container."""
+    """The first video stream of an open container."""
 
     def __init__(self, ref: MediaRef) -> None:
         import av
@@ -108,7 +106,7 @@ class VideoFile:
         if context.width * context.height > MAX_FRAME_PIXELS:
             self._container.close()
             raise MediaError(f"video {ref.describe()} claims frames of {context.width}x{context.height} pixels")
-        context.options = {"max_pixels": str(MAX_FRAME_PIXELS)}  # a stream may tell another size later
+        context.options = {"max_pixels": str(MAX_FRAME_PIXELS)}  # a stream may change its size later
         if 0 < context.width * context.height * self._stream.frames < THREADED_FROM_PIXELS:
             context.thread_count = 1
         else:
@@ -123,7 +121,7 @@ class VideoFile:
 
     @property
     def threads(self) -> int:
-        """Frames that are decoded at a time."""
+        """Number of frames that are decoded at the same time."""
         return int(self._stream.codec_context.thread_count) or os.cpu_count() or 1
 
     def info(self) -> VideoInfo:
@@ -138,7 +136,7 @@ class VideoFile:
         return VideoInfo(int(stream.frames), fps, duration, int(context.width), int(context.height))
 
     def decode(self) -> Iterator[Any]:
-        """All frames in order of time; ``None`` in place of one that cannot be decoded."""
+        """Yield all frames in order of time, with ``None`` in place of frames that cannot be decoded."""
         self._is_fresh = False
         packets = self._container.demux(self._stream)
         while True:
@@ -154,14 +152,14 @@ class VideoFile:
                 yield None
 
     def from_start(self) -> Iterator[Any]:
-        """As :meth:`decode`, from the first frame on, whatever was read before."""
+        """Yield the same as :meth:`decode`, from the first frame, whatever was read before."""
         if not self._is_fresh:
             self._container.close()
             self._open()  # not every container finds its first frame by seeking
         return self.decode()
 
     def seek(self, time: int) -> bool:
-        """Go on from the key frame at ``time`` (in units of the stream); ``False`` if the container cannot."""
+        """Continue from the key frame at ``time`` (in units of the stream); ``False`` if the container cannot seek."""
         try:
             self._container.seek(time, stream=self._stream, backward=True)
         except self._errors:
@@ -169,7 +167,7 @@ class VideoFile:
         return True
 
     def packet_index(self) -> PacketIndex | None:
-        """Times of all frames without decoding; ``None`` where a packet has no time or the file is damaged."""
+        """Return the times of all frames without decoding; ``None`` if a packet has no time or the file is damaged."""
         self._is_fresh = False
         times: set[int] = set()
         keys: set[int] = set()

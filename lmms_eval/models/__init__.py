@@ -12,7 +12,7 @@ __all__ = ["get_model", "get_model_manifest", "list_available_models"]
 
 
 def get_model(model_name: str, force_simple: bool = False) -> type[Any]:
-    """The class behind a model name (entry points and built-in models).
+    """Return the class of a model name (built-in models and entry points).
 
     Raises:
         UnknownNameError: no model has this name.
@@ -24,14 +24,14 @@ def get_model(model_name: str, force_simple: bool = False) -> type[Any]:
 
 
 def get_model_manifest(model_name: str) -> ModelManifest:
-    """Return the manifest behind a name or alias. Raises ``UnknownNameError``."""
+    """Return the manifest of a name or alias. Raises ``UnknownNameError``."""
     from lmms_eval.models.registry import ModelRegistry
 
     return ModelRegistry().get_manifest(model_name)
 
 
 def list_available_models(include_aliases: bool = False) -> list[str]:
-    """Names of models, sorted."""
+    """Return the sorted names of models."""
     from lmms_eval.models.registry import ModelRegistry
 
     registry = ModelRegistry()
@@ -39,7 +39,7 @@ def list_available_models(include_aliases: bool = False) -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the tables of names, and the registry that programs of the family add to, when they are asked for."""
+    """Import the tables of names, and the registry that programs of the family extend, on first access."""
     if name in _OF_THE_REGISTRY:
         from lmms_eval.models import registry
 

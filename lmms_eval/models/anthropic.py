@@ -28,7 +28,7 @@ SERVICE = Service(
     key_variables=("ANTHROPIC_API_KEY",),
 )
 MAX_SIDE, MAX_SIDE_OF_MANY, MANY = 8000, 2000, 20
-"""Pixels of a picture's longer side: the service refuses larger ones, and smaller limits hold beyond 20 pictures."""
+"""Limits of the service in pixels for the longer side of a picture: up to 20 pictures, and for more."""
 MAX_IMAGE_BYTES = 3_932_160
 """The service takes 5 MiB of base64 for each picture."""
 FINISH = {
@@ -51,13 +51,13 @@ class Arguments(RemoteArguments):
 
 
 class Anthropic(SdkModel[Arguments]):
-    """Asks Claude models.
+    """Sends requests to Claude models.
 
     Args:
         arguments: see ``docs/models/anthropic.md``.
 
     Raises:
-        ModelError: the package is absent, an unknown or wrong argument, no key.
+        ModelError: the package is not installed, an argument is unknown or wrong, or there is no key.
     """
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "sampling_options")
@@ -65,9 +65,9 @@ class Anthropic(SdkModel[Arguments]):
     arguments_kind = Arguments
 
     def build(self, request: Request) -> dict[str, Any]:
-        """The arguments of ``messages.create``."""
-        talk = self.conversation(request)
-        side = MAX_SIDE if talk.pictures <= MANY else MAX_SIDE_OF_MANY
+        """Return the arguments of ``messages.create``."""
+        conversation = self.conversation(request)
+        side = MAX_SIDE if conversation.pictures <= MANY else MAX_SIDE_OF_MANY
         call: dict[str, Any] = {
             "model": self._arguments.model,
             "messages": [
@@ -76,56 +76,56 @@ class Anthropic(SdkModel[Arguments]):
                     "content": [
                         self._block(part, side)
                         for part in turn.parts
-                        if not isinstance(part, Text) or part.text.strip()  # the service refuses blank texts
+                        if not isinstance(part, Text) or part.text.strip()  # the service rejects blank texts
                     ],
                 }
-                for turn in talk.turns
+                for turn in conversation.turns
             ],
         }
-        if talk.system:
-            call["system"] = talk.system
+        if conversation.system:
+            call["system"] = conversation.system
         return {**call, **self.sent_options(request)}
 
     def generation_options(self) -> TakenOptions:
-        """The common options, ``top_k`` and the effort; with a budget for thoughts none of sampling."""
+        """The common options, ``top_k`` and the effort; no sampling options with a budget for thoughts."""
         without = {"seed": "the Messages API has no seed"}
         if self._arguments.thinking_budget or not self._arguments.sampling_options:
-            reason = "a model that thinks takes no options of sampling (thinking_budget, sampling_options)"
+            reason = "a model that thinks takes no sampling options (thinking_budget, sampling_options)"
             without |= dict.fromkeys((*SAMPLING, "top_k"), reason)
         return taken_options(
             ("top_k", "reasoning_effort", "extra_body"),
             without,
-            needs_length="the Messages API wants a number of tokens",
+            needs_length="the Messages API requires a number of tokens",
         )
 
     def sent_options(self, request: Request) -> dict[str, Any]:
-        """The arguments of ``messages.create`` apart from model, system prompt and messages."""
+        """Return the arguments of ``messages.create`` except model, system prompt and messages."""
         arguments, wanted = self._arguments, self.wanted(request)
         budget = arguments.thinking_budget
         call: dict[str, Any] = {"max_tokens": (wanted.max_new_tokens or arguments.max_new_tokens) + (budget or 0)}
-        if told := [stop for stop in wanted.stops if stop.strip()]:
-            call["stop_sequences"] = told
+        if stops := [stop for stop in wanted.stops if stop.strip()]:
+            call["stop_sequences"] = stops
         if wanted.effort:
             call["output_config"] = {"effort": wanted.effort}
         extra, ignored = wanted.pick({"top_k": "top_k"}, ("extra_body",))
         if budget:
             call["thinking"] = {"type": "enabled", "budget_tokens": budget}
         elif arguments.sampling_options:
-            # A request may set one of temperature and top_p only.
+            # A request may set only one of temperature and top_p.
             if wanted.temperature is not None:
                 extra["temperature"] = min(wanted.temperature, 1.0)
             elif wanted.top_p is not None:
                 extra["top_p"] = wanted.top_p
         else:
             extra = {}
-        # The package accepts sampling options through the body whatever its version names.
+        # The package accepts sampling options in the body, whatever its version supports.
         if body := {**({} if budget else extra), **extra_body(request.generation)}:
             call["extra_body"] = body
         self.note_ignored([*ignored, *(["seed"] if wanted.seed is not None else [])])
         return call
 
     def stops_here(self, request: Request) -> list[str]:
-        """The service refuses stop strings of white space."""
+        """Return the stop strings of white space, which the service rejects."""
         return [stop for stop in stop_strings(request.generation) if not stop.strip()]
 
     def _block(self, part: Part, side: int) -> dict[str, Any]:
@@ -141,13 +141,13 @@ class Anthropic(SdkModel[Arguments]):
             image = wire_image(value, options=self.images)
             source = {"type": "base64", "media_type": image.mime, "data": image.base64}
             return {"type": "image", "source": source}
-        raise MediaError("the Messages API takes no sound: leave such tasks out, or ask another model")
+        raise MediaError("the Messages API takes no sound: leave out such tasks, or choose another model")
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Call]:
-        """A client of the package, without retries of its own."""
+        """Open a client of the package, without its retries."""
         sdk = self.sdk
-        # A mount without transport: the package's own one, whatever proxies the environment names.
+        # A mount without transport selects the package's own one, whatever proxies the environment names.
         direct = {f"all://{urlsplit(self.url).hostname}": None} if self.is_local else {}
         client = sdk.AsyncAnthropic(
             api_key=self.key,
@@ -168,13 +168,13 @@ class Anthropic(SdkModel[Arguments]):
             yield call
 
     def _bound_reply(self) -> Callable[[Any], Awaitable[None]]:
-        """A hook of the package's HTTP client, by which no more than ``max_reply_mb`` of a reply are read."""
+        """Return a hook of the package's HTTP client that reads at most ``max_reply_mb`` of a reply."""
         http: Any = importlib.import_module(self.sdk.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0])
         most = self._arguments.max_reply_mb << 20
         refused = self.failures.malformed
         too_large = f"a reply of more than {most >> 20} MiB (max_reply_mb=...)"
 
-        class Bounded(http.AsyncByteStream):  # type: ignore[misc]  # the package has two HTTP libraries to choose from
+        class Bounded(http.AsyncByteStream):  # type: ignore[misc]  # the package supports two HTTP libraries
             def __init__(self, stream: Any) -> None:
                 self._stream = stream
 
@@ -193,23 +193,23 @@ class Anthropic(SdkModel[Arguments]):
         async def bound(response: Any) -> None:
             encoding = response.headers.get("Content-Encoding", "identity")
             if encoding != "identity":
-                raise refused(f"a reply encoded as {encoding}, which was not asked for", retry=False)
+                raise refused(f"a reply encoded as {encoding}, which was not requested", retry=False)
             response.stream = Bounded(response.stream)
 
         return bound
 
     def errors(self) -> tuple[type[Exception], ...]:
-        """Exceptions that a call of the package raises."""
+        """Return the exceptions that a call of the package raises."""
         return (self.sdk.AnthropicError, OSError, ValueError)
 
     def failure(self, error: Exception) -> AttemptError:
-        """An answer other than 200 by its status, anything else as a failure of the transport."""
+        """Classify an answer other than 200 by its status, and anything else as a failure of the transport."""
         if not isinstance(error, self.sdk.APIStatusError):
             return super().failure(error)
         return self.failures.of_status(error.status_code, error.body or str(error), error.response.headers)
 
     def read(self, answer: Any) -> Reply:
-        """The answer's text blocks joined; blocks of thought are apart, those that the service hides left out.
+        """Join the text blocks of the answer. Thinking blocks are kept separately; hidden ones are left out.
 
         Raises:
             AttemptError: ``malformed``.

@@ -1,6 +1,6 @@
-"""Answers that need no model: the reference answers, a random choice, or one constant text.
+"""Models without weights: the reference answers, a random choice, or a constant text.
 
-They check a task and its scoring from end to end, and say what a score of chance is.
+They check a task and its scoring from end to end, and give the score of chance.
 """
 
 from __future__ import annotations
@@ -25,52 +25,44 @@ from lmms_eval.models.remote.media import Frames, read_video
 from lmms_eval.models.task_access import gold_answer_of, offered_options, target_of
 
 FRAMES_READ = 8
-"""Frames that a video must give."""
+"""Frames that are read from a video."""
+TAKE = 64
+OTHER_CHOICE = -10.0
 
 
 def open_media(messages: ChatMessages) -> None:
     """Decode every picture and sound of a conversation, and some frames of every video.
 
     Raises:
-        MediaError: one is missing, damaged or of another kind.
+        MediaError: a medium is missing, damaged or of another kind.
     """
+    from lmms_eval.media import load_audio, load_rgb
+
     for message in messages.messages:
         for part in message.content:
             if isinstance(part, ChatImageContent):
-                _picture(part.url)
+                load_rgb(part.url)
             elif isinstance(part, ChatAudioContent):
-                from lmms_eval.media import load_audio
-
                 load_audio(part.url)
             elif isinstance(part, ChatVideoContent):
                 if isinstance(part.url, Sequence) and not isinstance(part.url, str | bytes | bytearray):
                     for frame in part.url:
-                        _picture(frame)
+                        load_rgb(frame)
                 else:
                     read_video(part, Frames(FRAMES_READ))
-
-
-def _picture(value: Any) -> None:
-    from lmms_eval.media import load_rgb
-
-    load_rgb(value)
-
-
-TAKE = 64
-OTHER_CHOICE = -10.0
 
 
 class Baseline(Model):
     """``--model baseline --model_args strategy=gold``.
 
     Args:
-        strategy: ``gold`` answers with the task's reference answers; ``random_choice`` draws one of the options, by
-            the request's seed; ``constant`` says ``text`` to everything.
+        strategy: ``gold`` answers with the task's reference answers; ``random_choice`` draws one of the options with
+            the request's seed; ``constant`` always answers with ``text``.
         text: the constant answer.
-        options: answers that ``random_choice`` draws from, separated by ``|``; without it they are the task's
-            choices, or the letters of the option lines (``A. ...``, ``(A) ...``, ``A: ...``) in the prompt.
-        no_media: ``gold`` alone builds every prompt and opens its pictures, videos and sounds, so that full marks show
-            the whole task right; this leaves it out (``--no_media``).
+        options: answers that ``random_choice`` draws from, separated by ``|``. The default is the task's choices, or
+            the letters of the option lines (``A. ...``, ``(A) ...``, ``A: ...``) in the prompt.
+        no_media: ``gold`` builds every prompt and opens its pictures, videos and sounds, so that a full score shows
+            that the whole task works. This option skips that (``--no_media``).
     """
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "generate_visual_cot"})
@@ -92,11 +84,11 @@ class Baseline(Model):
 
     @classmethod
     def opens_media(cls, model_args: Mapping[str, Any]) -> bool:
-        """``gold`` does."""
+        """Return true for ``gold``."""
         return model_args.get("strategy", "gold") == "gold" and not model_args.get("no_media")
 
     def prepare(self, request: Request) -> Request:
-        """Nothing is sent anywhere; ``gold`` sees to it that it could be."""
+        """Check for ``gold`` that the prompt and its media could be sent."""
         if self._opens_media:
             open_media(request.build_messages())
         return request
@@ -107,7 +99,7 @@ class Baseline(Model):
                 yield self._answer(request)
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:  # noqa: ARG002
-        """Nothing: nobody is asked."""
+        """Return nothing, as no model is asked."""
         return {}
 
     def identity(self) -> Mapping[str, Any]:
@@ -115,7 +107,7 @@ class Baseline(Model):
 
     def _gold(self, request: Request) -> Response:
         if request.kind != "loglikelihood":
-            return _said(request, gold_answer_of(request.task, request.doc_id))
+            return _text_response(request, gold_answer_of(request.task, request.doc_id))
         is_gold = request.task.output_type == "loglikelihood" or is_gold_choice(request)
         return Response(request.id, loglikelihood=0.0 if is_gold else OTHER_CHOICE, is_greedy=is_gold)
 
@@ -127,19 +119,19 @@ class Baseline(Model):
         if not options:
             message = "random_choice found no options in the prompt; give --model_args options=A|B|C|D"
             return Response.failure(request.id, "bad_request", message)
-        return _said(request, generator.choice(options))
+        return _text_response(request, generator.choice(options))
 
     def _constant(self, request: Request) -> Response:
         if request.kind == "loglikelihood":
             is_it = (request.continuation or "").strip() == self.text
             return Response(request.id, loglikelihood=0.0 if is_it else OTHER_CHOICE, is_greedy=is_it)
-        return _said(request, self.text)
+        return _text_response(request, self.text)
 
 
 def is_gold_choice(request: Request) -> bool:
-    """The choice whose likelihood is asked is (one of) the reference answer(s), given as number or as text.
+    """Return whether the choice of the request is a reference answer, which is given by number or as text.
 
-    A text of digits is the number of a choice, as everywhere in tasks with choices.
+    A text of digits is the number of a choice, as in all tasks with choices.
     """
     target = target_of(request.task, request.doc_id)
     if isinstance(target, str) and target.startswith("[") and target.endswith("]"):
@@ -150,13 +142,13 @@ def is_gold_choice(request: Request) -> bool:
     return any(int(text) == request.index if text.isdecimal() else text == asked for text in answers)
 
 
-def _said(request: Request, text: str) -> Response:
+def _text_response(request: Request, text: str) -> Response:
     return Response(request.id, text=text, finish_reason="stop")
 
 
 @dataclass(slots=True)
 class Read:
-    """Media that were read so far; seconds are summed over the preparation threads."""
+    """Counts of the media that were read so far. Seconds are summed over the preparation threads."""
 
     pictures: int = 0
     videos: int = 0
@@ -172,9 +164,9 @@ class Dummy(Baseline):
     Args:
         response: the answer to every request.
         read_bytes: read the files that the prompts name, and count their bytes.
-        decode_num_frames: frames to decode of every video; pictures and sounds are decoded too. 0: nothing is decoded.
-        decode_fps: frames a second to decode, at most ``decode_num_frames`` where both are given.
-        metrics_output_path: JSON file for what was read. The results file has it under ``model`` in any case.
+        decode_num_frames: frames to decode of every video; pictures and sounds are decoded too. 0 decodes nothing.
+        decode_fps: frames per second to decode, at most ``decode_num_frames`` if both are given.
+        metrics_output_path: JSON file for the counts, which are also under ``model`` in the results file.
     """
 
     ignored_arguments = IGNORED_LOCALLY
@@ -188,7 +180,7 @@ class Dummy(Baseline):
         metrics_output_path: str | None = None,
     ) -> None:
         if decode_num_frames < 0 or (decode_fps is not None and decode_fps <= 0):
-            raise ModelError("dummy: decode_num_frames is at least 0 and decode_fps above 0 (--model_args)")
+            raise ModelError("dummy: decode_num_frames must be at least 0 and decode_fps above 0 (--model_args)")
         super().__init__("constant", text=response, no_media=True)
         self.read_bytes = read_bytes
         self.decode_num_frames, self.decode_fps = decode_num_frames, decode_fps
@@ -197,7 +189,7 @@ class Dummy(Baseline):
         self._lock = threading.Lock()
 
     def prepare(self, request: Request) -> Request:
-        """Read what the prompt shows, as far as the arguments ask for it.
+        """Read the media of the prompt, as far as the arguments require it.
 
         Raises:
             MediaError: a medium is missing or damaged.
@@ -221,11 +213,11 @@ class Dummy(Baseline):
         return request
 
     def describe(self) -> Mapping[str, Any]:
-        """Tell what was read."""
+        """Return the counts of what was read."""
         return asdict(self._read) if self.read_bytes or self.decode_num_frames or self.decode_fps else {}
 
     def close(self) -> None:
-        """Write ``metrics_output_path``. Raises ``ModelError`` where that fails."""
+        """Write ``metrics_output_path``. Raises ``ModelError`` if that fails."""
         if self._output is None:
             return
         try:
@@ -257,7 +249,7 @@ class Dummy(Baseline):
 
 
 def _file_size(value: Any) -> int:
-    """Bytes of the local file that a part names, read; 0 for what is no such file."""
+    """Read the local file that a part names and return its size; 0 if it is not a local file."""
     if not isinstance(value, str | Path) or str(value).startswith(("http://", "https://", "data:")):
         return 0
     path = Path(str(value).removeprefix("file://")).expanduser()

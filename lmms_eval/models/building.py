@@ -1,4 +1,4 @@
-"""Construction of model objects from resolved names and arguments."""
+"""Construction of models from resolved names and arguments, and description of the arguments."""
 
 from __future__ import annotations
 
@@ -18,10 +18,17 @@ from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.registry import ModelManifest
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, ModelError
 from lmms_eval.utils.files import read_table
-from lmms_eval.utils.installed import absent_name, told
+from lmms_eval.utils.installed import absent_name, error_text
 from lmms_eval.utils.redaction import is_secret_key
 
+log = logging.getLogger(__name__)
 Kind = Literal["chat", "simple"]
+ArgumentKind = Literal["switch", "whole number", "number", "JSON", "text"]
+MEANINGS = Path(__file__).with_name("arguments.tsv")
+CONSTRUCTOR_ERRORS = (TypeError, ValueError, AssertionError, LookupError, OSError, ImportError, RuntimeError)
+"""Errors that constructors raise for unsuitable arguments, files, packages or devices."""
+LOCAL_MODELS_NEED = ("torch", "transformers", "accelerate")
+"""Dependencies that ``requirements-lean.txt`` leaves out."""
 INSTALL_NAMES = {
     "vllm": "lmms_eval[vllm]",
     "sglang": "lmms_eval[sglang]",
@@ -33,12 +40,15 @@ INSTALL_NAMES = {
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
-"""Package to install, by module, where the names differ."""
+"""The package to install by module, if the names differ."""
+_KINDS: Mapping[Any, ArgumentKind] = {bool: "switch", int: "whole number", float: "number", dict: "JSON"}
+_NAMES = {kind.__name__: kind for kind in (bool, int, float, dict)}
+_MODEL = ("model", "pretrained")
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedModel:
-    """A model name after look-up. The class is imported by ``load``."""
+    """A resolved model name. ``load`` imports the class."""
 
     manifest: ModelManifest
     class_path: str
@@ -48,19 +58,19 @@ class ResolvedModel:
         """Import the class and check it.
 
         Raises:
-            ModelError: a package is missing, the path is wrong, the class is no model or of the other interface.
+            ModelError: a package is missing, the path is wrong, or the class is not a model of this interface.
         """
         model_id = self.manifest.model_id
         cls = _import_class(model_id, self.class_path)
         if not isinstance(cls, type) or not issubclass(cls, lmms | Model):
             raise ModelError(
-                f"model {model_id!r}: {self.class_path} is no subclass of lmms_eval.api.model.Model or "
+                f"model {model_id!r}: {self.class_path} is not a subclass of lmms_eval.api.model.Model or "
                 "lmms_eval.api.model.lmms"
             )
         is_simple = bool(getattr(cls, "is_simple", False))
         if is_simple != (self.kind == "simple"):
             raise ModelError(
-                f"model {model_id!r}: {self.class_path} has is_simple={is_simple}, but its manifest gives it as "
+                f"model {model_id!r}: {self.class_path} has is_simple={is_simple}, but its manifest lists it as "
                 f"{self.kind}_class_path; make the two agree"
             )
         return cls
@@ -75,12 +85,12 @@ def _import_class(model_id: str, path: str) -> Any:
         if module_name == missing or module_name.startswith(f"{missing}."):
             raise ModelError(f"model {model_id!r} is registered as {path}, but there is no module {missing}") from error
         if absent_name(error):
-            raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {told(error)}") from error
+            raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {error_text(error)}") from error
         root = missing.partition(".")[0]
         hint = f"pip install '{INSTALL_NAMES.get(root, root)}'"
         raise ModelError(f"model {model_id!r} needs the package {missing!r}: {hint}") from error
     except ImportError as error:
-        raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {told(error)}") from error
+        raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {error_text(error)}") from error
     for part in attribute.split("."):
         if not hasattr(value, part):
             raise ModelError(f"model {model_id!r} is registered as {path}, but {module_name} has no {attribute!r}")
@@ -88,47 +98,42 @@ def _import_class(model_id: str, path: str) -> Any:
     return value
 
 
-log = logging.getLogger(__name__)
-CONSTRUCTOR_ERRORS = (TypeError, ValueError, AssertionError, LookupError, OSError, ImportError, RuntimeError)
-"""Errors of a constructor about arguments, files, packages or devices that do not fit."""
-
-LOCAL_MODELS_NEED = ("torch", "transformers", "accelerate")
-"""Dependencies that ``requirements-lean.txt`` leaves out."""
-
-
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """Options of the command line that reach a model's constructor, and how a plugin is fed."""
+    """Options of the command line for a model's constructor and for the adapter of plugins."""
 
     batch_size: int | str | None = None
     max_batch_size: int | None = None
     device: str | None = None
     force_simple: bool = False
     trust_remote_code: bool = False
-    """Code of the checkpoint may run; for models that have an argument of this name."""
+    """Allow code of the checkpoint to run, for models that have an argument of this name."""
     image_format: str | None = None
-    """Format of pictures that must be encoded anew, where the command line says one."""
+    """Format of pictures that must be encoded, if given on the command line."""
     image_quality: int | None = None
     no_media: bool = False
-    """Prompts are not built (of the model ``baseline``)."""
+    """Do not build prompts (of the model ``baseline``)."""
     chunk_size: int | None = None
-    """Requests in one call of a class-interface plugin; by default as ``LegacyAdapter`` says."""
+    """Requests in one call of a class-interface plugin; for the default see ``LegacyAdapter``."""
 
 
 def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], options: BuildOptions) -> Model:
-    """Build a model; a plugin of the class interface comes wrapped in ``LegacyAdapter``.
+    """Build a model. A plugin of the class interface is wrapped in ``LegacyAdapter``.
 
-    ``model_args`` wins over ``batch_size``, ``max_batch_size`` and ``device``, which are passed where they are not
-    ``None`` and the constructor takes them.
+    ``model_args`` override ``batch_size``, ``max_batch_size`` and ``device``, which are passed if they are not ``None``
+    and the constructor takes them.
 
     Raises:
-        ModelError: the class cannot be imported, or its constructor refuses the arguments. Values are not shown.
+        ModelError: the class cannot be imported, or its constructor rejects the arguments. Values are not shown.
     """
     name = resolved.manifest.model_id
     cls = resolved.load()
-    given = _heeded(name, cls, parse_model_args(model_args))
+    given = parse_model_args(model_args)
+    for argument, reason in ignored_arguments(cls, given).items():
+        log.warning("model %r: the argument %s has no effect here: %s", name, argument, reason)
+        del given[argument]
     if options.no_media and "no_media" not in _parameters(cls):
-        raise ModelError(f"--no_media: model {name!r} needs the media to answer; only `baseline` does without")
+        raise ModelError(f"--no_media: model {name!r} needs the media to answer; use --no_media with `baseline` only")
     arguments = {**_accepted_options(cls, options), **given}
     _check_arguments(name, cls, arguments)
     try:
@@ -150,7 +155,7 @@ def _refusal(name: str, error: Exception) -> LmmsEvalError:
 
 
 def adapt_model(model: Model | lmms, options: BuildOptions | None = None) -> Model:
-    """A model object as the engine takes it: plugins of the class interface are wrapped."""
+    """Return a model for the engine: plugins of the class interface are wrapped."""
     if isinstance(model, Model):
         return model
     from lmms_eval.models.legacy import LegacyAdapter
@@ -160,7 +165,7 @@ def adapt_model(model: Model | lmms, options: BuildOptions | None = None) -> Mod
 
 
 def parse_model_args(model_args: str | Mapping[str, Any]) -> dict[str, Any]:
-    """``k=v,k=v`` or a mapping as keyword arguments."""
+    """Return keyword arguments from ``k=v,k=v`` or a mapping."""
     if isinstance(model_args, Mapping):
         return dict(model_args)
     from lmms_eval.utils import simple_parse_args_string
@@ -168,16 +173,8 @@ def parse_model_args(model_args: str | Mapping[str, Any]) -> dict[str, Any]:
     return dict(simple_parse_args_string(model_args))
 
 
-def _heeded(name: str, cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments without those that say nothing to the class, for each of which there is a warning."""
-    ignored = ignored_arguments(cls, given)
-    for argument, reason in ignored.items():
-        log.warning("model %r: the argument %s has no effect here: %s", name, argument, reason)
-    return {argument: value for argument, value in given.items() if argument not in ignored}
-
-
 def ignored_arguments(cls: type[Any], given: Iterable[str]) -> dict[str, str]:
-    """Tell which of the ``given`` arguments say nothing to a model class (``Model.ignored_arguments``), and why."""
+    """Return the ``given`` arguments without effect on a model class, with reasons (``Model.ignored_arguments``)."""
     table: Mapping[str, str] = getattr(cls, "ignored_arguments", {})
     own = _parameters(cls) if table else {}
     found = {}
@@ -239,13 +236,6 @@ def _check_arguments(name: str, cls: type[Any], arguments: Mapping[str, Any]) ->
         raise ModelError(f"model {name!r} has no argument {key!r} (--model_args); {answer}")
 
 
-MEANINGS = Path(__file__).with_name("arguments.tsv")
-ArgumentKind = Literal["switch", "whole number", "number", "JSON", "text"]
-_KINDS: Mapping[Any, ArgumentKind] = {bool: "switch", int: "whole number", float: "number", dict: "JSON"}
-_MODEL = ("model", "pretrained")
-_NAMES = {kind.__name__: kind for kind in (bool, int, float, dict)}
-
-
 @dataclass(frozen=True, slots=True)
 class Argument:
     """An argument of a model class."""
@@ -253,71 +243,53 @@ class Argument:
     name: str
     kind: ArgumentKind
     default: bool | int | float | str | None
-    """``None``: there is none, or the model's own holds."""
+    """``None`` if there is no default, or the model defines it."""
     is_required: bool
     choices: tuple[str, ...]
     meaning: str
-    """Empty for arguments of plugins that say nothing of them."""
+    """Empty for undocumented arguments of plugins."""
     other_names: tuple[str, ...]
     is_first: bool
-    """One of the few that most people give."""
+    """Whether it is one of the commonly used arguments."""
     is_secret: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Stated:
-    """An argument as the code states it."""
-
-    name: str
-    annotation: Any
-    default: Any
-
-
 def arguments_of(name: str, cls: type[Any]) -> tuple[Argument, ...]:
-    """List the arguments of a model class, those that most people give first.
+    """List the arguments of a model class, the commonly used ones first.
 
     Args:
         name: the registry's name of the model, for meanings that differ between models.
     """
-    others = _other_names(cls)
-    stated = [one for one in _stated(cls) if one.name not in others]
-    found = [_argument(one, name, others) for one in stated if not ignored_arguments(cls, [one.name])]
+    checked = getattr(cls, "arguments_kind", None)  # the pydantic class that checks the arguments
+    others = checked.same if checked is not None else getattr(getattr(cls, "profile", None), "aliases", {})
+    found = []
+    for argument, annotation, default in _declared(cls, checked):
+        if argument in others or ignored_arguments(cls, [argument]):
+            continue
+        kind, choices = kind_of(annotation)
+        meaning, is_first = _meaning(argument, name)
+        needed = default is inspect.Parameter.empty or (argument in _MODEL and not default)
+        shown = default if isinstance(default, bool | int | float | str) else None
+        synonyms = tuple(sorted(other for other, target in others.items() if target == argument))
+        secret = is_secret_key(argument)
+        found.append(Argument(argument, kind, shown, needed, choices, meaning, synonyms, is_first, secret))
     return tuple(sorted(found, key=lambda one: (one.name not in _MODEL, not (one.is_required or one.is_first))))
 
 
-def _stated(cls: type[Any]) -> Iterator[_Stated]:
-    if kind := _fields_class(cls):
-        for name, field in kind.model_fields.items():
+def _declared(cls: type[Any], checked: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, annotation and default of each argument."""
+    if checked is not None:
+        for name, field in checked.model_fields.items():
             default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
-            yield _Stated(name, field.annotation, default)
+            yield name, field.annotation, default
         return
     for name, parameter in inspect.signature(cls).parameters.items():
         if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY):
-            yield _Stated(name, parameter.annotation, parameter.default)
-
-
-def _fields_class(cls: type[Any]) -> Any:
-    """The pydantic class that checks the arguments, where there is one."""
-    return getattr(cls, "arguments_kind", None)
-
-
-def _other_names(cls: type[Any]) -> Mapping[str, str]:
-    if (kind := getattr(cls, "arguments_kind", None)) is not None:
-        return dict(kind.same)
-    return dict(getattr(getattr(cls, "profile", None), "aliases", {}))
-
-
-def _argument(stated: _Stated, model: str, others: Mapping[str, str]) -> Argument:
-    name, (kind, choices) = stated.name, kind_of(stated.annotation)
-    meaning, is_first = _meaning(name, model)
-    needed = stated.default is inspect.Parameter.empty or (name in _MODEL and not stated.default)
-    default = stated.default if isinstance(stated.default, bool | int | float | str) else None
-    own = tuple(sorted(other for other, target in others.items() if target == name))
-    return Argument(name, kind, default, needed, choices, meaning, own, is_first, is_secret_key(name))
+            yield name, parameter.annotation, parameter.default
 
 
 def kind_of(annotation: Any) -> tuple[ArgumentKind, tuple[str, ...]]:
-    """Read an annotation, which may be the text of one: kind, and choices where it names them."""
+    """Return the kind of an annotation, which may be given as text, and its choices if it lists them."""
     if isinstance(annotation, str):
         parts = [part.strip() for part in annotation.split("|")]
         known = {_NAMES.get(part.partition("[")[0]) for part in parts if part != "None"}
@@ -333,7 +305,7 @@ def kind_of(annotation: Any) -> tuple[ArgumentKind, tuple[str, ...]]:
 
 
 def _meaning(name: str, model: str) -> tuple[str, bool]:
-    """The meaning of an argument, and whether most people give it: the row for the model, else that for all."""
+    """Return the meaning of an argument and whether it is common: from the row for the model, else that for all."""
     rows = [row for row in read_table(MEANINGS) if row["argument"] == name]
     fitting = [row for row in rows if not row["models"] or model in row["models"].split(",")]
     row = max(fitting, key=lambda one: bool(one["models"]), default=None)

@@ -1,4 +1,4 @@
-"""Variables of a chat template: which it has, and which of them a request's generation options set."""
+"""Chat templates: the template in use, its variables, and the options of a request that set them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ from typing import Any
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS
 
+log = logging.getLogger(__name__)
 NO_TEMPLATE = "none"
-"""Value of ``chat_template`` that asks for the plain context."""
+"""The value of ``chat_template`` that selects the plain context."""
+RESERVED = frozenset({
+    "add_generation_prompt", "audios", "bos_token", "chat_template", "continue_final_message", "conversation",
+    "documents", "eos_token", "images", "messages", "pad_token", "raise_exception", "return_dict", "strftime_now",
+    "tokenize", "tools", "unk_token", "videos",
+})  # fmt: skip
+"""Names that the back end or transformers sets."""
+_GENERATION = re.compile(r"{%-?\s*(?:end)?generation\s*-?%}")
+"""Marks of transformers around the assistant's text. Jinja does not know this tag."""
 
 
 def plain_context(turns: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) -> str:
-    """The texts of a conversation as they stand, a blank line between messages; nothing says who speaks.
+    """Join the texts of a conversation with blank lines between messages, without roles.
 
     Args:
-        turns: messages as chat templates get them: ``role``, and ``content`` as a list of parts.
-        marks: what stands for a part that is no text, by its type.
+        turns: messages in the form for chat templates: ``role``, and ``content`` as a list of parts.
+        marks: the placeholder of each type of part other than text.
 
     Raises:
         ValueError: the model has no mark for a part.
@@ -37,19 +46,8 @@ def plain_context(turns: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) 
     return "\n\n".join(texts)
 
 
-log = logging.getLogger(__name__)
-RESERVED = frozenset({
-    "add_generation_prompt", "audios", "bos_token", "chat_template", "continue_final_message", "conversation",
-    "documents", "eos_token", "images", "messages", "pad_token", "raise_exception", "return_dict", "strftime_now",
-    "tokenize", "tools", "unk_token", "videos",
-})  # fmt: skip
-"""Names that the back end or transformers sets."""
-_GENERATION = re.compile(r"{%-?\s*(?:end)?generation\s*-?%}")
-"""Marks of transformers around the assistant's text, a tag that Jinja does not know."""
-
-
 def template_of(holder: Any, stated: str | None = None) -> str:
-    """Return the chat template in use: the one that is stated, else that of a processor or tokenizer; empty without."""
+    """Return the chat template in use: ``stated``, else that of a processor or tokenizer, or an empty text."""
     found = stated or getattr(holder, "chat_template", None)
     found = found or getattr(getattr(holder, "tokenizer", None), "chat_template", None)
     if isinstance(found, Mapping):
@@ -58,7 +56,7 @@ def template_of(holder: Any, stated: str | None = None) -> str:
 
 
 def template_variables(template: str) -> frozenset[str]:
-    """List the variables that a template reads and the caller may set; empty where it cannot be parsed."""
+    """Return the variables that a template reads and the caller may set; empty if it cannot be parsed."""
     from jinja2 import Environment, TemplateError, meta
 
     environment = Environment(extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"])
@@ -70,7 +68,7 @@ def template_variables(template: str) -> frozenset[str]:
 
 
 def template_options(generation: Mapping[str, Any], variables: Collection[str]) -> dict[str, Any]:
-    """Take the template's variables out of a request's options: by their own names, or in ``chat_template_kwargs``."""
+    """Select the template's variables from a request's options: by name, or from ``chat_template_kwargs``."""
     stated = generation.get(TEMPLATE_OPTIONS)
     named = {name: value for name, value in generation.items() if name in variables and value is not None}
     inner = {name: value for name, value in stated.items() if name in variables} if isinstance(stated, Mapping) else {}
@@ -78,12 +76,12 @@ def template_options(generation: Mapping[str, Any], variables: Collection[str]) 
 
 
 def warn_of_unread(template: str, stated: Collection[str], where: str) -> None:
-    """Warn of variables among a model's arguments that its chat template does not read, so that they change nothing."""
+    """Warn about variables in a model's arguments that its chat template does not read."""
     unread = sorted(set(stated) - template_variables(template))
     if template and unread:
         log.warning("%s: the chat template reads no %s: it has no effect", where, ", ".join(unread))
 
 
 def template_digest(template: str | None) -> str | None:
-    """SHA-256 of a template; ``None`` without one."""
+    """Return the SHA-256 digest of a template; ``None`` without a template."""
     return hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest() if template else None

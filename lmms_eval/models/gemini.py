@@ -30,7 +30,7 @@ SERVICE = Service(
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
 )
 MAX_IMAGE_BYTES = 7_000_000
-"""The service's limit for a picture within the request."""
+"""The service's limit for a picture in a request."""
 MAX_STOPS = 5
 AUDIO_MIME = {"wav": "audio/wav", "mp3": "audio/mp3", "flac": "audio/flac"}
 ROLES = {"assistant": "model"}
@@ -44,7 +44,7 @@ HARMS = (
 """The categories whose threshold a request may set (``safety_threshold``)."""
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 REFUSED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"})
-"""Finish reasons that stand for a refusal; those of pictures begin with ``IMAGE_``."""
+"""Finish reasons that mean a refusal; those of pictures begin with ``IMAGE_``."""
 
 
 class Arguments(RemoteArguments):
@@ -75,7 +75,7 @@ class Arguments(RemoteArguments):
 
     @property
     def budget(self) -> int | None:
-        """Tokens for thoughts: 0 for none, -1 for as many as the model sees fit, ``None`` for its default."""
+        """Tokens for thoughts: 0 for no thoughts, -1 for as many as the model chooses, ``None`` for its default."""
         if self.thinking_budget is not None or self.enable_thinking is None:
             return self.thinking_budget
         return -1 if self.enable_thinking else 0
@@ -83,19 +83,19 @@ class Arguments(RemoteArguments):
     @field_validator("response_modalities", mode="before")
     @classmethod
     def _read_names(cls, value: Any) -> Any:
-        """``[TEXT,IMAGE]``, ``TEXT+IMAGE`` or a list."""
+        """Accept ``[TEXT,IMAGE]``, ``TEXT+IMAGE`` or a list."""
         names = re.findall(r"\w+", value) if isinstance(value, str) else value
         return [str(name).upper() for name in names] if isinstance(names, list | tuple) else names
 
 
 class Gemini(SdkModel[Arguments]):
-    """Asks Gemini models.
+    """Sends requests to Gemini models.
 
     Args:
         arguments: see ``docs/models/gemini.md``.
 
     Raises:
-        ModelError: the package is absent, an unknown or wrong argument, no key.
+        ModelError: the package is not installed, an argument is unknown or wrong, or there is no key.
     """
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "enable_thinking", "safety_threshold", "pass_video")
@@ -104,24 +104,24 @@ class Gemini(SdkModel[Arguments]):
     arguments_kind = Arguments
 
     def build(self, request: Request) -> dict[str, Any]:
-        """The arguments of ``generate_content``."""
+        """Return the arguments of ``generate_content``."""
         arguments = self._arguments
-        talk = self.conversation(request, whole_videos=arguments.pass_video)
+        conversation = self.conversation(request, whole_videos=arguments.pass_video)
         contents = [
             {"role": ROLES.get(turn.role, turn.role), "parts": [self._part(part) for part in turn.parts]}
-            for turn in talk.turns
+            for turn in conversation.turns
         ]
         config = self._config(self.wanted(request))
-        if talk.system:
-            config["system_instruction"] = talk.system
+        if conversation.system:
+            config["system_instruction"] = conversation.system
         return {"model": arguments.model, "contents": contents, "config": config}
 
     def generation_options(self) -> TakenOptions:
-        """The common options, those of ``OTHERS`` and the level of thought."""
+        """The common options, those of ``OTHERS`` and the reasoning effort."""
         return taken_options((*OTHERS, "reasoning_effort"))
 
     def sent_options(self, request: Request) -> dict[str, Any]:
-        """The configuration of the request, without a seed that is the request's own."""
+        """Return the configuration of the request, without its derived seed."""
         config = self._config(self.wanted(request))
         if request.generation.get("seed") is None:
             config.pop("seed", None)
@@ -152,12 +152,12 @@ class Gemini(SdkModel[Arguments]):
         return config
 
     def identity(self) -> Mapping[str, Any]:
-        """Server, model, prompt and all arguments that change a request."""
+        """Return the server, the model, the prompt and all arguments that change a request."""
         wanted = self._arguments.response_modalities
         return {**super().identity(), **({"response_modalities": list(wanted)} if wanted else {})}
 
     def stops_here(self, request: Request) -> list[str]:
-        """The stop strings beyond those that the service takes."""
+        """Return the stop strings beyond the maximum of the service."""
         return stop_strings(request.generation)[MAX_STOPS:]
 
     def _part(self, part: Part) -> dict[str, Any]:
@@ -184,12 +184,12 @@ class Gemini(SdkModel[Arguments]):
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Call]:
-        """A client of the package, without retries of its own."""
+        """Open a client of the package, without its retries."""
         import aiohttp
 
         from lmms_eval.models.remote.direct import bounded_response
 
-        # A session of our own: the package's holds at most 100 connections, and reads whatever comes.
+        # Not the package's session: it has at most 100 connections and no limit on the size of replies.
         connector = aiohttp.TCPConnector(limit=self._arguments.ceiling)
         session = aiohttp.ClientSession(
             connector=connector,
@@ -215,23 +215,25 @@ class Gemini(SdkModel[Arguments]):
                 await client.aio.aclose()
 
     def errors(self) -> tuple[type[Exception], ...]:
-        """Exceptions that a call of the package raises."""
+        """Return the exceptions that a call of the package raises."""
         import aiohttp
 
         return (self.sdk.errors.APIError, aiohttp.ClientError, OSError, TimeoutError, ValueError)
 
     def failure(self, error: Exception) -> AttemptError:
-        """An answer other than 200 by its status, anything else as a failure of the transport."""
+        """Classify an answer other than 200 by its status, and anything else as a failure of the transport."""
         if not isinstance(error, self.sdk.errors.APIError):
             return super().failure(error)
         details = error.details if isinstance(error.details, dict) else str(error)
         headers = getattr(error.response, "headers", None) or {}
-        # A wrong key is a bad request here.
+        # This service reports a wrong key as a bad request.
         refused_key = error.code == 400 and "API_KEY_INVALID" in str(details)
         return self.failures.of_status(401 if refused_key else error.code, details, headers)
 
     def read(self, answer: Any) -> Reply:
-        """Texts and pictures of the first candidate in order, thoughts apart; a blocked prompt is a refusal.
+        """Read the texts and pictures of the first candidate in order, and its thoughts separately.
+
+        A blocked prompt is a refusal.
 
         Raises:
             AttemptError: ``malformed``.
@@ -245,19 +247,19 @@ class Gemini(SdkModel[Arguments]):
             return Reply("", "content_filter", usage)
         content = candidates[0].content
         parts = (content.parts if content is not None else None) or []
-        said: list[str | GeneratedImage] = []
+        pieces: list[str | GeneratedImage] = []
         try:
             for part in parts:
                 if part.thought:
                     continue
                 if part.inline_data is not None:
-                    said.append(generated_image(part.inline_data.data or b""))
-                elif part.text:  # parts of other kinds (code, calls of functions) have none
-                    said.append(part.text)
+                    pieces.append(generated_image(part.inline_data.data or b""))
+                elif part.text:  # parts of other kinds (code, function calls) have no text
+                    pieces.append(part.text)
         except MediaError as error:
             raise self.failures.malformed(str(error)) from error
         served = getattr(answer, "model_version", None)
-        reply = Reply.of_parts(said, _finish(candidates[0].finish_reason), usage, served)
+        reply = Reply.of_parts(pieces, _finish(candidates[0].finish_reason), usage, served)
         return replace(reply, reasoning=thought_text([part.text for part in parts if part.thought]))
 
 
@@ -275,7 +277,7 @@ def _finish(reason: Any) -> str | None:
 
 
 def _usage(answer: Any) -> Usage | None:
-    """Tokens; those of thoughts are part of the output, as with other services."""
+    """Return the token counts. Thoughts are part of the output, as with other services."""
     usage = getattr(answer, "usage_metadata", None)
     if usage is None:
         return None

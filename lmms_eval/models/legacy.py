@@ -1,8 +1,8 @@
-"""Plugins of the class interface (``lmms_eval.api.model.lmms``) as models of the streaming contract.
+"""The adapter from plugins of the class interface (``lmms_eval.api.model.lmms``) to the streaming interface.
 
-The plugin is fed chunk by chunk. What it reports through ``cache_hook.add_partial`` is handed on at once, so that it
-is durable before the chunk ends; a chunk that raises is asked again one request at a time, so that one bad request
-costs one sample.
+The plugin gets requests in chunks. Results that it reports through ``cache_hook.add_partial`` are forwarded at once, so
+that they are durable before the chunk ends. If a chunk raises, its requests are retried one at a time, so that one bad
+request costs one sample.
 """
 
 from __future__ import annotations
@@ -34,18 +34,21 @@ from lmms_eval.utils.reported import forget_reported, reported
 
 log = logging.getLogger(__name__)
 MULTI_ROUND = "generate_until_multi_round"
+CHUNK_FACTOR = 8
+FIVE_WANTED = "too many values to unpack (expected 5"
+SIX_WANTED = "not enough values to unpack"
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with the arguments that the plugin will unpack."""
+    """A request with the arguments that the plugin unpacks."""
 
     request: Request
     arguments: tuple[Any, ...]
     metadata: Mapping[str, Any]
 
     def instance(self, five: bool) -> Instance:
-        """A fresh instance: plugins change generation options in place. ``five`` leaves the context out."""
+        """Return a new instance, as plugins change generation options in place. ``five`` leaves out the context."""
         arguments = self.arguments[1:] if five and len(self.arguments) == 6 else self.arguments
         return Instance(
             request_type=self.request.kind,
@@ -58,24 +61,24 @@ class Prepared:
 
     @property
     def context(self) -> Any:
-        """The first argument, by which partial results name their request."""
+        """The first argument, by which partial results identify their request."""
         return self.arguments[0] if self.arguments else None
 
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """The end of a call. ``unanswered`` are the requests that no response was given for."""
+    """The end of a call, with the requests that got no response."""
 
     error: BaseException | None
     unanswered: tuple[Prepared, ...]
 
 
 class UnusableOutput(Exception):
-    """A plugin returned something that is no answer to the request."""
+    """A plugin returned something that is not an answer to the request."""
 
 
 class PluginCall:
-    """A running call. ``responses`` yields each response as it comes; it ends when the plugin has returned."""
+    """A running call. ``responses`` yields each response as it arrives, and ends when the plugin has returned."""
 
     def __init__(self, method: Callable[[list[Instance]], Any], items: Sequence[Prepared], five: bool) -> None:
         self._method, self._items = method, tuple(items)
@@ -97,23 +100,23 @@ class PluginCall:
         self._open = True
 
     def run(self) -> None:
-        """Call the plugin. Runs in the worker thread; nothing is raised here, the taker of responses sees it."""
+        """Call the plugin. This runs in the worker thread; errors are reported to the consumer of ``responses``."""
         try:
             outputs = self._method(self._instances)
             self._outputs = list(outputs) if isinstance(outputs, Iterator) else outputs
-        except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; the generator judges it
+        except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; ``_call`` decides about it
             self._error = error
         with self._lock:
             self._open = False
         self._events.put(None)
 
     def add_partial(self, method: str, arguments: Any, result: Any) -> None:
-        """Take a partial result if it is a whole answer to exactly one pending request.
+        """Accept a partial result if it is a whole answer to exactly one pending request.
 
-        The plugin names it by the request's own arguments, or by a context that no other request has.
+        The plugin identifies the request by its own arguments, or by a context that no other request has.
         """
         if method != self._name or method == MULTI_ROUND:
-            return  # a multi-round call is one unit: what comes before its end are single rounds
+            return  # a multi-round call is one unit, and its partial results are single rounds
         context = arguments[0] if isinstance(arguments, tuple | list) and arguments else arguments
         position = self._own.get(id(arguments))
         if position is None and isinstance(context, str):
@@ -124,7 +127,7 @@ class PluginCall:
             response = self._response(position, result)
         except UnusableOutput:
             return
-        if response.error is not None:  # a picture that is none: what the plugin returns in the end counts
+        if response.error is not None:  # an invalid picture: the final return value of the plugin counts
             return
         with self._lock:
             if self._open and position not in self._answered:
@@ -132,7 +135,7 @@ class PluginCall:
                 self._events.put(response)
 
     def responses(self) -> Iterator[Response]:
-        """Partial results at once, then the rest of the returned list. See ``end`` afterwards."""
+        """Yield partial results at once, then the rest of the returned list. Call ``end`` afterwards."""
         while (response := self._events.get()) is not None:
             yield response
         if self._error is not None:
@@ -154,7 +157,7 @@ class PluginCall:
                 yield Response.failure(self._items[position].request.id, "internal", str(error))
 
     def end(self) -> CallEnd:
-        """Return how the call ended, once ``responses`` is used up."""
+        """Return how the call ended, once ``responses`` is exhausted."""
         unanswered = (item for position, item in enumerate(self._items) if position not in self._answered)
         return CallEnd(self._error, tuple(unanswered))
 
@@ -187,15 +190,15 @@ def _generation_response(request: Request, output: Any, latency: float) -> Respo
     unwrapped = unwrap_generation_output(output)
     counts = unwrapped.token_counts
     usage = None if counts is None else Usage(counts.input_tokens, counts.output_tokens, counts.reasoning_tokens)
-    told = output if isinstance(output, GenerationResult) else GenerationResult()
+    details = output if isinstance(output, GenerationResult) else GenerationResult()
     if request.kind == MULTI_ROUND:
         rounds = tuple(unwrapped.text) if isinstance(unwrapped.text, list) else (unwrapped.text,)
         return Response(request.id, rounds=rounds, usage=usage, latency=latency)
     if unwrapped.parts:
         try:
             parts = [part if isinstance(part, str) else _picture(part) for part in unwrapped.parts]
-            details = {"finish_reason": told.finish_reason, "thoughts": told.thoughts}
-            return Response.interleaved(request.id, parts, usage=usage, latency=latency, **details)
+            facts = {"finish_reason": details.finish_reason, "thoughts": details.thoughts}
+            return Response.interleaved(request.id, parts, usage=usage, latency=latency, **facts)
         except (MediaError, OSError) as error:
             message = f"the plugin's {request.kind} returned a picture of {error}"
             return Response.failure(request.id, "malformed", message)
@@ -206,13 +209,13 @@ def _generation_response(request: Request, output: Any, latency: float) -> Respo
         text=unwrapped.text,
         usage=usage,
         latency=latency,
-        finish_reason=told.finish_reason,
-        thoughts=told.thoughts,
+        finish_reason=details.finish_reason,
+        thoughts=details.thoughts,
     )
 
 
 def _picture(part: Any) -> GeneratedImage:
-    """A picture as plugins give it. Raises ``MediaError`` or ``OSError``."""
+    """Convert a picture of a plugin. Raises ``MediaError`` or ``OSError``."""
     if isinstance(part, GeneratedImage):
         return part
     if isinstance(part, bytes):
@@ -232,7 +235,7 @@ def _shown(output: Any) -> str:
 
 
 class PartialHook(CacheHook):
-    """The cache hook that plugins are given: hands partial results to the call that is running."""
+    """The cache hook for plugins, which passes partial results to the running call."""
 
     def __init__(self) -> None:
         self._call: PluginCall | None = None
@@ -247,25 +250,25 @@ class PartialHook(CacheHook):
 
 
 def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
-    """A plugin's exception as the end of one request; its traceback is logged at DEBUG."""
+    """Return the failure of a request by a plugin's exception, whose traceback is logged at DEBUG."""
     log.debug("%s: the plugin raised", item.request.id, exc_info=error)
     kind: ErrorKind = "out_of_memory" if "OutOfMemory" in type(error).__name__ else "internal"
     detail = str(error) or "no message"
-    of_task = isinstance(error, FunctionError)  # a function of the task, which the plugin has called
+    of_task = isinstance(error, FunctionError)  # raised by a function of the task that the plugin called
     message = detail if of_task else f"the plugin's {item.request.kind} raised {type(error).__name__}: {detail}"
     return Response.failure(item.request.id, kind, message, attempts)
 
 
 @dataclass(frozen=True, slots=True)
 class TorchState:
-    """Settings that torch keeps per thread and that a plugin's constructor may have changed in its own."""
+    """Settings that torch keeps per thread, and that a plugin's constructor may have changed in its thread."""
 
     device: int | None
     grad_enabled: bool
 
     @classmethod
     def capture(cls) -> TorchState | None:
-        """The state of the calling thread; ``None`` while torch is not imported."""
+        """Return the state of the calling thread; ``None`` if torch is not imported."""
         torch = sys.modules.get("torch")
         if torch is None:
             return None
@@ -280,7 +283,7 @@ class TorchState:
 
 
 class Worker:
-    """One daemon thread that runs jobs in order. A daemon, so that an interrupted run need not wait for a plugin."""
+    """A thread that runs jobs in order. It is a daemon, so that an interrupted run does not wait for a plugin."""
 
     def __init__(self, state: TorchState | None) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -289,11 +292,11 @@ class Worker:
         self._thread.start()
 
     def submit(self, job: Callable[[], None]) -> None:
-        """``job`` must not raise."""
+        """Queue a job, which must not raise."""
         self._jobs.put(job)
 
     def stop(self) -> None:
-        """End after the running job, without waiting for it."""
+        """End the thread after the running job, without waiting for it."""
         self._jobs.put(None)
 
     def _run(self) -> None:
@@ -302,21 +305,16 @@ class Worker:
             if self._state is not None:
                 self._state.apply()
             while (job := self._jobs.get()) is not None:
-                # Plugins call asyncio.get_event_loop(), which in any thread but the main one finds only a loop set
-                # before; asyncio.run, where a plugin calls it, takes that away.
+                # Plugins call asyncio.get_event_loop(), which finds a loop outside the main thread only if one was
+                # set. It is set for each job, as asyncio.run in a plugin removes it.
                 asyncio.set_event_loop(loop)
                 job()
         finally:
             loop.close()
 
 
-CHUNK_FACTOR = 8
-FIVE_WANTED = "too many values to unpack (expected 5"
-SIX_WANTED = "not enough values to unpack"
-
-
 class TaskDict(MutableMapping[str, Any]):
-    """``task_dict[task][split][doc_id]``: the data sets of a run's tasks, each opened at the first look."""
+    """``task_dict[task][split][doc_id]``: the data sets of a run's tasks, each opened on first access."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = {task.name: task for task in tasks}
@@ -347,13 +345,13 @@ class TaskDict(MutableMapping[str, Any]):
 
 
 class LegacyAdapter(Model):
-    """A plugin of the class interface behind the streaming contract.
+    """A plugin of the class interface as a model of the streaming interface.
 
     Args:
         plugin: the model object.
-        chunk_size: requests in one call; default 8 x batch size, or 8 x the requests that the plugin keeps open
-            (its ``num_concurrent``) where these are more.
-        batch_size: as given on the command line; else the plugin's ``batch_size_per_gpu``.
+        chunk_size: requests in one call. The default is 8 times the batch size, or 8 times the plugin's
+            ``num_concurrent`` if that is larger.
+        batch_size: the batch size of the command line; by default the plugin's ``batch_size_per_gpu``.
     """
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "generate_until_multi_round"})
@@ -379,25 +377,25 @@ class LegacyAdapter(Model):
 
     @property
     def collective_forward(self) -> bool:  # type: ignore[override]  # follows the plugin and its place
-        """Forward passes meet in collectives, so all processes must make the same number of calls."""
+        """Whether forward passes use collectives, so that all processes must make the same number of calls."""
         declared = getattr(self.plugin, "collective_forward", None)
         if declared is not None:
             return bool(declared)
         return getattr(self.plugin, "_world_size", 1) > 1 and not getattr(self.plugin, "data_parallel", False)
 
     def set_world(self, rank: int, world_size: int) -> None:
-        """Tell the plugin its place among all processes."""
+        """Set the plugin's rank and the number of processes."""
         self.plugin._rank, self.plugin._world_size = rank, world_size
 
     def prepare(self, request: Request) -> Request:
-        """Plugins render their own prompts. In lockstep what cannot be built must be known before a call."""
+        """Build the arguments for collective calls only, before which failures must be known."""
         return request.with_payload(self._prepared(request), 0) if self.collective_forward else request
 
     def attach_tasks(self, tasks: Sequence[Task]) -> None:
         forget_reported()
-        self.plugin.task_dict = TaskDict(tasks)  # type: ignore[assignment]  # opened lazily, used like the dictionary
+        self.plugin.task_dict = TaskDict(tasks)  # type: ignore[assignment]  # opened lazily, used like a dictionary
         repeats = max((task.repeats for task in tasks), default=1)
-        self.concurrency = -(-self._chunk_size // repeats) * repeats  # the repeats of a document stay in one chunk
+        self.concurrency = -(-self._chunk_size // repeats) * repeats  # keeps the repeats of a document in one chunk
 
     def respond(self, stream: RequestStream) -> Iterator[Response]:
         worker = Worker(self._torch_state)
@@ -411,14 +409,16 @@ class LegacyAdapter(Model):
 
     def identity(self) -> Mapping[str, Any]:
         cls = type(self.plugin)
-        has_file = cls.__module__ != "__main__" and cls.__module__ in sys.modules  # else it was made interactively
+        has_file = (
+            cls.__module__ != "__main__" and cls.__module__ in sys.modules
+        )  # otherwise it was defined interactively
         source = inspect.getsourcefile(cls) if has_file else None
         digest = hashlib.sha256(Path(source).read_bytes()).hexdigest() if source else ""
         return {"class": f"{cls.__module__}.{cls.__qualname__}", "source": digest}
 
     def describe(self) -> Mapping[str, Any]:
         cls = type(self.plugin)
-        told = {
+        facts = {
             "batch_sizes": getattr(self.plugin, "batch_sizes", None),
             "chat_template": getattr(self.plugin, "chat_template", None),
             "tokenizer_name": getattr(self.plugin, "tokenizer_name", None),
@@ -427,7 +427,7 @@ class LegacyAdapter(Model):
         return {
             "model_backend": f"{cls.__module__}.{cls.__qualname__} ({'chat' if self.chat else 'simple'})",
             "chunk_size": self._chunk_size,
-            **{key: value for key, value in told.items() if isinstance(value, str | list | dict) and value},
+            **{key: value for key, value in facts.items() if isinstance(value, str | list | dict) and value},
             **({"reported": found} if (found := reported()) else {}),
         }
 
@@ -441,7 +441,7 @@ class LegacyAdapter(Model):
                 items.append(self._prepared(request))
             except UsageError:
                 raise
-            except Exception as error:  # a task's own functions may raise anything: one failed sample
+            except Exception as error:  # a task's own functions may raise anything: the sample fails
                 log.debug("%s: not built", request.id, exc_info=error)
                 doing = f"building the plugin's arguments raised {type(error).__name__}: "
                 message = f"{'' if isinstance(error, LmmsEvalError) else doing}{error}"
@@ -451,11 +451,13 @@ class LegacyAdapter(Model):
         end = yield from self._ask(items, worker)
         if end.error is None:
             return
-        # One process alone must not make further collective calls: the others would wait for them for ever.
+        # A single process must not make further collective calls: the others would wait for it forever.
         if len(items) == 1 or self.collective_forward:
             yield from (failure(item, end.error, 1) for item in end.unanswered)
             return
-        log.warning("a chunk of %d requests raised %s; asking one at a time", len(items), type(end.error).__name__)
+        log.warning(
+            "a chunk of %d requests raised %s; retrying one request at a time", len(items), type(end.error).__name__
+        )
         for item in end.unanswered:
             single = yield from self._ask([item], worker)
             if single.error is not None:
@@ -463,7 +465,7 @@ class LegacyAdapter(Model):
 
     def _prepared(self, request: Request) -> Prepared:
         if isinstance(request.payload, Prepared):
-            return replace(request.payload, request=request)  # a repeated request has an id of its own
+            return replace(request.payload, request=request)  # a repeated request has another id
         task = legacy_task(request.task)
         metadata = {
             "task": request.task.name,
@@ -481,7 +483,7 @@ class LegacyAdapter(Model):
         return Prepared(request, arguments, metadata)
 
     def _ask(self, items: Sequence[Prepared], worker: Worker) -> Generator[Response, None, CallEnd]:
-        """One call; where the plugin turns out to unpack five elements, a second one without the context."""
+        """Call the plugin; if it turns out to unpack five elements, call it again without the context."""
         end = yield from self._call(items, worker, self._five)
         if self._five or not self.chat or not _unpacked(end, FIVE_WANTED) or len(end.unanswered) < len(items):
             return end
@@ -499,7 +501,7 @@ class LegacyAdapter(Model):
         yield from call.responses()
         self._hook.attach(None)
         end = call.end()
-        # Errors that neither asking again nor other requests can mend end the run.
+        # Errors that would occur again in every call end the run.
         name = type(self.plugin).__name__
         if isinstance(end.error, NotImplementedError) and (kind != "generate_until" or _raised_by(kind, end.error)):
             raise ModelError(f"model {name} does not implement {kind}: {end.error or 'no message'}; choose other tasks")
@@ -511,14 +513,14 @@ class LegacyAdapter(Model):
 
 
 def _open_requests(plugin: lmms) -> int:
-    told = getattr(plugin, "num_concurrent", 0)
-    return told if isinstance(told, int) else 0
+    count = getattr(plugin, "num_concurrent", 0)
+    return count if isinstance(count, int) else 0
 
 
 def _groups(chunk: Sequence[Request]) -> list[list[Request]]:
-    """Requests of one kind and one task each; the repeats of a document together and in order.
+    """Group requests by kind and task, with the repeats of a document together and in order.
 
-    Not more than one task in a call: plugins take the prompt builder of the first request for the whole batch.
+    A call has requests of one task only, as plugins use the prompt builder of the first request for the whole batch.
     """
     groups: dict[tuple[str, str], dict[int, list[Request]]] = {}
     for request in chunk:
@@ -535,7 +537,7 @@ def _unpacked(end: CallEnd, message: str) -> bool:
 
 
 def _raised_by(method: str, error: BaseException) -> bool:
-    """The method itself raised, not something below it."""
+    """Return whether the method itself raised, not a function that it called."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,4 +1,4 @@
-"""Likelihood of a continuation, from what an engine tells of each of its tokens."""
+"""The likelihood of a continuation, from the scores of its tokens."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """Natural logarithm of the probability of a continuation after its prompt."""
+    """The log probability of a continuation after its prompt."""
 
     value: float
+    """Natural logarithm."""
     is_greedy: bool
-    """Each of its tokens is the likeliest at its place."""
+    """Whether each token is the most likely one at its position."""
     input_tokens: int | None
-    """Tokens of prompt and continuation."""
+    """Tokens of the prompt and the continuation."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenScore:
-    """One token of a continuation."""
+    """The score of one token of a continuation."""
 
     logprob: float
     highest: float
-    """Log-probability of the likeliest token at its place."""
+    """Log probability of the most likely token at its position."""
 
 
 def likelihood_of(scores: Sequence[TokenScore], input_tokens: int | None) -> Likelihood:
-    """Sum the tokens up."""
+    """Add up the scores of the tokens."""
     is_greedy = all(score.logprob >= score.highest for score in scores)
     return Likelihood(math.fsum(score.logprob for score in scores), is_greedy, input_tokens)

@@ -1,4 +1,4 @@
-"""The back end ``litellm``: any service that the package ``litellm`` knows, by one name (``provider/model``)."""
+"""The back end ``litellm``: any service that the package ``litellm`` supports, by name (``provider/model``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lmms_eval.models.remote.reply import Reply, read_completion
 from lmms_eval.models.remote.sdk import attempts, read_address
 
 NO_STATUS = frozenset({"Timeout", "APIConnectionError"})
-"""Errors without an answer: the package gives them a status all the same, or wraps them into ones that carry it."""
+"""Errors without an answer, to which the package nevertheless gives a status."""
 
 
 class Arguments(ChatArguments):
@@ -37,17 +37,17 @@ class Arguments(ChatArguments):
     @field_validator("max_reply_mb")
     @classmethod
     def _refuse(cls, _: int) -> int:
-        raise ValueError("the package reads replies with clients of its own: leave it out")
+        raise ValueError("the package reads replies with its own clients: leave it out")
 
 
 class LiteLLM(ChatModel):
-    """Asks services through ``litellm``.
+    """Sends requests to services through ``litellm``.
 
     Args:
         arguments: see ``docs/models/litellm.md``.
 
     Raises:
-        ModelError: the package is absent, an unknown or wrong argument.
+        ModelError: the package is not installed, or an argument is unknown or wrong.
     """
 
     answer_arguments = (*CHAT_ANSWER_ARGUMENTS, "drop_params")
@@ -55,17 +55,17 @@ class LiteLLM(ChatModel):
 
     def __init__(self, **arguments: Any) -> None:
         parsed = self._arguments = read_arguments(Arguments, arguments, os.environ)
-        # The package would fetch a price list from the network when it is imported.
+        # Otherwise the package fetches a price list from the network when it is imported.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         self._sdk = import_sdk("litellm", "litellm", "litellm")
         self._sdk.suppress_debug_info = True
-        # Every error of the package is one of openai's, which it requires.
+        # All errors of the package are subclasses of openai's, which it requires.
         self._error = import_sdk("openai", "litellm", "litellm").OpenAIError
         self._url, shown = None, f"litellm ({parsed.model})"
         if parsed.base_url:
             self._url, shown = read_address(parsed.base_url, "")
             if is_loopback(self._url):
-                # The package makes its own clients, another one for each provider: only the environment reaches them.
+                # The package makes a client for each provider, and only the environment reaches them.
                 host = urlsplit(self._url).hostname or ""
                 for name in ("no_proxy", "NO_PROXY"):
                     hosts = [item.strip() for item in os.environ.get(name, "").split(",") if item.strip()]
@@ -80,7 +80,7 @@ class LiteLLM(ChatModel):
         super().__init__(parsed, Endpoint("", "", (), shown, is_public=self._url is None, is_loopback=False))
 
     def prepare(self, request: Request) -> Request:
-        """Make the arguments of ``acompletion``.
+        """Build the arguments of ``acompletion``.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -90,7 +90,7 @@ class LiteLLM(ChatModel):
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:
-        """The package's asynchronous call, without retries of its own."""
+        """Yield the package's asynchronous call, without its retries."""
         arguments = self._arguments
         fixed = {
             "timeout": arguments.timeout,

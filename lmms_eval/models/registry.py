@@ -1,4 +1,4 @@
-"""Model names: built-in ones, entry points of installed packages, and plugin packages of the older kind."""
+"""Model names: built-in models, entry points of installed packages, and plugin packages of the older kind."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
+from lmms_eval.aliases import find_alias
 from lmms_eval.api.model import Model
 from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.building import BuildOptions, ResolvedModel, build_model, parse_model_args
 from lmms_eval.models.families.table import FAMILIES, FAMILY_ALIASES
 from lmms_eval.utils.files import read_table
-from lmms_eval.utils.installed import absent_name, told
+from lmms_eval.utils.installed import absent_name, error_text
 
 _HOME = "lmms_eval.models."
 _FOLDER = Path(__file__).resolve().parent
 
 
 class _Finder:
-    """A finder of Python's ``sys.meta_path``."""
+    """A finder in ``sys.meta_path`` that resolves modules below ``lmms_eval.models`` from plugin packages."""
 
     def __init__(self) -> None:
         self.packages: list[str] = []
@@ -39,7 +40,7 @@ class _Finder:
     ) -> ModuleSpec | None:
         if not fullname.startswith(_HOME):
             return None
-        spec = PathFinder.find_spec(fullname, path) if _is_ours(fullname) else None
+        spec = find_alias(fullname) or (PathFinder.find_spec(fullname, path) if _is_ours(fullname) else None)
         twins = self.twins(fullname)
         if spec is not None:
             if spec.loader is not None and spec.submodule_search_locations is None and any(twins):
@@ -49,18 +50,18 @@ class _Finder:
         return None if twin is None else ModuleSpec(fullname, _SameModule(twin), is_package=_is_package(twin))
 
     def twins(self, fullname: str) -> Iterator[str]:
-        """Names of the plugins' modules that a name may mean."""
+        """Yield the names of the plugins' modules that correspond to a name."""
         for package in self.packages:
             name = f"{package}.models.{fullname.removeprefix(_HOME)}"
             try:
                 if name in sys.modules or importlib.util.find_spec(name) is not None:
                     yield name
-            except Exception:  # noqa: BLE001 - a plugin that cannot be imported is told where it is loaded, and has none
+            except Exception:  # noqa: BLE001 - a broken plugin has no modules here, and is reported when it is loaded
                 continue
 
 
 class _SameModule(Loader):
-    """Gives a module that has another name already."""
+    """Loads a module that already has another name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -72,11 +73,11 @@ class _SameModule(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._own_spec  # the import system has put that of the other name there
+        module.__spec__ = self._own_spec  # the import system has replaced it by that of the other name
 
 
 class _Supplied(Loader):
-    """Runs a module of this package, which then asks the plugins for names that it lacks."""
+    """Loads a module of this package, and lets plugins supply names that it lacks."""
 
     def __init__(self, own: Any, twins: Callable[[str], Iterator[str]]) -> None:
         self._own, self._twins = own, twins
@@ -94,6 +95,8 @@ def _supply(module: ModuleType, twins: Callable[[str], Iterator[str]]) -> None:
     before: Callable[[str], Any] | None = vars(module).get("__getattr__")
 
     def attribute(name: str) -> Any:
+        if before is not None and name in dir(module):  # a name of this package that is loaded when it is first used
+            return before(name)
         if not name.startswith("__"):
             for twin in twins(module.__name__):
                 found = vars(importlib.import_module(twin))
@@ -120,7 +123,7 @@ _FINDER = _Finder()
 
 
 def supply_modules(package: str) -> None:
-    """Let a plugin package supply modules and names that ``lmms_eval.models`` lacks; a later package comes first."""
+    """Let a plugin package supply modules and names that ``lmms_eval.models`` lacks. Later packages take precedence."""
     _FINDER.packages = [package, *(known for known in _FINDER.packages if known != package)]
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
@@ -136,18 +139,18 @@ OPENAI_KEY = "OPENAI_API_KEY"
 
 @dataclass(frozen=True, slots=True)
 class NamedService:
-    """A name of a service."""
+    """A model name that selects a service."""
 
     name: str
     backend: str
     model: str = ""
-    """Asked where the arguments name none; empty: they must."""
+    """The default model; if empty, the arguments must name one."""
     base_url: str = ""
-    """Empty: that of the back end."""
+    """The address; if empty, that of the back end."""
     key_variable: str = ""
-    """Environment variable of the key, where it is not the back end's."""
+    """The environment variable of the key, if it is not that of the back end."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments that the name stands for."""
+    """Arguments that the name implies."""
 
     def arguments(self, given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
         """Complete the arguments for the back end.
@@ -155,21 +158,21 @@ class NamedService:
         Raises:
             ModelError: the service has no key.
         """
-        told = {name: value for name, value in given.items() if value is not None}
-        if self.model and not any(told.get(name) for name in MODEL_NAMES):
-            log.info("model %r: asks %s; model_version=... asks another one", self.name, self.model)
-            told["model"] = self.model
-        if self.key_variable and not told.get("api_key"):
+        arguments = {name: value for name, value in given.items() if value is not None}
+        if self.model and not any(arguments.get(name) for name in MODEL_NAMES):
+            log.info("model %r: uses %s; choose another one with model_version=...", self.name, self.model)
+            arguments["model"] = self.model
+        if self.key_variable and not arguments.get("api_key"):
             key = environment.get(self.key_variable)
             if key:
-                told["api_key"] = key
-            elif not told.get("base_url"):  # a key of another service must not go there
+                arguments["api_key"] = key
+            elif not arguments.get("base_url"):  # another service's key must not be sent there
                 raise ModelError(
                     f"no key for {self.base_url}: set {self.key_variable}, or give the model argument api_key"
                 )
-        if self.base_url and not told.get("base_url"):
-            told["base_url"] = self.base_url
-        return {**self.fixed, **told}
+        if self.base_url and not arguments.get("base_url"):
+            arguments["base_url"] = self.base_url
+        return {**self.fixed, **arguments}
 
 
 NAMED_SERVICES = {
@@ -190,7 +193,7 @@ NAMED_SERVICES = {
         NamedService("xai", "openai", "grok-4", "https://api.x.ai/v1", "XAI_API_KEY"),
     )
 }  # fmt: skip
-"""By name."""
+"""The services by name."""
 KEY_VARIABLES = {
     "api.reka.ai": "REKA_API_KEY",
     "api.x.ai": "XAI_API_KEY",
@@ -198,14 +201,14 @@ KEY_VARIABLES = {
     "dashscope.aliyuncs.com": "DASHSCOPE_API_KEY",
     "openrouter.ai": "OPENROUTER_API_KEY",
 }
-"""Environment variable of the key by the host of ``base_url``."""
+"""The environment variable of the key, by the host of ``base_url``."""
 
 VENDORS = (
     "openai.com", "openai.azure.com", "services.ai.azure.com", "cognitiveservices.azure.com", "anthropic.com",
     "googleapis.com", "amazonaws.com", "x.ai", "mistral.ai", "deepseek.com", "cohere.com", "cohere.ai", "reka.ai",
     "moonshot.ai", "moonshot.cn", "aliyuncs.com",
 )  # fmt: skip
-"""Domains at which the makers of models serve them: their services refuse options that they do not know."""
+"""Domains of model vendors, whose services reject unknown options."""
 
 
 def is_vendor(address: str | None) -> bool:
@@ -215,14 +218,14 @@ def is_vendor(address: str | None) -> bool:
 
 
 def aliases_of(backend: str) -> tuple[str, ...]:
-    """Names of services that are other names of a back end."""
+    """Return the names of services that are aliases of a back end."""
     return tuple(name for name, service in NAMED_SERVICES.items() if service.backend == backend != name)
 
 
 def find_key(host: str | None, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Find the key for a host that speaks the protocol of ``openai``; returns it with the name of its variable.
+    """Find the key for a host with the protocol of ``openai``. Returns it with the name of its variable.
 
-    Where the host's own variable is not set ``OPENAI_API_KEY`` counts, as for a server that is not known.
+    If the host's own variable is not set, or the host is not known, ``OPENAI_API_KEY`` is used.
     """
     variable = KEY_VARIABLES.get(host or "", OPENAI_KEY)
     return environment.get(variable) or environment.get(OPENAI_KEY, ""), variable
@@ -286,7 +289,7 @@ _BUILTIN_PATHS = {manifest.model_id: manifest.chat_class_path for manifest in BU
 
 @dataclass(frozen=True, slots=True)
 class ModelListing:
-    """One line of ``lmms-eval models``."""
+    """One line of the output of ``lmms-eval models``."""
 
     name: str
     kind: str
@@ -295,17 +298,17 @@ class ModelListing:
 
 
 def foreign_names() -> dict[str, str]:
-    """Names of the family's models that need a code base of their own, and what they need."""
+    """Return the names of the family's models that need their own code base, and what they need."""
     return {row["name"]: row["needs"] for row in read_table(FOREIGN_NAMES)}
 
 
 class ModelRegistry:
-    """All models that can be named. Entry points and plugin packages are read at the first look-up.
+    """All known model names. Entry points and plugin packages are read at the first look-up.
 
     Args:
-        plugins: packages of the older kind, as a list or in the comma form of ``LMMS_EVAL_PLUGINS``: each may have
-            ``PACKAGE.models.AVAILABLE_MODELS = {module name: class name}`` and a sub-package ``PACKAGE.tasks``. Also
-            modules, which are imported for the classes that ``@register_model`` names there.
+        plugins: packages of the older kind, as a list or in the comma form of ``LMMS_EVAL_PLUGINS``. Each may have
+            ``PACKAGE.models.AVAILABLE_MODELS = {module name: class name}`` and a sub-package ``PACKAGE.tasks``.
+            Modules are allowed too: they are imported for their classes with ``@register_model``.
     """
 
     def __init__(self, plugins: str | Sequence[str] = ()) -> None:
@@ -317,10 +320,10 @@ class ModelRegistry:
         self._loaded = False
 
     def resolve(self, name: str, force_simple: bool = False) -> ResolvedModel:
-        """Look a name or alias up: with ``force_simple`` the simple class if there is one, else chat before simple.
+        """Look up a name or alias. The chat class is preferred; with ``force_simple``, the simple class.
 
         Raises:
-            UnknownNameError: no model has this name; names the nearest ones.
+            UnknownNameError: no model has this name. The message suggests the nearest ones.
         """
         self._load()
         manifest = self._manifests.get(name) or self._manifests.get(self._aliases.get(name, ""))
@@ -334,9 +337,9 @@ class ModelRegistry:
     def build(
         self, name: str, model_args: str | Mapping[str, Any] = "", options: BuildOptions | None = None
     ) -> tuple[Model, ResolvedModel]:
-        """Build the model behind a name; see ``lmms_eval.models.building.build_model``. Also says what was chosen.
+        """Build the model of a name (see ``lmms_eval.models.building.build_model``). Also returns what was resolved.
 
-        The name of a service completes the arguments, unless a plugin has taken the name.
+        The name of a service completes the arguments, unless a plugin has replaced that name.
         """
         chosen = options or BuildOptions()
         resolved = self.resolve(name, chosen.force_simple)
@@ -346,25 +349,25 @@ class ModelRegistry:
         return build_model(resolved, model_args, chosen), resolved
 
     def get_model_class(self, name: str, force_simple: bool = False) -> type[Any]:
-        """Import the class behind a name. Raises as ``resolve`` and ``ResolvedModel.load``."""
+        """Import the class of a name. Raises the errors of ``resolve`` and ``ResolvedModel.load``."""
         return self.resolve(name, force_simple).load()
 
     def get_manifest(self, name: str) -> ModelManifest:
-        """Return the manifest behind a name or alias. Raises ``UnknownNameError``."""
+        """Return the manifest of a name or alias. Raises ``UnknownNameError``."""
         return self.resolve(name).manifest
 
     def list_canonical_model_ids(self) -> list[str]:
-        """Names without aliases, sorted."""
+        """Return the sorted names, without aliases."""
         self._load()
         return sorted(self._manifests)
 
     def list_model_names(self) -> list[str]:
-        """Names and aliases, sorted."""
+        """Return the sorted names and aliases."""
         self._load()
         return sorted({*self._manifests, *self._aliases})
 
     def register_manifest(self, manifest: ModelManifest, *, overwrite: bool = False) -> None:
-        """Make a model known to this registry and to those that are made later in this process.
+        """Register a model in this registry, and in those that are created later in this process.
 
         Raises:
             ValueError: the name has other classes, and ``overwrite`` is not given.
@@ -379,7 +382,7 @@ class ModelRegistry:
         self._add_all([manifest])
 
     def list_models(self) -> list[ModelListing]:
-        """Chat-only models first, then those with both interfaces, then simple ones; by name within each."""
+        """List chat-only models first, then those with both interfaces, then simple ones, each sorted by name."""
         self._load()
         order = {"chat": 0, "chat+simple": 1, "simple": 2}
         found = []
@@ -389,13 +392,13 @@ class ModelRegistry:
         return sorted(found, key=lambda item: (order[item.kind], item.name))
 
     def plugin_task_folders(self) -> list[Path]:
-        """The folders of ``PACKAGE.tasks`` of the plugin packages that have one, for the task catalogue."""
+        """Return the existing folders ``PACKAGE.tasks`` of the plugin packages, for the task catalogue."""
         folders: list[Path] = []
         for package in self._plugins:
             try:
                 spec = importlib.util.find_spec(f"{package}.tasks")
             except ModuleNotFoundError as error:
-                if error.name == f"{package}.tasks":  # the plugin is a module, which has none
+                if error.name == f"{package}.tasks":  # the plugin is a module
                     continue
                 raise _plugin_error(package, error) from error
             if spec is not None and spec.submodule_search_locations:
@@ -403,21 +406,21 @@ class ModelRegistry:
         return folders
 
     def _warn_of_another_class(self, name: str, manifest: ModelManifest) -> None:
-        """Say that a class which code outside of the plugins registered under a known name is not taken."""
+        """Warn about a class with a known name that code outside of the plugins registered, and that is not used."""
         cls = MODEL_REGISTRY.get(name)
         if cls is None or _path_of(cls) in (manifest.simple_class_path, manifest.chat_class_path):
             return
         if not _is_of_package(cls, "lmms_eval"):
             log.warning(
-                "model %r is %s; the class %s, which @register_model names so too, is not taken: give its module in "
-                "--plugins, or another name",
+                "model %r is %s; the class %s, registered under the same name with @register_model, is not used: give "
+                "its module in --plugins, or another name",
                 name,
                 manifest.chat_class_path or manifest.simple_class_path,
                 _path_of(cls),
             )
 
     def _resolve_decorated(self, name: str) -> ResolvedModel:
-        """A class that ``@register_model`` has seen in this process, without a manifest."""
+        """Resolve a class that was registered in this process with ``@register_model``, without a manifest."""
         if name not in MODEL_REGISTRY:
             if need := foreign_names().get(name):
                 raise UnknownNameError("model", name, (), f"it is the family's and needs {need}; {_HOW_TO_RUN}", ": ")
@@ -439,9 +442,9 @@ class ModelRegistry:
         for entry in entry_points(group=ENTRY_POINT_GROUP):
             try:
                 manifests = _as_manifests(entry.name, entry.load())
-            except Exception as error:  # noqa: BLE001 - a broken package that nobody asked for must not stop a run
-                self._broken.append(f"{entry.name} = {entry.value} ({told(error)})")
-                log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, told(error))
+            except Exception as error:  # noqa: BLE001 - a broken package that may not be needed must not stop a run
+                self._broken.append(f"{entry.name} = {entry.value} ({error_text(error)})")
+                log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, error_text(error))
             else:
                 self._add_all(manifests)
         self._add_all([*_added_to_tables(), *_REGISTERED.values()], " (registered in this process)")
@@ -459,7 +462,7 @@ class ModelRegistry:
 
 
 _REGISTERED: dict[str, ModelManifest] = {}
-"""What ``register_manifest`` got in this process."""
+"""The manifests that were given to ``register_manifest`` in this process."""
 
 AVAILABLE_CHAT_TEMPLATE_MODELS: dict[str, str] = {one.model_id: str(one.chat_class_path) for one in BUILTIN_MANIFESTS}
 AVAILABLE_SIMPLE_MODELS: dict[str, str] = {
@@ -473,8 +476,8 @@ AVAILABLE_SIMPLE_MODELS: dict[str, str] = {
         "vllm": "VLLM",
     }.items()
 }
-"""Names to the paths of classes, as programs of the family read them. An entry that such a program adds or changes is a
-model of that name."""
+"""Class paths by name, for programs of the family. An entry that such a program adds or changes becomes a model of that
+name."""
 _TABLES = (dict(AVAILABLE_SIMPLE_MODELS), dict(AVAILABLE_CHAT_TEMPLATE_MODELS))
 
 
@@ -483,12 +486,12 @@ def _added_to_tables() -> list[ModelManifest]:
     chat = {name: path for name, path in AVAILABLE_CHAT_TEMPLATE_MODELS.items() if _TABLES[1].get(name) != path}
     for name, path in {**simple, **chat}.items():
         if "." not in path:
-            raise ModelError(f"model {name!r}: {path!r} is no path of a class; give package.module.Class")
+            raise ModelError(f"model {name!r}: {path!r} is not the path of a class; give package.module.Class")
     return [ModelManifest(name, simple.get(name), chat.get(name)) for name in {**simple, **chat}]
 
 
 def _as_manifests(name: str, payload: Any) -> list[ModelManifest]:
-    """Read an entry point's value: a manifest, a list of them, or a callable that gives either."""
+    """Read an entry point's value: a manifest, a list of manifests, or a callable that returns either."""
     if callable(payload) and not isinstance(payload, ModelManifest):
         payload = payload()
     found = [payload] if isinstance(payload, ModelManifest) else list(payload)
@@ -499,13 +502,13 @@ def _as_manifests(name: str, payload: Any) -> list[ModelManifest]:
 
 
 _DECORATED: dict[str, set[str]] = {}
-"""Names that ``@register_model`` got while a plugin was imported, by plugin: a module runs once in a process."""
+"""Names registered with ``@register_model`` while a plugin was imported, by plugin, as it is imported only once."""
 
 
 def _plugin_manifests(package: str) -> list[ModelManifest]:
-    """The classes that a plugin names, in ``PACKAGE.models.AVAILABLE_MODELS`` or by ``@register_model``.
+    """Return the classes of a plugin, from ``PACKAGE.models.AVAILABLE_MODELS`` or ``@register_model``.
 
-    A package without ``models`` brings tasks only, or is a module of decorated classes.
+    A package without ``models`` contains tasks only, or is a module of decorated classes.
     """
     before = dict(MODEL_REGISTRY)
     supply_modules(package)
@@ -553,7 +556,7 @@ def _decorated_manifest(name: str, cls: type[Any]) -> ModelManifest:
 
 def _plugin_error(package: str, error: Exception) -> ModelError:
     return ModelError(
-        f"plugin package {package!r} (LMMS_EVAL_PLUGINS) cannot be imported: {told(error)}"
+        f"plugin package {package!r} (LMMS_EVAL_PLUGINS) cannot be imported: {error_text(error)}"
         f"{'' if absent_name(error) else '; install it or put its folder on PYTHONPATH'}"
     )
 

@@ -1,4 +1,4 @@
-"""Answers from an earlier run, for scoring again: samples files, or MEGA-Bench submission files."""
+"""Answers of an earlier run, to be scored again: samples files, or MEGA-Bench submission files."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ from lmms_eval.models.task_access import document_hash_of, document_of
 from lmms_eval.utils.files import read_plain, read_plain_text
 
 RAW_KEYS = ("raw_resps", "resps", "filtered_resps")
-"""Columns of a samples row that may hold the answers, the rawest first."""
+"""Columns of a samples row that may contain the answers, the least processed first."""
 NO_HASH = frozenset({"", hashlib.sha256(b"null").hexdigest()})
-"""Values of ``doc_hash`` that identify nothing: the family's samples have the hash of no document in every row."""
+"""Values of ``doc_hash`` that identify nothing. The family's samples have the hash of ``null`` in every row."""
 ROUND_TASKS = ("generate_until_multi_round", "generate_until_agentic")
 
 
 class AnswerBook(abc.ABC):
-    """Recorded answers of one task."""
+    """The recorded answers of one task."""
 
     @abc.abstractmethod
     def response(self, request: Request) -> Response:
-        """The recorded answer, or a failure of kind ``bad_request`` where there is none."""
+        """Return the recorded answer, or a failure of kind ``bad_request`` without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Answers of a document, as a samples row holds them."""
+    """The answers of a document in a samples row."""
 
     answers: list[Any]
     parts: list[Any]
     finish_reason: Any
-    """How generation ended; of several answers a list."""
+    """The finish reason, or a list for several answers."""
     doc_hash: str
     thoughts: Any
-    """What the model thought before; of several answers a list."""
+    """The thoughts, or a list for several answers."""
 
 
 class SamplesBook(AnswerBook):
-    """A samples JSONL file: one row for each document and filter pipeline.
+    """A samples JSONL file, with one row for each document and filter pipeline.
 
-    An answer to another document than the one that is asked (``doc_hash``) is none: the data set was reordered or
-    changed since. How an answer ended (``finish_reason``) comes with it.
+    An answer to another document than the requested one (by ``doc_hash``) is not used, as the data set was reordered or
+    changed since. Answers keep their ``finish_reason``.
 
     Raises:
-        ModelError: the file cannot be read or a line is no samples row.
+        ModelError: the file cannot be read, or a line is not a samples row.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,7 +66,7 @@ class SamplesBook(AnswerBook):
                     row = json.loads(line)
                     doc_id = int(row["doc_id"])
                 except (ValueError, KeyError, TypeError) as error:
-                    raise ModelError(f"replay: {self._path} line {number} is no samples row: {error!r}") from error
+                    raise ModelError(f"replay: {self._path} line {number} is not a samples row: {error!r}") from error
                 key = next((key for key in RAW_KEYS if row.get(key) is not None), None)
                 if key is not None and not row.get("error"):
                     self._rows.setdefault(doc_id, _row(row, row[key]))
@@ -93,7 +93,7 @@ class SamplesBook(AnswerBook):
         if request.repeat >= len(row.answers) or row.answers[request.repeat] is None:
             return _missing(request, self._path)
         text = str(row.answers[request.repeat])
-        thoughts = _thoughts_apart(request, row, text)
+        thoughts = _thoughts_of(request, row, text)
         return Response(request.id, text=text, finish_reason=_ending(request, row), thoughts=thoughts)
 
     def _round(self, request: Request, row: _Row) -> Response:
@@ -103,18 +103,18 @@ class SamplesBook(AnswerBook):
         if request.round >= len(rounds):
             return _missing(request, self._path)
         is_last = request.round == len(rounds) - 1
-        ending = _ending(request, row) if is_last else "stop"  # the row tells that of the last one alone
+        ending = _ending(request, row) if is_last else "stop"  # the row has only that of the last round
         return Response(request.id, text=rounds[request.round], finish_reason=ending)
 
 
-def _thoughts_apart(request: Request, row: _Row, text: str) -> Thoughts | None:
-    """Return the thoughts that a server had returned apart from the answer; others are part of its text."""
-    said = row.thoughts
-    if isinstance(said, list):
-        said = said[request.repeat] if request.repeat < len(said) else None
-    if not isinstance(said, str) or said in text:
+def _thoughts_of(request: Request, row: _Row, text: str) -> Thoughts | None:
+    """Return the thoughts that a server returned separately from the answer. Others are part of its text."""
+    thoughts = row.thoughts
+    if isinstance(thoughts, list):
+        thoughts = thoughts[request.repeat] if request.repeat < len(thoughts) else None
+    if not isinstance(thoughts, str) or thoughts in text:
         return None
-    return Thoughts(said, is_finished=bool(text.strip()))
+    return Thoughts(thoughts, is_finished=bool(text.strip()))
 
 
 def _row(row: Mapping[str, Any], value: Any) -> _Row:
@@ -130,15 +130,15 @@ def _row(row: Mapping[str, Any], value: Any) -> _Row:
 
 
 def _ending(request: Request, row: _Row) -> str:
-    """Return how the recorded answer ended; ``stop`` if the row does not say."""
-    told = row.finish_reason
-    if isinstance(told, list):
-        told = told[request.repeat] if request.repeat < len(told) else None
-    return told if isinstance(told, str) and told else "stop"
+    """Return the finish reason of the recorded answer; ``stop`` if the row has none."""
+    reason = row.finish_reason
+    if isinstance(reason, list):
+        reason = reason[request.repeat] if request.repeat < len(reason) else None
+    return reason if isinstance(reason, str) and reason else "stop"
 
 
 class SubmissionBook(AnswerBook):
-    """MEGA-Bench submission files: answers by task name and global index.
+    """MEGA-Bench submission files, with answers by task name and global index.
 
     Raises:
         ModelError: a file cannot be read, or two files answer the same question differently.
@@ -161,10 +161,10 @@ class SubmissionBook(AnswerBook):
 
 
 def read_submission(path: Path) -> dict[tuple[str, str], str]:
-    """Answers by (task name, global index) of a submission file, scored or not.
+    """Read the answers by (task name, global index) from a submission file, scored or not.
 
     Raises:
-        ModelError: it cannot be read, or is no submission file.
+        ModelError: the file cannot be read, or is not a submission file.
     """
     try:
         payload = json.loads(_read_text(path))
@@ -189,7 +189,7 @@ def _read_text(path: Path) -> str:
 
 
 def _likelihood(request: Request, held: Sequence[Any], path: Path) -> Response:
-    """One pair ``(loss, is_greedy)`` for each choice; with repeats one list after the other, or nested."""
+    """Read the pair ``(loss, is_greedy)`` of a choice. With repeats, the lists are concatenated or nested."""
     pairs = held
     if held and isinstance(held[0], list) and held[0] and isinstance(held[0][0], list):
         pairs = held[request.repeat] if request.repeat < len(held) else []
@@ -205,7 +205,7 @@ def _likelihood(request: Request, held: Sequence[Any], path: Path) -> Response:
 
 
 def _rounds_of(request: Request, held: Sequence[Any]) -> list[str]:
-    """All rounds of one answer: a list, the trace in the payload of an agentic task, or the row itself."""
+    """Return all rounds of one answer: a list, the trace in the payload of an agentic task, or the whole row."""
     if request.task.output_type == "generate_until_agentic":
         return _trace(held[request.repeat]) if request.repeat < len(held) else []
     if any(isinstance(item, list) for item in held):
@@ -215,9 +215,9 @@ def _rounds_of(request: Request, held: Sequence[Any]) -> list[str]:
 
 
 def _parts_of(request: Request, parts: list[Any]) -> list[Any] | None:
-    """Texts and pictures of the answer to this request; ``None`` if none are listed."""
+    """Return the texts and pictures of the answer to this request; ``None`` if it has no list of parts."""
     if request.task.output_type == "generate_visual_cot" and request.round:
-        return None  # the pictures were drawn in the round before
+        return None  # the pictures were drawn in the previous round
     places = [request.repeat] if request.task.repeats > 1 else []
     if request.task.output_type == "generate_until_multi_round":
         places.append(request.round)
@@ -229,7 +229,7 @@ def _parts_of(request: Request, parts: list[Any]) -> list[Any] | None:
 
 
 def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Path, row: _Row) -> Response:
-    """The answer with its pictures, which lie beside the samples file."""
+    """Return the answer with its pictures, whose paths are relative to the folder of the samples file."""
     pieces: list[Part] = []
     for part in parts:
         if part.get("type") == "text":
@@ -249,7 +249,7 @@ def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Pat
 
 
 def _trace(answer: Any) -> list[str]:
-    """The model's outputs in the JSON answer of an agentic task (``trace`` or ``agentic_rounds``)."""
+    """Return the model's outputs from the JSON answer of an agentic task (``trace`` or ``agentic_rounds``)."""
     try:
         payload = json.loads(answer) if isinstance(answer, str) else answer
     except ValueError:
@@ -280,8 +280,8 @@ class Replay(Model):
 
     Args:
         path: a samples file (``..._samples_TASK.jsonl``), a MEGA-Bench submission file, or a folder of such files.
-            In a folder the newest samples file of a task counts. A single samples file whose name tells no task is
-            taken for every task.
+            In a folder, the newest samples file of a task is used. A single samples file whose name does not contain a
+            task is used for every task.
     """
 
     kinds: frozenset[RequestKind] = frozenset(
@@ -298,7 +298,7 @@ class Replay(Model):
         files = sorted(self.path.iterdir()) if folder else [self.path]
         self._samples = {} if folder else {"": self.path}
         self._submissions = [file for file in files if file.suffix == ".json" and _is_submission(file, folder)]
-        for file in files:  # in order of their stamps, so that the newest remains
+        for file in files:  # in order of their time stamps, so that the newest remains
             match = SAMPLES_NAME.match(file.name)
             if match:
                 self._samples.pop("", None)
@@ -311,15 +311,15 @@ class Replay(Model):
 
     @classmethod
     def opens_media(cls, model_args: Mapping[str, Any]) -> bool:  # noqa: ARG003
-        """Answers are there already."""
+        """Return false, as the answers exist already."""
         return False
 
     def prepare(self, request: Request) -> Request:
-        """Nothing is sent anywhere, so no media is opened."""
+        """Return the request unchanged: nothing is sent, so no media are opened."""
         return request
 
     def attach_tasks(self, tasks: Sequence[Task]) -> None:
-        """Read the files of all tasks, so that a missing or damaged one ends the run before it begins."""
+        """Read the files of all tasks, so that a missing or damaged file ends the run before it begins."""
         for task in tasks:
             self._book(task)
 
@@ -329,7 +329,7 @@ class Replay(Model):
                 yield self._book(request.task).response(request)
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:  # noqa: ARG002
-        """Nothing: answers are there already."""
+        """Return nothing, as the answers exist already."""
         return {}
 
     def identity(self) -> Mapping[str, Any]:
@@ -355,7 +355,7 @@ class Replay(Model):
 
 
 def _is_submission(file: Path, in_folder: bool) -> bool:
-    """Tell submissions in a folder by their names, so as to pass results over; a file given by name must be one."""
+    """Recognise submissions in a folder by their names, to skip results. A file given by name must be one."""
     if in_folder:
         return file.name.endswith(SUBMISSION_SUFFIX)
     read_submission(file)

@@ -15,7 +15,7 @@ from lmms_eval.models.remote.model import import_sdk
 
 START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
 MOST_TOKENS = 1 << 24
-"""More than any context holds."""
+"""More tokens than any context has."""
 SAME_NAME = (
     "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "skip_special_tokens",
     "custom_params", "ebnf", "ignore_eos", "json_schema", "logit_bias", "no_stop_trim", "regex",
@@ -49,9 +49,9 @@ class SglangEngine(Engine):
             raise ModelError(f"sglang cannot start {settings.model}: {type(error).__name__}: {error}") from error
 
     def sent_options(self, wanted: Wanted) -> dict[str, Any]:
-        """The engine's parameters of sampling."""
+        """Return the engine's sampling parameters."""
         sampling = dict(wanted.pick(self.names)[0])
-        # Without a length the engine takes one of its own; one beyond its context is cut to what is left of it.
+        # Without a length the engine uses its own default. It cuts a larger length to what its context leaves.
         sampling["max_new_tokens"] = MOST_TOKENS if wanted.max_new_tokens is None else wanted.max_new_tokens
         given = {"temperature": wanted.temperature, "top_p": wanted.top_p}
         sampling |= {name: value for name, value in given.items() if value is not None}
@@ -62,11 +62,11 @@ class SglangEngine(Engine):
         return sampling
 
     async def generate(self, job: Job, request_id: str) -> Answer:  # noqa: ARG002 - the engine numbers requests itself
-        """Ask the engine. One that is cancelled here runs to its end there."""
-        answer = await self._asked(job.prompt, self.sent_options(job.wanted))
+        """Generate an answer. If it is cancelled, the engine continues to its end."""
+        answer = await self._generate(job.prompt, self.sent_options(job.wanted))
         facts = answer["meta_info"]
         finish = facts.get("finish_reason") or {}
-        stop = finish.get("matched")  # of an end token its number
+        stop = finish.get("matched")  # the number of an end token, or a stop string
         return Answer(
             answer["text"],
             finish.get("type"),
@@ -76,12 +76,12 @@ class SglangEngine(Engine):
         )
 
     async def score(self, prompt: Prompt, request_id: str) -> Likelihood:  # noqa: ARG002 - as above
-        """Ask for the log-probabilities of the prompt's last tokens; nothing is generated."""
-        answer = await self._asked(
+        """Get the log probabilities of the prompt's last tokens, without generating."""
+        answer = await self._generate(
             prompt,
             {"max_new_tokens": 0, "temperature": 0},
             return_logprob=True,
-            # Placeholders of media grow to many tokens: then more is told than is needed, at the end all the same.
+            # Placeholders of media expand to many tokens. Then there are more scores than needed, aligned at the end.
             logprob_start_len=max(0, len(prompt.token_ids) - prompt.continuation - 1),
             top_logprobs_num=1,
         )
@@ -89,15 +89,15 @@ class SglangEngine(Engine):
         own = (facts.get("input_token_logprobs") or [])[-prompt.continuation :]
         best = (facts.get("input_top_logprobs") or [])[-prompt.continuation :]
         if min(len(own), len(best)) < prompt.continuation or any(not item or item[0] is None for item in (*own, *best)):
-            raise RuntimeError("the engine told no log-probabilities of the prompt")
+            raise RuntimeError("the engine returned no log probabilities of the prompt")
         scores = [TokenScore(mine[0], likeliest[0][0]) for mine, likeliest in zip(own, best, strict=True)]
         return likelihood_of(scores, facts.get("prompt_tokens"))
 
-    async def _asked(self, prompt: Prompt, sampling: dict[str, Any], **options: Any) -> Any:
-        """Answers of the engine to a prompt.
+    async def _generate(self, prompt: Prompt, sampling: dict[str, Any], **options: Any) -> Any:
+        """Return the engine's output for a prompt.
 
         Raises:
-            ValueError: it aborted the request.
+            ValueError: the engine aborted the request.
         """
         media: dict[str, Any] = {"image_data": prompt.images, "video_data": prompt.videos}
         if prompt.sounds:
@@ -117,7 +117,7 @@ class SglangEngine(Engine):
         return answer
 
     def describe(self) -> Mapping[str, Any]:
-        """Tell the package's version."""
+        """Return the package's version."""
         return {"engine": self.name, "version": str(getattr(self._sglang, "__version__", "unknown"))}
 
     def close(self) -> None:
@@ -126,6 +126,6 @@ class SglangEngine(Engine):
 
 
 class SGLang(EngineModel):
-    """SGLang; arguments as in ``docs/models/sglang.md``."""
+    """SGLang; for the arguments see ``docs/models/sglang.md``."""
 
     engine = SglangEngine

@@ -1,4 +1,4 @@
-"""Attributes of a task that some models use beyond ``lmms_eval.api.task.Task``; tasks built from YAML have all."""
+"""Attributes of a task that some models use in addition to ``lmms_eval.api.task.Task``. YAML tasks have all of them."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ OPTION_LINE = re.compile(r"^[^\S\n]*\(?([A-Z])[).:]\s*\S", re.MULTILINE)
 
 
 class LegacyTask(Protocol):
-    """A task that can be put to plugins of the class interface."""
+    """A task that supports plugins of the class interface."""
 
     def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
-        """The tuple that the plugin unpacks; see ``docs/model_guide.md``."""
+        """Return the tuple that the plugin unpacks (see ``docs/model_guide.md``)."""
 
     def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
-        """``task``, ``doc_id``, ``repeats``, ``split`` and the task's own metadata."""
+        """Return ``task``, ``doc_id``, ``repeats``, ``split`` and the task's own metadata."""
 
     def legacy_context_turns(self, request: Request) -> Sequence[Mapping[str, str]]:
-        """The context as messages of role and content, for ``--apply_chat_template``."""
+        """Return the context as messages with role and content, for ``--apply_chat_template``."""
 
 
 class AnsweredTask(Protocol):
-    """A task that tells its reference answers."""
+    """A task with reference answers."""
 
     def target(self, doc_id: int) -> Any:
-        """The reference answer as ``doc_to_target`` gives it: a text, a list of texts, or numbers of choices."""
+        """Return the reference answer by ``doc_to_target``: a text, a list of texts, or numbers of choices."""
 
 
 def legacy_task(task: Task) -> LegacyTask:
-    """Raises ``ModelError`` for a task that offers no arguments of the class interface."""
+    """Return the task for plugins. Raises ``ModelError`` if it does not support the class interface."""
     if not callable(getattr(task, "legacy_arguments", None)) or not callable(getattr(task, "legacy_metadata", None)):
-        raise ModelError(f"task {task.name!r} cannot be put to plugins of the class interface (no legacy_arguments)")
+        raise ModelError(f"task {task.name!r} does not support plugins of the class interface (no legacy_arguments)")
     return cast(LegacyTask, task)
 
 
 def wants_chat_template(task: Task) -> bool:
-    """The run was started with ``--apply_chat_template``."""
+    """Return whether the run was started with ``--apply_chat_template``."""
     return bool(getattr(getattr(task, "options", None), "apply_chat_template", False))
 
 
 def target_of(task: Task, doc_id: int) -> Any:
-    """Raises ``ModelError`` for a task without reference answers."""
+    """Return the reference answer. Raises ``ModelError`` for a task without reference answers."""
     if not callable(getattr(task, "target", None)):
-        raise ModelError(f"task {task.name!r} does not tell its reference answers (no target)")
+        raise ModelError(f"task {task.name!r} has no reference answers (no target)")
     return cast(AnsweredTask, task).target(doc_id)
 
 
 def gold_answer_of(task: Task, doc_id: int) -> str:
-    """An answer that deserves full marks: the task's own ``gold_answer`` where it has one, else its target."""
+    """Return an answer with a full score: the task's own ``gold_answer`` if it has one, else its target."""
     offered = getattr(task, "gold_answer", None)
     value = offered(doc_id) if callable(offered) else target_of(task, doc_id)
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -65,24 +65,24 @@ def gold_answer_of(task: Task, doc_id: int) -> str:
 
 
 def choices_of(task: Task, doc_id: int) -> tuple[str, ...]:
-    """The document's choices as texts; empty where the task has none or does not tell them."""
+    """Return the document's choices as texts; empty if the task has no choices."""
     offered = getattr(task, "choices", None)
     return tuple(str(choice) for choice in offered(doc_id) or ()) if callable(offered) else ()
 
 
 def offered_options(task: Task, doc_id: int, context: str) -> tuple[str, ...]:
-    """The answers that a document offers: its choices, or the letters of the option lines in its prompt."""
+    """Return the options of a document: its choices, or the letters of the option lines in its prompt."""
     return choices_of(task, doc_id) or tuple(dict.fromkeys(OPTION_LINE.findall(context)))
 
 
 def document_hash_of(task: Task, doc_id: int) -> str:
-    """``doc_hash`` of a document, as its samples row has it; empty if the task does not give it."""
+    """Return the ``doc_hash`` of a document, as in its samples row; empty if the task has none."""
     offered = getattr(task, "document_hash", None)
     return str(offered(doc_id)) if callable(offered) else ""
 
 
 def document_of(task: Task, doc_id: int) -> Mapping[str, Any]:
-    """A document of the evaluated split: without media where the task can give that, else from its data set."""
+    """Return a document of the evaluated split, without media if the task supports that."""
     offered = getattr(task, "document", None)
     document = offered(doc_id) if callable(offered) else task.dataset_dict()[task.split][doc_id]
     return cast(Mapping[str, Any], document)

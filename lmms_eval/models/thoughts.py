@@ -1,4 +1,4 @@
-"""Thoughts and stop strings of models that generate here: every local back end reads what its model wrote alike.
+"""Thoughts and stop strings in generated texts, read in the same way by all local back ends.
 
 Source: engine rules, section 16.
 """
@@ -21,47 +21,47 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An answer as it was read from what a model wrote."""
+    """An answer that was read from a generated text."""
 
     text: str
-    """Up to its first stop string."""
+    """The answer up to its first stop string."""
     thoughts: Thoughts | None = None
     ended_by: str | None = None
-    """The stop string that ended the answer; empty: none did; ``None``: there are none."""
+    """The stop string that ended the answer; empty if none did, and ``None`` without stop strings."""
     reasoning: str = ""
-    """The thoughts with their tags, also if the text keeps them."""
+    """The thoughts with their tags, even if the text keeps them."""
 
     @property
     def answer(self) -> str:
-        """The text behind the thoughts."""
+        """The text after the thoughts."""
         return self.text if self.thoughts is not None else self.text.removeprefix(self.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The way in which the answer to one request is read.
+    """The rules for reading the answer to one request.
 
-    Stop strings hold for the answer alone: one in the thoughts, or in the white space behind them, ends nothing.
+    Stop strings apply to the answer only, not to the thoughts or the white space after them.
     """
 
     until: tuple[str, ...] = ()
     pairs: Pairs = THOUGHT_TAGS
-    """Opening and closing tags of thoughts."""
+    """The opening and closing tags of thoughts."""
     is_opened: bool = False
-    """The prompt ends with an opening tag, so the model begins inside a thought."""
+    """Whether the prompt ends with an opening tag, so that the model begins inside a thought."""
     follows_thoughts: bool = False
-    """The thoughts were returned apart: the text is what follows them."""
+    """Whether the thoughts were returned separately, so that the text is what follows them."""
     keeps_thoughts: bool = False
-    """The task asks for its thoughts: they are part of the answer."""
+    """Whether the task keeps thoughts as part of the answer."""
 
     @classmethod
     def of(cls, request: Request, prompt: str, until: Sequence[str] = ()) -> Reading:
-        """Return how the answer to a request is read.
+        """Return the rules for a request.
 
         Args:
-            request: its task says which tags there are.
-            prompt: as the model reads it; its end is enough.
-            until: stop strings.
+            request: the request, whose task defines the tags.
+            prompt: the rendered prompt, or its end.
+            until: the stop strings.
         """
         tags = getattr(request.task, "thought_tags", None)  # requests of plugins have no task
         pairs = tuple((opening, closing) for opening, closing in tags or THOUGHT_TAGS)
@@ -69,7 +69,7 @@ class Reading:
         return cls(tuple(until), pairs, is_opened, keeps_thoughts=tags is not None and not tags)
 
     def read(self, text: str) -> Written:
-        """Read a whole text of the model."""
+        """Read a complete text of the model."""
         thoughts, answer = split_thoughts(text, self.pairs, self.is_opened)
         reasoning = text[: len(text) - len(answer)] if thoughts is not None else ""
         stop = self._first_stop(answer, after_thoughts=thoughts is not None or self.follows_thoughts)
@@ -92,9 +92,9 @@ class Reading:
 
 
 class TagTokens:
-    """Decodes for one tokenizer so that tags of thoughts are seen which are special tokens of it.
+    """Decodes answers so that tags of thoughts stay visible, even if they are special tokens of the tokenizer.
 
-    Special tokens are left out of answers. If ``[THINK]`` is one, the thought would be taken for the answer.
+    Special tokens are left out of answers. If ``[THINK]`` is one, the thought would otherwise become the answer.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -103,12 +103,12 @@ class TagTokens:
         self.of = functools.cache(self._of)
 
     def _of(self, pairs: Pairs) -> Mapping[int, str]:
-        """Return the special tokens, by their ids, that tags contain."""
+        """Return the special tokens that occur in tags, by their ids."""
         tags = [tag for pair in pairs for tag in pair]
         return {number: text for number, text in self._special.items() if any(text in tag for tag in tags)}
 
     def decode(self, ids: Sequence[int], pairs: Pairs, skip_special_tokens: bool) -> str:
-        """Decode an answer. Special tokens are left out on demand, but for those of the tags."""
+        """Decode an answer. ``skip_special_tokens`` leaves out all special tokens except those of tags."""
         if skip_special_tokens and self.has_tags(ids, pairs):
             shown = self.of(pairs)
             ids = [number for number in ids if number in shown or number not in self._special]
@@ -125,7 +125,7 @@ class TagTokens:
         return self._tidied(written, reading) if is_to_tidy else written
 
     def read_text(self, text: str, reading: Reading) -> Written:
-        """Read an answer that somebody else decoded with all of its special tokens."""
+        """Read an answer that was decoded elsewhere with all its special tokens."""
         shown = self.of(reading.pairs)
         for number, token in self._special.items():
             if number not in shown:
@@ -133,18 +133,18 @@ class TagTokens:
         return self._tidied(reading.read(text), reading)
 
     def has_tags(self, ids: Sequence[int], pairs: Pairs) -> bool:
-        """Return whether an answer has special tokens of tags."""
+        """Return whether an answer contains special tokens of tags."""
         return not self.of(pairs).keys().isdisjoint(ids)
 
     def _tidied(self, written: Written, reading: Reading) -> Written:
-        """Take special tokens of tags out of the answer, where they enclose no thoughts."""
+        """Remove special tokens of tags from the answer, where they do not enclose thoughts."""
         answer = written.answer
         for token in self.of(reading.pairs).values():
             answer = answer.replace(token, "")
         return replace(written, text=written.reasoning + answer if reading.keeps_thoughts else answer)
 
     def count(self, written: Written, output_tokens: int | None) -> int | None:
-        """Return the tokens of the thoughts; ``None`` without thoughts."""
+        """Return the number of tokens of the thoughts; ``None`` without thoughts."""
         if not written.reasoning:
             return None
         if written.thoughts is not None and not written.thoughts.is_finished and output_tokens is not None:
@@ -154,7 +154,7 @@ class TagTokens:
 
 
 def special_tokens(tokenizer: Any) -> dict[int, str]:
-    """Return the texts of a tokenizer's special tokens by their ids."""
+    """Return the texts of a tokenizer's special tokens, by their ids."""
     added = getattr(tokenizer, "added_tokens_decoder", None) or {}
     found = {int(number): str(token) for number, token in added.items() if getattr(token, "special", False)}
     for token in getattr(tokenizer, "all_special_tokens", ()):

@@ -1,7 +1,7 @@
-"""Vision-language models of the smallest size with random weights, built from code alone.
+"""Tiny vision-language models with random weights, built from code alone.
 
-They are loaded by ``hf`` like any other folder and answer nonsense: good for tests, demonstrations and dry runs of a
-pipeline, for nothing else. Weights, tokenizer and processor depend on ``(architecture, seed)`` only.
+``hf`` loads them like any other folder. Their answers are nonsense, so they only serve tests, demonstrations and dry
+runs of a pipeline. Weights, tokenizer and processor depend on ``(architecture, seed)`` only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VISION_START, VISION_END, IMAGE_PAD, VIDEO_PAD = "<|vision_start|>", "<|vision_e
 MAX_POSITIONS = 32768
 VOCABULARY = 400
 END_WEIGHT = 1.3
-"""Weight of the end token against any other: some answers end by themselves, most do not."""
+"""The weight of the end token relative to the others, so that some answers end by themselves but most do not."""
 
 _WORDS = (
     "the of and a to in is it that was for on are as with his they at be this from have or by one had not but what "
@@ -44,23 +44,23 @@ _TEMPLATE = (
 
 @dataclass(frozen=True, slots=True)
 class _Architecture:
-    """Parts of one family: its extra special tokens, picture placeholder and its parts."""
+    """One architecture: its special tokens, its picture placeholder, and the builders of its parts."""
 
     special: tuple[str, ...]
     placeholder: str
     build: Callable[[Any], Any]
-    """Tokenizer to model."""
+    """Builds the model for a tokenizer."""
     save_processor: Callable[[Any, Path], None]
 
 
 def build_tiny_vlm(folder: str | Path, *, architecture: str = "idefics3", seed: int = 0) -> Path:
-    """Write a loadable model folder of well under a megabyte.
+    """Write a loadable model folder of less than a megabyte.
 
     Args:
-        folder: created if absent; files of an earlier build are overwritten.
+        folder: created if it does not exist; files of an earlier build are overwritten.
         architecture: ``idefics3`` (pictures split into tiles; the default), ``qwen2_vl`` (dynamic resolution,
             multimodal rotary positions) or ``llava`` (fixed resolution).
-        seed: of the random weights.
+        seed: the seed of the random weights.
 
     Raises:
         UnknownNameError: no such architecture.
@@ -107,7 +107,7 @@ def _build_tokenizer(plan: _Architecture) -> Any:
 
 
 def _randomised(build: Callable[[], Any], tokenizer: Any, seed: int) -> Any:
-    """Spread the weights so that the likeliest token stands out, and let only readable tokens be answered."""
+    """Set random weights with a clear most likely token, and allow only readable tokens in answers."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -251,7 +251,7 @@ def _save_llava_processor(tokenizer: Any, folder: Path) -> None:
 
 
 def _save_parts(tokenizer: Any, folder: Path, image_settings: dict[str, Any], processor: dict[str, Any]) -> None:
-    """Write the files that published models have; no processor object is needed, so torchvision is not either."""
+    """Write the files of a published model, without a processor object, which would need torchvision."""
     tokenizer.save_pretrained(folder)
     image_settings = {"processor_class": processor["processor_class"], **image_settings}
     for name, content in (("preprocessor_config.json", image_settings), ("processor_config.json", processor)):

@@ -28,9 +28,9 @@ SAME_NAME = (
     "skip_special_tokens",
 )
 SET_HERE = frozenset({"n", "output_kind", "detokenize", "seed", "stop", "max_tokens", "temperature", "top_p"})
-"""Fields of ``SamplingParams`` that the adapter writes itself."""
+"""Fields of ``SamplingParams`` that the adapter sets itself."""
 REFUSALS = (("vllm.exceptions", "VLLMError"), ("vllm.v1.engine.exceptions", "EngineGenerateError"))
-"""Modules and classes; the first is in newer versions alone."""
+"""Modules and classes. The first exists in newer versions only."""
 DEATHS = (("vllm.v1.engine.exceptions", "EngineDeadError"),)
 
 
@@ -44,7 +44,7 @@ class VllmEngine(Engine):
         self._vllm = import_sdk("vllm", "vllm", "vllm")
         self.refusals = (*REQUEST_ERRORS, *_classes(REFUSALS))
         self.deaths = _classes(DEATHS)
-        # vLLM reads its own time-out of the start from the environment.
+        # vLLM reads the time limit of its start from the environment.
         os.environ.setdefault("VLLM_ENGINE_READY_TIMEOUT_S", str(settings.start_timeout))
         arguments: dict[str, Any] = {
             "model": settings.model,
@@ -59,7 +59,7 @@ class VllmEngine(Engine):
             **settings.engine_arguments,
         }
         try:
-            # With the context of vLLM's own offline class a step holds as many requests and tokens as there.
+            # This context gives a step the same limits of requests and tokens as vLLM's own offline class.
             context = importlib.import_module("vllm.usage.usage_lib").UsageContext.LLM_CLASS
             engine_arguments = self._vllm.AsyncEngineArgs(**arguments)
             self._engine = self._vllm.AsyncLLMEngine.from_engine_args(engine_arguments, usage_context=context)
@@ -69,7 +69,7 @@ class VllmEngine(Engine):
         self.parameters = parameter_names(self._vllm.SamplingParams) - SET_HERE
 
     def sent_options(self, wanted: Wanted) -> dict[str, Any]:
-        """Fields of ``SamplingParams``."""
+        """Return the fields of ``SamplingParams``."""
         fields = dict(wanted.pick(self.names)[0])
         given = {"temperature": wanted.temperature, "top_p": wanted.top_p, "seed": wanted.seed}
         fields |= {name: value for name, value in given.items() if value is not None}
@@ -78,36 +78,36 @@ class VllmEngine(Engine):
         return {"max_tokens": wanted.max_new_tokens, **fields}
 
     async def generate(self, job: Job, request_id: str) -> Answer:
-        """Ask the engine; closing its generator aborts the request there."""
+        """Generate an answer. Closing the engine's generator aborts the request."""
         sampling = self._vllm.SamplingParams(**self.sent_options(job.wanted))
-        final = await self._last(job.prompt, sampling, request_id)
+        final = await self._final_output(job.prompt, sampling, request_id)
         if not final.outputs:
             raise RuntimeError("the engine gave no output")
         best = final.outputs[0]
         if best.finish_reason in ("abort", "error"):
             raise RuntimeError(f"the engine aborted the request ({best.finish_reason})")
-        stop = getattr(best, "stop_reason", None)  # of an end token its number, or nothing
+        stop = getattr(best, "stop_reason", None)  # the number of an end token, a stop string, or nothing
         ended_by = stop if isinstance(stop, str) else None
         tokens = len(final.prompt_token_ids or ()), len(best.token_ids)
         return Answer(best.text, best.finish_reason, *tokens, ended_by=ended_by)
 
     async def score(self, prompt: Prompt, request_id: str) -> Likelihood:
-        """Ask for the log-probabilities of the prompt; the one token that must be generated is not looked at."""
+        """Get the log probabilities of the prompt. The one token that must be generated is ignored."""
         sampling = self._vllm.SamplingParams(max_tokens=1, temperature=0, prompt_logprobs=1, detokenize=False)
-        final = await self._last(prompt, sampling, request_id)
-        # Placeholders of media have grown to many tokens; the continuation still stands at the end.
+        final = await self._final_output(prompt, sampling, request_id)
+        # Placeholders of media expand to many tokens, but the continuation is still at the end.
         tokens = final.prompt_token_ids[-prompt.continuation :]
         known = (final.prompt_logprobs or ())[-prompt.continuation :]
         if len(known) < prompt.continuation or None in known:
-            raise RuntimeError("the engine told no log-probabilities of the prompt")
+            raise RuntimeError("the engine returned no log probabilities of the prompt")
         scores = [
             TokenScore(entry[token].logprob, max(other.logprob for other in entry.values()))
             for token, entry in zip(tokens, known, strict=True)
         ]
         return likelihood_of(scores, len(final.prompt_token_ids))
 
-    async def _last(self, prompt: Prompt, sampling: Any, request_id: str) -> Any:
-        """The engine's output when the request is finished."""
+    async def _final_output(self, prompt: Prompt, sampling: Any, request_id: str) -> Any:
+        """Return the engine's output of the finished request."""
         sampling.output_kind = self._vllm.sampling_params.RequestOutputKind.FINAL_ONLY
         sounds = [(sound.samples, sound.sampling_rate) for sound in prompt.sounds]
         films = [(film.frames, film.metadata) for film in prompt.videos]
@@ -125,7 +125,7 @@ class VllmEngine(Engine):
         return final
 
     def describe(self) -> Mapping[str, Any]:
-        """Tell the package's version."""
+        """Return the package's version."""
         return {"engine": self.name, "version": str(getattr(self._vllm, "__version__", "unknown"))}
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class VllmEngine(Engine):
 
 
 def _classes(places: Iterable[tuple[str, str]]) -> tuple[type[Exception], ...]:
-    """The exception classes that the installed version has."""
+    """Return the exception classes that the installed version has."""
     found = []
     for module, name in places:
         try:
@@ -145,6 +145,6 @@ def _classes(places: Iterable[tuple[str, str]]) -> tuple[type[Exception], ...]:
 
 
 class VLLM(EngineModel):
-    """vLLM; arguments as in ``docs/models/vllm.md``."""
+    """vLLM; for the arguments see ``docs/models/vllm.md``."""
 
     engine = VllmEngine

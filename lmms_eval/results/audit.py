@@ -1,4 +1,4 @@
-"""Audit of answer extraction: how answers were read, and how far a score depends on the rule that read them."""
+"""Audit of answer extraction: how answers were read, and how much a score depends on the rule that read them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs
 from lmms_eval.stats.interval import range_of_scores
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
+from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 CHOSEN = "chosen samples"
-"""Reason for which a difference has no interval: which samples count may depend on their scores."""
+"""Why a difference has no interval: the choice of samples may depend on their scores."""
 _SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class OtherRule:
-    """A metric beside the same one by another rule, over the documents that have both."""
+    """A metric by the official rule and by another rule, over the documents that have both."""
 
     metric: str
     other: str
@@ -34,13 +34,13 @@ class OtherRule:
     mean: float
     other_mean: float
     higher: int
-    """Documents whose score by the other rule is higher."""
+    """Documents with a higher score by the other rule."""
     lower: int
     low: float | None = None
-    """95 % interval of the difference of the means, paired by document."""
+    """Lower end of the 95 % interval of the difference of the means, paired by document."""
     high: float | None = None
     method: str = ""
-    """Of the interval; why there is none."""
+    """Method of the interval, or why it is missing."""
 
     @property
     def differing(self) -> int:
@@ -49,47 +49,39 @@ class OtherRule:
 
 @dataclass(slots=True)
 class Audit:
-    """Counts of a task's samples through one filter pipeline by the way in which their answers were read."""
+    """Counts of a task's samples through one filter pipeline, by how their answers were read."""
 
     task: str
     filter: str = ""
     answers: int = 0
-    """Samples with an answer: those that did not fail."""
+    """Samples with an answer, that is, samples that did not fail."""
     blank: int = 0
     filtered: int = 0
     truncated: int = 0
     told: int = 0
-    """Answers of which the task tells what was read."""
+    """Answers for which the task records what was read."""
     unparsed: int = 0
-    """Among them those from which nothing was."""
+    """Those of them from which nothing was read."""
     ambiguous: int = 0
-    """Among them those from which several things were."""
+    """Those of them from which several things were read."""
     drawn: int = 0
-    """Answers whose score was drawn at random, since they name no choice."""
+    """Answers whose score was drawn at random because they name no choice."""
     rules: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Answers by the rule that decided, for each field of ``RULES``."""
+    """For each field of ``RULES``: number of answers by the rule that decided."""
     others: tuple[OtherRule, ...] = ()
 
     def frequent(self, name: str) -> list[tuple[str, int]]:
-        """Return rules with their answers, the most frequent first."""
+        """Return rules with their number of answers, the most frequent first."""
         return sorted(self.rules[name].items(), key=lambda one: -one[1])
 
 
-@dataclass(slots=True)
-class _Pairs:
-    """Numbers of one metric by two rules, and the clusters of their documents."""
-
-    scores: list[OtherScore] = field(default_factory=list)
-    clusters: list[str | None] = field(default_factory=list)
-
-
 class Auditor:
-    """Counter of samples of one task as they come.
+    """Counter of the samples of one task.
 
     Args:
         task: the task's name.
-        facts: the results document, or what a record tells in its place.
-        without_interval: reason for which no difference has an interval.
+        facts: the results document, or the facts of a record in the same form.
+        without_interval: why differences have no interval; empty if they have.
     """
 
     def __init__(self, task: str, facts: Mapping[str, Any], without_interval: str = "") -> None:
@@ -97,11 +89,14 @@ class Auditor:
         cluster_key = part_of(facts, "configs", task).get("cluster_key")
         self._cluster_key = cluster_key if isinstance(cluster_key, str) else ""
         self._audits: dict[str, Audit] = {}
-        self._pairs: dict[str, dict[tuple[str, str], _Pairs]] = {}
+        self._pairs: dict[str, dict[tuple[str, str], list[tuple[OtherScore, str | None]]]] = {}
+        """By pipeline and names of the two metrics: the scores, with the clusters of their documents."""
 
     def see(self, sample: Sample) -> Reading | None:
-        """Count a sample and return its reading. One that names no pipeline, since it waits to be scored, counts for
-        the first."""
+        """Count a sample and return its reading.
+
+        A sample without a pipeline, which is not scored yet, counts for the first pipeline.
+        """
         reading = reading_of(sample)
         if reading is None:
             return None
@@ -119,13 +114,12 @@ class Auditor:
             counts = found.rules.setdefault(name, {})
             counts[rule] = counts.get(rule, 0) + 1
         for score in reading.others:
-            pairs = self._pairs.setdefault(pipeline, {}).setdefault((score.metric, score.other), _Pairs())
-            pairs.scores.append(score)
-            pairs.clusters.append(self._cluster(sample))
+            pairs = self._pairs.setdefault(pipeline, {}).setdefault((score.metric, score.other), [])
+            pairs.append((score, self._cluster(sample)))
         return reading
 
     def audits(self) -> tuple[Audit, ...]:
-        """Return the counts of each pipeline; of a task without answers those of none."""
+        """Return the counts of each pipeline; for a task without answers, one empty audit."""
         for pipeline, found in self._audits.items():
             pairs = self._pairs.get(pipeline, {})
             found.others = tuple(self._compared(*names, numbers) for names, numbers in pairs.items())
@@ -137,21 +131,21 @@ class Auditor:
         values = [value for name, value in sample.record.items() if name not in OWN_KEYS]
         return cluster_of(self._cluster_key, values, sample.doc)
 
-    def _compared(self, metric: str, other: str, pairs: _Pairs) -> OtherRule:
-        first = [score.number for score in pairs.scores]
-        second = [score.other_number for score in pairs.scores]
-        moved = [score for score in pairs.scores if not score.is_same]
+    def _compared(self, metric: str, other: str, pairs: Sequence[tuple[OtherScore, str | None]]) -> OtherRule:
+        first = [score.number for score, _ in pairs]
+        second = [score.other_number for score, _ in pairs]
+        moved = [score for score, _ in pairs if not score.is_same]
         higher = sum(score.other_number > score.number for score in moved)
         mean, other_mean = (math.fsum(numbers) / len(numbers) for numbers in (first, second))
-        low, high, method = self._interval(metric, first, second, pairs.clusters)
+        low, high, method = self._interval(metric, first, second, [cluster for _, cluster in pairs])
         return OtherRule(metric, other, len(first), mean, other_mean, higher, len(moved) - higher, low, high, method)
 
     def _interval(
         self, metric: str, first: Sequence[float], second: Sequence[float], clusters: Sequence[str | None]
     ) -> tuple[float | None, float | None, str]:
-        """Interval of the other rule's gain by the project's rule for pairs, with its method; else why there is none.
+        """Return the interval of the other rule's gain and its method, or ``None`` twice and why it is missing.
 
-        Scores by the other rule must be on the same scale: a range that holds the official ones alone is not taken.
+        The metric's range is used only if the scores by both rules lie within it.
         """
         if part_of(self.facts, "early_stop", self.task):
             return None, None, NO_EARLY_INTERVAL
@@ -165,7 +159,7 @@ class Auditor:
 
 
 def audit(run: Run, task: RunTask, chosen: Choice | None = None) -> tuple[Audit, ...]:
-    """Audit the samples of a task, for each filter pipeline. Raises ``DataError`` if one cannot be read."""
+    """Audit the samples of a task, for each filter pipeline. Raises ``DataError`` if a sample cannot be read."""
     auditor = Auditor(task.name, run.facts, CHOSEN if chosen is not None and chosen.where is not None else "")
     for sample in task.samples(chosen):
         auditor.see(sample)
@@ -173,7 +167,7 @@ def audit(run: Run, task: RunTask, chosen: Choice | None = None) -> tuple[Audit,
 
 
 def audit_text(audits: Sequence[Audit]) -> str:
-    """Write audits as Markdown tables: shares by task, rules, scores by the other rule."""
+    """Format audits as Markdown tables: shares by task, rules, scores by the other rule."""
     parts = [markdown_table(_shares(audits))]
     names_of = _names(audits)
     rules = [
@@ -213,7 +207,7 @@ def _moves(others: Sequence[tuple[str, OtherRule]]) -> list[Column]:
 
 
 def _names(audits: Sequence[Audit]) -> dict[int, str]:
-    """Names of audits by their identity: the task's, with the pipeline where it has several."""
+    """Return the name of each audit by its identity: the task, with the pipeline if the task has several."""
     tasks = Counter(one.task for one in audits)
     return {id(one): f"{one.task}, {one.filter}" if tasks[one.task] > 1 else one.task for one in audits}
 

@@ -1,4 +1,4 @@
-"""The numbers of a comparison with an earlier run's samples (``--baseline``), as results and table show them."""
+"""``--baseline``: finding the samples of an earlier run, and the numbers of the comparison with them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lmms_eval.utils.yaml_bounds import load_bounded
 
 HUB = "hf://"
 LINES = (".jsonl", ".json")
-"""Endings of samples files."""
+"""Suffixes of samples files."""
 Presets = Mapping[str, str | Mapping[str, str]]
-"""A place of samples by name, or one for each task."""
+"""By name: a location of samples, or one for each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +25,20 @@ class Baseline:
     """The samples that ``--baseline`` names."""
 
     text: str
-    """As it was written."""
+    """The option's value."""
     places: str | Mapping[str, str]
-    """A file or folder, here (a path) or on the hub (``hf://USER/REPO[/PATH]``), or one for each task."""
+    """A local path or ``hf://USER/REPO[/PATH]`` of a file or folder, or one for each task."""
     task: str | None = None
-    """The task of which the samples are, whichever task of the run they are compared with (``preset:task``)."""
+    """The task of the samples, if it is fixed by ``PRESET:TASK``; the run's task otherwise."""
 
     def file(self, task: str) -> Path | None:
-        """Find the samples file to compare a task with; from the hub it is fetched. ``None``: it has none of this task.
+        """Return the samples file to compare a task with, downloading it from the hub if needed.
+
+        Returns:
+            The path; ``None`` if the baseline has no samples of this task.
 
         Raises:
-            DataError: there is no such file or folder, or the hub does not give it.
+            DataError: the hub does not provide the file.
         """
         task = self.task or task
         place = self.places if isinstance(self.places, str) else self.places.get(task)
@@ -49,10 +52,10 @@ def find_baseline(text: str, presets: str | None) -> Baseline:
 
     Args:
         text: the option's value.
-        presets: the file that holds presets, where there is one.
+        presets: the file of presets, if any.
 
     Raises:
-        ConfigError: there is no such preset, or the file of presets cannot be read.
+        ConfigError: the preset does not exist, or the file of presets cannot be read.
     """
     if text.startswith(HUB):
         if len([part for part in text.removeprefix(HUB).split("/") if part]) < 2:
@@ -80,7 +83,7 @@ def read_presets(path: Path) -> Presets:
     """Read a YAML file of presets: ``NAME: PLACE`` or ``NAME: {TASK: PLACE}``. Paths are relative to its folder.
 
     Raises:
-        ConfigError: it cannot be read, or is no such mapping.
+        ConfigError: the file cannot be read, or is not such a mapping.
     """
     try:
         content = load_bounded(read_plain_text(path)) or {}
@@ -98,13 +101,16 @@ def read_presets(path: Path) -> Presets:
                 f"--baseline_presets {path}: write NAME: PLACE or NAME: {{TASK: PLACE}}, a place being a samples "
                 "file, a folder of them, or hf://USER/REPO[/PATH]"
             )
-        absolute = {task: _beside(path, place) for task, place in by_task.items()}
+        absolute = {
+            task: place if place.startswith(HUB) else str(path.parent / Path(place).expanduser())
+            for task, place in by_task.items()
+        }
         found[name] = absolute if isinstance(places, dict) else absolute[""]
     return found
 
 
 def choose_file(names: Iterable[str], task: str) -> str | None:
-    """Choose the newest samples of a task (``DATE_samples_TASK.jsonl``), else the only file of lines that there is."""
+    """Return the newest samples file of a task (``DATE_samples_TASK.jsonl``), else the only file of lines."""
     lines = [name for name in names if name.endswith(".jsonl")]
     own = [name for name in lines if PurePosixPath(name).name.endswith(f"samples_{task}.jsonl")]
     if own:
@@ -112,19 +118,15 @@ def choose_file(names: Iterable[str], task: str) -> str | None:
     return lines[0] if len(lines) == 1 and "samples_" not in PurePosixPath(lines[0]).name else None
 
 
-def _beside(presets: Path, place: str) -> str:
-    return place if place.startswith(HUB) else str(presets.parent / Path(place).expanduser())
-
-
 def _local(path: Path, task: str) -> Path | None:
     if not path.is_dir():
-        return path  # whether it can be read tells who reads it
+        return path  # the reader reports a file that does not exist
     chosen = choose_file((item.as_posix() for item in path.rglob("*.jsonl")), task)
     return None if chosen is None else Path(chosen)
 
 
 def _from_hub(place: str, task: str) -> Path | None:
-    """Fetch a file of a repository of data sets."""
+    """Download a samples file from a dataset repository."""
     import huggingface_hub
 
     user, name, *inner = place.removeprefix(HUB).strip("/").split("/")
@@ -146,7 +148,7 @@ def _from_hub(place: str, task: str) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table: one metric through one filter pipeline."""
+    """A metric through one filter pipeline."""
 
     metric: str
     filter: str
@@ -157,30 +159,30 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class PairedScores:
-    """A metric of this run against the baseline's, over the documents that both have."""
+    """A metric of this run and of the baseline, over the documents that both have."""
 
     baseline: str
     """As ``--baseline`` names it."""
     unit: str
-    """``percent``, or empty: the metric's own, where its scores are no shares."""
+    """``percent``, or empty for the metric's own unit if its scores are not shares."""
     baseline_score: float
     """The baseline's mean over these documents."""
     difference: float
-    """Mean of this run's scores less the baseline's."""
+    """Mean of this run's scores minus the baseline's mean."""
     ci_lower: float | None
-    """``None`` with ``ci_upper`` where all differences are alike, and so say nothing of their spread."""
+    """Lower end of the 95 % interval; ``None`` if all differences are equal, since their spread is then unknown."""
     ci_upper: float | None
-    """Upper end of the 95 % interval."""
+    """Upper end of the 95 % interval; ``None`` as ``ci_lower``."""
     pvalue: float | None
-    """``None`` where all differences are one number that is not 0, and where this run or the baseline ended early."""
+    """``None`` if all differences equal one number other than 0, or if this run or the baseline stopped early."""
     n: int
-    """Documents that both have."""
+    """Number of documents that both have."""
     baseline_early: str = ""
-    """``stopped early: N of M`` of a baseline whose task ended before its documents did: these N alone are compared."""
+    """``stopped early: N of M`` if the baseline stopped early: only these N documents are compared."""
 
 
 def baseline_lines(paired: Mapping[str, Mapping[str, PairedScores]]) -> list[str]:
-    """Lines below the table on baselines that ended early, by task and ``METRIC,FILTER``."""
+    """Return the lines below the table about baselines that stopped early; ``paired`` is by task and row."""
     lines = []
     for task, rows in paired.items():
         for one in list(rows.values())[:1]:

@@ -1,6 +1,6 @@
-"""The cells of a breakdown: a task's documents with one value of a column, their mean and its interval.
+"""Breakdowns of a metric: the mean and its interval over the documents that share a value of a column.
 
-Every breakdown is made here, of a run's page, of ``lmms-eval show`` and in part of ``compare``.
+A run's page, ``lmms-eval show`` and ``lmms-eval compare`` use them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,29 +20,28 @@ from lmms_eval.results.sample import Sample
 from lmms_eval.results.tables import interval_text
 from lmms_eval.stats import ANY_NUMBER, MANY, Interval, NoInterval, Sampled, score_interval
 from lmms_eval.stats.cells import CellMean, cell_means
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
 from lmms_eval.utils.numbers import SHARES, ScoreRange
+from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 if TYPE_CHECKING:
-    from numpy import bool_, float64, intp
+    from numpy import float64, intp
     from numpy.typing import NDArray
 
     Values = NDArray[float64]
     Codes = NDArray[intp]
 
 MOST_VALUES = 40
-"""A column with more values divides no documents."""
+"""Columns with more values do not divide documents."""
 MOST_COLUMNS = 24
 LONGEST = 60
-"""Characters of a value; longer ones are texts, not classes."""
+"""Characters of a value. Longer values are texts, not classes."""
 _FILE = re.compile(
     r"\.(?:avi|bmp|flac|gif|jpe?g|m4a|mkv|mov|mp3|mp4|ogg|png|svg|tiff?|wav|webm|webp)['\"\])]{0,2}$", re.IGNORECASE
 )
 _DIGITS = re.compile("([0-9]+)")
 FEW = MANY
-"""Documents (clusters, where there are any) below which a number is marked: from there on the interval rests on the
-normal quantile, and holds what it promises also for scores of which a few lie far from the others
-(``docs/statistics.md``)."""
+"""A number over fewer documents (or clusters, if the task has them) is marked. From this number on, the interval uses
+the normal quantile and keeps its coverage even if a few scores lie far from the others (``docs/statistics.md``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +58,18 @@ class Cell:
     method: str = ""
     """Name of the interval."""
     no_interval: str = ""
-    """Reason for which there is none."""
+    """Why the cell has no interval."""
     is_few: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The values of a column, in natural order, and by document the place of its value among them."""
+    """A column's values in natural order, and the index of each document's value among them."""
 
     column: str
     values: tuple[str, ...]
     codes: Codes
-    """−1: the document has none."""
+    """−1 for documents without a value."""
 
     @classmethod
     def of(cls, column: str, values: Sequence[str | None]) -> Division:
@@ -83,7 +82,7 @@ class Division:
 
 
 def natural(text: str) -> tuple[float, list[tuple[str, int]]]:
-    """Order values: numbers by their size, then texts, in which runs of digits count as numbers."""
+    """Return a sort key: numbers by size, then texts, in which runs of digits compare as numbers."""
     try:
         number = float(text)
     except ValueError:
@@ -94,7 +93,7 @@ def natural(text: str) -> tuple[float, list[tuple[str, int]]]:
 
 
 def divisions(metadata: Mapping[str, Sequence[str | None]]) -> list[Division]:
-    """Divide documents by the columns with a few short values."""
+    """Divide documents by each column that has a few short values."""
     found: list[Division] = []
     for column, values in metadata.items():
         names = {value for value in values if value is not None}
@@ -104,23 +103,23 @@ def divisions(metadata: Mapping[str, Sequence[str | None]]) -> list[Division]:
 
 
 def divides(names: Collection[str]) -> bool:
-    """Tell whether documents can be divided by these values of a column: they are a few short ones, no media files."""
+    """Return whether a column with these values divides documents: a few short values, not names of media files."""
     are_few = 2 <= len(names) <= MOST_VALUES and max(map(len, names)) <= LONGEST
     return are_few and not any(map(_FILE.search, names))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The documents of a task that stopped early."""
+class AskedDocuments:
+    """The documents that count in a task that stopped early."""
 
     rows: Codes
-    """Rows of the documents that count, in the random order in which they were asked."""
+    """Their rows, in the random order in which the run asked them."""
     of: int
-    """Documents of the task."""
+    """Number of documents in the task."""
 
     @classmethod
-    def find(cls, stop: EarlyStop, task: str, ids: Sequence[str]) -> Asked | NoInterval:
-        """Put the documents of a task into the order of asking."""
+    def find(cls, stop: EarlyStop, task: str, ids: Sequence[str]) -> AskedDocuments | NoInterval:
+        """Sort a task's documents by the order in which the run asked them, or explain why that is not possible."""
         import numpy as np
 
         if stop.order.startswith(STRATA):
@@ -137,16 +136,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The numbers of a metric by document, with all that an interval of a part of them depends on."""
+    """A metric's numbers by document, with everything that the interval of a part of them depends on."""
 
     scores: Values
-    """NaN where a document has none."""
+    """NaN for documents without a number."""
     within: ScoreRange
-    """Range of the scores; ``ANY_NUMBER`` where none is known."""
+    """Range of the scores; ``ANY_NUMBER`` if it is not known."""
     clusters: Codes | NoInterval | None = None
-    """Of each document the number of its cluster, where the task has any; a reason where they are not known."""
-    asked: Asked | NoInterval | None = None
-    """Of a task that stopped early; a reason where the order of its documents is not known."""
+    """Index of each document's cluster, if the task has clusters; a reason if they are not known."""
+    asked: AskedDocuments | NoInterval | None = None
+    """For a task that stopped early; a reason if the order of its documents is not known."""
 
     @classmethod
     def of(
@@ -154,16 +153,16 @@ class Documents:
         scores: Sequence[float] | Values,
         stated: ScoreRange | None,
         clusters: Sequence[str | None] | None = None,
-        asked: Asked | NoInterval | None = None,
+        asked: AskedDocuments | NoInterval | None = None,
     ) -> Documents:
-        """Take the numbers of a metric.
+        """Collect the numbers of a metric.
 
         Args:
-            scores: one for each document, NaN where it has none.
-            stated: the range that the metric states. One that does not hold the scores is that of the whole task's
-                number; where none is stated, scores of 0 and 1 alone are right or wrong.
-            clusters: names, where the task has clusters; documents without one are one cluster.
-            asked: the way through the documents, where the task stopped early.
+            scores: one for each document; NaN if it has none.
+            stated: the range that the metric states. It is ignored if scores lie outside of it, since it is then the
+                range of the whole task's number. Without a range, scores that are all 0 or 1 count as shares.
+            clusters: cluster names, if the task has clusters. All documents without a name form one cluster.
+            asked: the documents that count, if the task stopped early.
         """
         import numpy as np
 
@@ -191,7 +190,7 @@ def _range(values: Values, stated: ScoreRange | None) -> ScoreRange:
 
 
 def whole_cell(documents: Documents) -> Cell:
-    """Make the cell of all documents."""
+    """Return the cell of all documents."""
     import numpy as np
 
     everything = Division("", ("",), np.zeros(len(documents.scores), dtype=np.intp))
@@ -199,16 +198,16 @@ def whole_cell(documents: Documents) -> Cell:
 
 
 def cells(documents: Documents, division: Division) -> list[Cell]:
-    """Make a cell for each value of a column, in its order.
+    """Return a cell for each value of a column, in the column's order.
 
-    The interval is that of the project's rule (``docs/statistics.md``); of a task that stopped early it is the one that
-    holds at every look, for the number of the cell over all documents of the task.
+    Intervals follow the project's rule (``docs/statistics.md``). If the task stopped early, the interval holds at every
+    look and is for the cell's number over all documents of the task.
     """
     import numpy as np
 
     counts = np.isfinite(documents.scores)
-    if isinstance(documents.asked, Asked):
-        counts &= _marked(documents.asked.rows, len(counts))
+    if isinstance(documents.asked, AskedDocuments):
+        counts &= np.isin(np.arange(len(counts)), documents.asked.rows)
     clusters = documents.clusters
     clusters = None if clusters is None or isinstance(clusters, NoInterval) else clusters[counts]
     means = cell_means(
@@ -222,14 +221,6 @@ def cells(documents: Documents, division: Division) -> list[Cell]:
         _cell(division.column, value, one, found, documents)
         for value, one, found in zip(division.values, means, intervals, strict=True)
     ]
-
-
-def _marked(rows: Codes, count: int) -> NDArray[bool_]:
-    import numpy as np
-
-    marks = np.zeros(count, dtype=bool)
-    marks[rows] = True
-    return marks
 
 
 def _cell(by: str, value: str, one: CellMean, found: Interval | NoInterval, documents: Documents) -> Cell:
@@ -249,8 +240,10 @@ def _interval(one: CellMean, documents: Documents) -> Interval | NoInterval:
     return score_interval(one.mean, one.spread, documents.within)
 
 
-def _sampled(documents: Documents, asked: Asked | NoInterval, division: Division) -> list[Interval | NoInterval]:
-    """Intervals that hold at whatever look a task stopped; clusters do no harm to them."""
+def _sampled(
+    documents: Documents, asked: AskedDocuments | NoInterval, division: Division
+) -> list[Interval | NoInterval]:
+    """Return intervals that hold at whatever look a task stopped. Clusters do not affect them."""
     import numpy as np
 
     within, count = documents.within, len(division.values)
@@ -263,7 +256,7 @@ def _sampled(documents: Documents, asked: Asked | NoInterval, division: Division
 
     scores, codes = documents.scores[asked.rows], division.codes[asked.rows]
     known = np.isfinite(scores)
-    if count == 1 and not codes.any():  # all documents: their number is known, and the run stated this interval
+    if count == 1 and not codes.any():  # all documents: the run reported the same interval
         sampled = Sampled(asked.of, within)
         lows, highs = np.where(known, scores, within.low), np.where(known, scores, within.high)
         sampled.after_each(lows.tolist(), highs.tolist())
@@ -277,41 +270,38 @@ def _sampled(documents: Documents, asked: Asked | NoInterval, division: Division
     ]
 
 
-_LONGEST = 60
-_FEW_MARK = "few"
-"""Mark of numbers that rest on few documents."""
-
-
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """A metric of a task through one filter pipeline."""
+    """A task's metric through one filter pipeline, by the values of each column."""
 
     task: str
     metric: str
     filter: str
     cells: tuple[Cell, ...]
-    """All documents first, then value by value of each column."""
+    """The cell of all documents, then the cells of each column."""
     outcomes: Mapping[str, int] = field(default_factory=dict)
-    """Samples by outcome, those without a number too."""
+    """Number of samples by outcome, including those without a number."""
     note: str = ""
 
 
 def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
-    """Divide a task's documents by every column of metadata with few values.
+    """Divide a task's documents by every metadata column that has few values.
 
-    The number of a part is the mean of its documents' scores, with the interval of the project's rule; scores of the
-    first filter pipeline count.
+    The number of a part is the mean score of its documents through the first filter pipeline.
 
     Args:
         run: the run.
         task: one of its tasks.
-        metric: the metric; the task's first one if it is empty.
+        metric: the metric; if empty, the task's first metric.
 
     Raises:
         DataError: a sample cannot be read.
     """
     outcomes: Counter[str] = Counter()
-    rows = _Rows()
+    ids: list[str] = []
+    numbers: list[float] = []
+    clusters: list[str | None] = []
+    fields: list[Mapping[str, Any]] = []
     pipeline: str | None = None
     for sample in task.samples():
         if sample.status != "failed":
@@ -320,38 +310,22 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
                 continue
         outcomes[sample.outcome] += 1
         metric = metric or _first_metric(sample)
-        rows.add(sample, metric)
-    documents = rows.documents(run, task, metric)
+        number = sample.number(metric) if sample.status == "scored" else None
+        ids.append(sample.doc_id)
+        numbers.append(math.nan if number is None else number)
+        clusters.append(sample.cluster)
+        fields.append(sample.fields)
+    documents = Documents.of(
+        numbers,
+        metric_range(run.facts, task.name, metric),
+        None if task.keys.cluster_key is None else clusters,
+        None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.name, ids),
+    )
     found = [whole_cell(documents)]
-    for division in divisions(metadata_of(len(rows.ids), enumerate(rows.fields))):
+    for division in divisions(metadata_of(len(ids), enumerate(fields))):
         found += cells(documents, division)
     note = _note(run, task.name, f"{metric},{pipeline}", found[0].mean)
     return Breakdown(task.name, metric, pipeline or "", tuple(found), dict(outcomes), note)
-
-
-@dataclass(slots=True)
-class _Rows:
-    """The samples of a pipeline, as columns."""
-
-    ids: list[str] = field(default_factory=list)
-    numbers: list[float] = field(default_factory=list)
-    clusters: list[str | None] = field(default_factory=list)
-    fields: list[Mapping[str, Any]] = field(default_factory=list)
-
-    def add(self, sample: Sample, metric: str) -> None:
-        number = sample.number(metric) if sample.status == "scored" else None
-        self.ids.append(sample.doc_id)
-        self.numbers.append(math.nan if number is None else number)
-        self.clusters.append(sample.cluster)
-        self.fields.append(sample.fields)
-
-    def documents(self, run: Run, task: RunTask, metric: str) -> Documents:
-        return Documents.of(
-            self.numbers,
-            metric_range(run.facts, task.name, metric),
-            None if task.keys.cluster_key is None else self.clusters,
-            None if task.early_stop is None else Asked.find(task.early_stop, task.name, self.ids),
-        )
 
 
 def _first_metric(sample: Sample) -> str:
@@ -360,27 +334,27 @@ def _first_metric(sample: Sample) -> str:
 
 
 def _note(run: Run, task: str, column: str, mean: float | None) -> str:
-    """Say where the task's own number is none of the mean of its documents."""
+    """Return a note if the task's own number is not the mean over its documents."""
     reported = part_of(run.document, "results", task).get(column)
     if not isinstance(reported, int | float) or mean is None:
         return ""
     if any(math.isclose(reported, scale * mean, rel_tol=1e-6, abs_tol=1e-9) for scale in (1, 100)):
         return ""
-    return f"the task's own number is {reported:.4f}, which is no mean over documents; below stand means"
+    return f"the task's own number is {reported:.4f}, which is not a mean over documents; the table shows means"
 
 
 def breakdown_text(found: Breakdown) -> str:
-    """Write a breakdown as Markdown: n and interval beside every number, few documents marked."""
+    """Format a breakdown as Markdown, with n and interval for every number and a mark for few documents."""
     lines = [f"{escaped(found.task)}: {escaped(found.metric)}, {escaped(found.filter)}"]
     lines += ["outcomes: " + ", ".join(f"{count} {name}" for name, count in found.outcomes.items())]
     lines += [found.note] if found.note else []
-    return "\n".join(lines) + "\n\n" + markdown_table(list(_columns(found.cells))).rstrip("\n")
-
-
-def _columns(cells: Sequence[Cell]) -> Iterable[Column]:
-    yield Column("By", tuple(escaped(cell.by[:_LONGEST]) for cell in cells), is_text=True)
-    yield Column("Value", tuple(escaped(cell.value[:_LONGEST]) for cell in cells), is_text=True)
-    yield Column("N", tuple(str(cell.n) for cell in cells))
-    yield Column("Mean", tuple("" if cell.mean is None else f"{cell.mean:.4f}" for cell in cells))
-    yield Column("CI95", tuple(interval_text(cell.low, cell.high, cell.no_interval) for cell in cells), is_text=True)
-    yield Column("", tuple(_FEW_MARK if cell.is_few else "" for cell in cells), is_text=True)
+    intervals = (interval_text(cell.low, cell.high, cell.no_interval) for cell in found.cells)
+    columns = [
+        Column("By", tuple(escaped(cell.by[:LONGEST]) for cell in found.cells), is_text=True),
+        Column("Value", tuple(escaped(cell.value[:LONGEST]) for cell in found.cells), is_text=True),
+        Column("N", tuple(str(cell.n) for cell in found.cells)),
+        Column("Mean", tuple("" if cell.mean is None else f"{cell.mean:.4f}" for cell in found.cells)),
+        Column("CI95", tuple(intervals), is_text=True),
+        Column("", tuple("few" if cell.is_few else "" for cell in found.cells), is_text=True),
+    ]
+    return "\n".join(lines) + "\n\n" + markdown_table(columns).rstrip("\n")

@@ -1,4 +1,4 @@
-"""Samples as rows of a table with typed columns."""
+"""Samples as rows of a table with typed columns, and metadata columns that divide documents."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 1000
 LONGEST_VALUE = 200
-"""A column with more values than this, or with longer ones, divides no documents."""
+"""A column with more values, or with longer ones, does not divide documents."""
 
 
 class MetadataColumns:
-    """Columns of text by which documents can be divided: a few values, each of several documents."""
+    """Collector of text columns that divide documents: they have a few values, each of several documents."""
 
     def __init__(self, rows: int = 0) -> None:
         self.rows = rows
-        """May grow while rows are added."""
+        """Number of rows; may grow while rows are added."""
         self._values: dict[str, list[str | None]] = {}
         self._known: dict[str, dict[str, str]] = {}
         self._dropped: set[str] = set()
@@ -49,13 +49,13 @@ class MetadataColumns:
         values[row] = text
 
     def found(self) -> dict[str, Sequence[str | None]]:
-        """Return the columns of which a value belongs to two documents or more, on average."""
+        """Return the columns whose values belong to two or more documents on average."""
         kept = {name: values for name, values in self._values.items() if 2 * len(self._known[name]) <= self.rows}
         return {name: [*values, *[None] * (self.rows - len(values))] for name, values in kept.items()}
 
 
 def metadata_of(rows: int, fields: Iterator[tuple[int, Mapping[str, Any]]]) -> dict[str, Sequence[str | None]]:
-    """Collect the columns of metadata from each row's fields."""
+    """Collect the metadata columns from each row's fields."""
     columns = MetadataColumns(rows)
     for row, values in fields:
         for name, value in values.items():
@@ -64,9 +64,9 @@ def metadata_of(rows: int, fields: Iterator[tuple[int, Mapping[str, Any]]]) -> d
 
 
 Kind = Literal["nothing", "boolean", "integer", "number", "text", "texts", "numbers", "json"]
-"""Of a column: ``texts`` and ``numbers`` are lists; ``json`` is written as a text."""
+"""Kind of a column; ``texts`` and ``numbers`` are lists, and ``json`` is written as text."""
 BATCH = 2_000
-"""Rows that are held at once while a table is written."""
+"""Rows held in memory at once while a table is written."""
 _LARGEST = 2**63
 
 _FIXED: Mapping[str, Callable[[Sample], Any]] = {
@@ -93,17 +93,17 @@ _FIXED: Mapping[str, Callable[[Sample], Any]] = {
     "drew": lambda sample: True if sample.drew else None,
 }
 FIXED = tuple(_FIXED)
-"""Columns that every sample has; those without any value are left out of tables."""
+"""Columns of every sample. Tables leave out those without any value."""
 SAMPLE_ONLY = frozenset(FIXED) - {"task", "doc_id"} | {"tokens"}
-"""Columns that no document has before it is answered."""
+"""Columns that a document has only after it is answered."""
 
 
 def value_of(sample: Sample, name: str) -> Any:
-    """Return the value of a column, ``None`` where the sample has none.
+    """Return the value of a column, or ``None`` if the sample has none.
 
-    Columns are, in this order: those of ``FIXED`` and ``tokens`` (in and out together), metrics by name (their number
-    where they have one), ``METRIC.KEY``, ``doc.KEY``, and by their own names the fields of the document and of the
-    metrics' values. ``audit.NAME`` tells how the answer was read (``reading_columns``).
+    Names are looked up in this order: ``FIXED``; ``audit.NAME``, how the answer was read (``reading_columns``);
+    ``tokens``, the sum of input and output tokens; metrics (their number if they have one); ``METRIC.KEY`` and
+    ``doc.KEY``; and the fields of the document and of the metrics' values.
     """
     if name in _FIXED:
         return _FIXED[name](sample)
@@ -125,7 +125,7 @@ def value_of(sample: Sample, name: str) -> Any:
 
 
 def column_names(sample: Sample) -> set[str]:
-    """Return the names by which a sample's values can be asked for."""
+    """Return the names of all columns of a sample (``value_of``)."""
     names = {*FIXED, "tokens", *sample.metrics, *sample.fields, *reading_columns(sample)}
     names |= {f"doc.{key}" for key in sample.doc}
     for metric, value in sample.metrics.items():
@@ -150,7 +150,7 @@ def row_of(sample: Sample) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Columns:
-    """Names and kinds of the columns of rows, found by looking at all of them."""
+    """Names and kinds of a table's columns, found by reading all of its rows."""
 
     kinds: dict[str, Kind] = field(default_factory=lambda: dict.fromkeys(FIXED, "nothing"))
 
@@ -165,7 +165,7 @@ class Columns:
 
     @classmethod
     def of(cls, samples: Iterable[Sample]) -> Columns:
-        """Look at samples; columns without any value are left out."""
+        """Read samples and return their columns, without those that have no value."""
         found = cls()
         for sample in samples:
             found.see(row_of(sample))
@@ -173,7 +173,7 @@ class Columns:
         return found
 
     def plain(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row with a value of its kind, or ``None``, in each column."""
+        """Return a row with a value of the column's kind, or ``None``, for each column."""
         return {name: _as_kind(row.get(name), kind) for name, kind in self.kinds.items()}
 
     def schema(self) -> pyarrow.Schema:
@@ -191,7 +191,7 @@ class Columns:
 
 
 def batches(samples: Iterable[Sample], columns: Columns) -> Iterator[pyarrow.RecordBatch]:
-    """Make Arrow batches of samples, ``BATCH`` rows at a time."""
+    """Yield Arrow batches of samples, ``BATCH`` rows each."""
     import pyarrow
 
     schema = columns.schema()
@@ -201,10 +201,10 @@ def batches(samples: Iterable[Sample], columns: Columns) -> Iterator[pyarrow.Rec
 
 
 def data_frame(samples: Callable[[], Iterable[Sample]]) -> pandas.DataFrame:
-    """Return a data frame with a row for each sample; whole numbers, booleans and texts may be missing (``pd.NA``).
+    """Return a data frame with a row for each sample. Missing integers, booleans and texts are ``pd.NA``.
 
     Args:
-        samples: goes through the samples from the first one on; called twice.
+        samples: iterates over the samples from the beginning; called twice.
     """
     import pandas as pd
     import pyarrow
@@ -221,7 +221,7 @@ def data_frame(samples: Callable[[], Iterable[Sample]]) -> pandas.DataFrame:
 
 
 def sound_text(text: str) -> str:
-    """Return a text that is UTF-8: halves of characters are replaced."""
+    """Return a text that can be encoded as UTF-8, with lone surrogates replaced."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -243,7 +243,7 @@ def _kind(value: Any) -> Kind:
 
 
 def _joined(one: Kind, other: Kind) -> Kind:
-    """Return the narrowest kind that holds values of both."""
+    """Return the narrowest kind that holds the values of both kinds."""
     if one == other or other == "nothing":
         return one
     if one == "nothing":

@@ -1,4 +1,4 @@
-"""Controls beside their tasks: paired gaps, rotations taken together, the chance level (``docs/controls.md``)."""
+"""Comparison of tasks with their controls: paired gaps, rotations, and the chance level (``docs/controls.md``)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from lmms_eval.utils.numbers import ScoreRange
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Shares of the documents that are right."""
+    """Shares of right documents that need no model."""
 
     uniform: float | None
-    """Expected of one choice at random: the mean of 1 / number of choices, a document without choices counting 0;
-    ``None`` where no document has any."""
+    """Expected share of random choices: the mean of 1 / number of choices, with 0 for documents without choices;
+    ``None`` if no document has choices."""
     majority: float | None
-    """Of the commonest reference answer given to every document; ``None`` where the task tells none."""
+    """Share of the most common reference answer, given to every document; ``None`` without reference answers."""
 
 
 def chance_of(task: Task, doc_ids: Sequence[int]) -> Chance:
-    """Compute the chance level over documents of a task, whose data are open."""
+    """Compute the chance level over documents of a task whose data are open."""
     shares: list[float] = []
     answers: Counter[str] = Counter()
     for doc_id in doc_ids:
@@ -52,9 +52,9 @@ def chance_of(task: Task, doc_ids: Sequence[int]) -> Chance:
 
 
 def _choices(task: Task, doc_id: int) -> int:
-    """The number of a document's choices, as the task tells it or as its prompt lists them; 0 without choices."""
-    told = getattr(task, "choice_texts", None)
-    if callable(told) and (found := told(doc_id)):
+    """Return the number of a document's choices, from the task or from the options in its prompt; 0 without choices."""
+    choice_texts = getattr(task, "choice_texts", None)
+    if callable(choice_texts) and (found := choice_texts(doc_id)):
         return len(found)
     if task.output_type == "loglikelihood":
         return 0
@@ -68,29 +68,29 @@ def _text(answer: Any) -> str:
 
 
 _STRATUM = "task_name"
-"""Field of a document's value by which a macro mean divides the documents."""
+"""Field of a document's value that divides the documents for a macro mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A control's number beside the task's, in units of the metric."""
+    """The numbers of a task and of its control, in units of the metric."""
 
     score: float
-    """Of the control, over the documents that both have."""
+    """The control's score, over the documents that both have."""
     plain: float
-    """Of the task itself, over the same documents."""
+    """The task's score, over the same documents."""
     gap: float
-    """Plain less control: what the score loses."""
+    """``plain`` minus ``score``: the loss in the control."""
     interval: stats.Interval | stats.NoInterval
-    """95 %, of the gap."""
+    """95 % interval of the gap."""
     p: float | None
-    """Two-sided."""
+    """Two-sided p-value."""
     n: int
-    """Documents."""
+    """Number of documents."""
 
     @property
     def is_clear(self) -> bool:
-        """The interval lies on one side of 0."""
+        """Whether the interval lies on one side of 0."""
         found = self.interval
         return isinstance(found, stats.Interval) and (found.low > 0 or found.high < 0)
 
@@ -100,23 +100,23 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Rotated:
-    """A metric over the rotations of each document's choices, the task's own order among them."""
+    """A metric over the rotations of each document's choices, including the task's own order."""
 
     mean: float
-    """Mean over documents of the mean over their rotations, in units of the metric."""
+    """Mean over documents of the mean over rotations, in units of the metric."""
     mean_interval: stats.Interval | stats.NoInterval
     all_right: float
-    """Share of documents that are right in each of their rotations, in units of the metric."""
+    """Share of documents that are right in all of their rotations, in units of the metric."""
     all_right_interval: stats.Interval | stats.NoInterval
     n: int
     """Documents."""
     orders: int
-    """The most rotations that a document was asked in."""
+    """Largest number of rotations of a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskControls:
-    """All that the controls of one task tell."""
+    """Findings from the controls of one task."""
 
     chance: Chance
     gaps: Mapping[str, Mapping[str, Gap]] = field(default_factory=dict)
@@ -124,10 +124,10 @@ class TaskControls:
     rotations: Mapping[str, Rotated] = field(default_factory=dict)
     """By ``METRIC,FILTER``."""
     scales: Mapping[str, float] = field(default_factory=dict)
-    """What a right document counts, by ``METRIC,FILTER`` of those that count right and wrong ones."""
+    """Score of a right document, by ``METRIC,FILTER``, for metrics that count right documents."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The part of one task."""
+        """Return the task's entry in the results document."""
         made: dict[str, Any] = {"chance": asdict(self.chance)}
         for control, rows in self.gaps.items():
             made[control] = {row: gap.as_dict() for row, gap in rows.items()}
@@ -151,15 +151,15 @@ def _ends(found: stats.Interval | stats.NoInterval) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """All that the controls of a run tell."""
+    """Findings from the controls of a run."""
 
     tasks: Mapping[str, TaskControls] = field(default_factory=dict)
     groups: Mapping[str, Mapping[str, Gap]] = field(default_factory=dict)
-    """By group and control: the mean over its tasks, by the first metric of each, of those whose scores have one
-    range."""
+    """By group and control: the mean gap over the group's tasks, by the first metric of each task. Groups whose tasks
+    have scores of different ranges are left out."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The part ``controls`` of the results document."""
+        """Return the part ``controls`` of the results document."""
         found = {name: one.as_dict() for name, one in self.tasks.items()}
         return found | {
             name: {control: gap.as_dict() for control, gap in gaps.items()} for name, gaps in self.groups.items()
@@ -211,7 +211,7 @@ def _of_task(plain: TaskResult, controls: Sequence[str], columns: Mapping[str, M
 def _of_group(
     leaves: Sequence[str], below: Mapping[str, Sequence[TaskResult]], columns: Mapping[str, Mapping[Row, _Scores]]
 ) -> dict[str, Gap]:
-    """The gaps of a group by control: the mean over its tasks of their gaps, where two or more can be put together."""
+    """Return a group's gaps by control: the mean gap over its tasks, if at least two have comparable scores."""
     pairs: dict[str, list[tuple[_Scores, _Scores]]] = {}
     for leaf in leaves:
         for result in below.get(leaf, ()):
@@ -231,17 +231,17 @@ def _of_group(
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """A metric's numbers by document, whose mean is the metric's number."""
+    """A metric's numbers by document; their mean is the metric's number."""
 
     metric: MetricResult
     by_document: Mapping[int, float]
     clusters: Mapping[int, str | None]
     strata: Mapping[int, str]
-    """Where the metric's number is the mean over strata of the means within them; else empty."""
+    """The documents' strata, if the metric's number is the mean of the strata's means; else empty."""
 
     @property
     def within(self) -> ScoreRange:
-        """The range of a number."""
+        """Range of a document's number."""
         found = self.metric.certainty.score_range
         if found == stats.ANY_NUMBER or self.strata:
             return stats.ANY_NUMBER
@@ -249,18 +249,18 @@ class _Scores:
 
     @property
     def right(self) -> float:
-        """The number of a right document in a metric that goes from 0 to it; 0 of others."""
+        """Number of a right document, if the metric counts right documents; else 0."""
         scale, found = self.metric.scale or 1.0, self.metric.certainty.score_range
         return scale if self.strata or found == ScoreRange(0.0, scale) else 0.0
 
     def named(self, documents: Sequence[int]) -> list[str | None] | None:
-        """The clusters of some documents; ``None`` without any."""
+        """Return the clusters of documents; ``None`` if no document has a cluster."""
         names = [self.clusters.get(doc_id) for doc_id in documents]
         return names if any(name is not None for name in names) else None
 
 
 def _columns(result: TaskResult, store: RunStore) -> dict[Row, _Scores]:
-    """The metrics of a task whose number is a mean over documents, or over strata of them, in the metric's units."""
+    """Return the scores of the task's metrics that are means over documents or over strata of documents."""
     metrics = {Row(one.metric, one.filter): one for one in result.metrics if _is_number(one.value)}
     values: dict[Row, dict[int, Any]] = {row: {} for row in metrics}
     for record in store.scores(result.task.name, result.plan.doc_ids):
@@ -301,7 +301,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _weights(documents: Sequence[int], strata: Mapping[int, str]) -> dict[int, float]:
-    """The weight of each document, 1 on average, such that the weighted mean is that over strata; 1 without strata."""
+    """Return weights, 1 on average, that turn the mean over documents into the mean over strata."""
     if not strata:
         return dict.fromkeys(documents, 1.0)
     sizes = Counter(strata[doc_id] for doc_id in documents)
@@ -309,9 +309,9 @@ def _weights(documents: Sequence[int], strata: Mapping[int, str]) -> dict[int, f
 
 
 def _gap(tasks: Sequence[tuple[_Scores, _Scores]]) -> Gap | None:
-    """The mean over tasks of the gap over the documents that a task and its control both have.
+    """Return the mean over tasks of the gap, over the documents that a task and its control both have.
 
-    A weight makes it a mean over all documents, such that every task counts as much, and every stratum within it.
+    Documents are weighted so that every task counts equally, and every stratum counts equally within its task.
     """
     shared = [sorted(set(plain.by_document) & set(control.by_document)) for plain, control in tasks]
     n = sum(map(len, shared))
@@ -325,7 +325,7 @@ def _gap(tasks: Sequence[tuple[_Scores, _Scores]]) -> Gap | None:
         first += [of_task * weights[doc_id] * plain.by_document[doc_id] for doc_id in documents]
         second += [of_task * weights[doc_id] * control.by_document[doc_id] for doc_id in documents]
         names = plain.named(documents)
-        if names is None and len(tasks) > 1:  # beside tasks with clusters each of its documents is one
+        if names is None and len(tasks) > 1:  # every document of such a task is a cluster
             names = [str(doc_id) for doc_id in documents]
         clusters += [] if names is None else [None if name is None else f"{number} {name}" for name in names]
     has_clusters = any(plain.named(documents) is not None for (plain, _), documents in zip(tasks, shared, strict=True))
@@ -337,7 +337,7 @@ def _gap(tasks: Sequence[tuple[_Scores, _Scores]]) -> Gap | None:
 
 
 def _rotated(row: Row, plain: _Scores, turned: Iterable[Mapping[Row, _Scores]]) -> Rotated | None:
-    """``None`` where the metric does not count right documents."""
+    """Return the metric over rotations; ``None`` if the metric does not count right documents."""
     if plain.strata or not plain.right:
         return None
     further = [found[row].by_document for found in turned if row in found]
@@ -362,6 +362,6 @@ def _rotated(row: Row, plain: _Scores, turned: Iterable[Mapping[Row, _Scores]]) 
 def _interval(
     scores: Sequence[float], clusters: Sequence[str | None] | None, within: ScoreRange
 ) -> stats.Interval | stats.NoInterval:
-    """The interval of a mean by the project's rule."""
+    """Return the interval of a mean by the project's rule."""
     spread = stats.Spread.of_scores(scores, within) if clusters is None else stats.Spread.clustered(scores, clusters)
     return stats.score_interval(math.fsum(scores) / len(scores), spread, within)

@@ -1,4 +1,4 @@
-"""The results document (``results.json``): every key that existing readers use, and ours beside them."""
+"""The results document (``results.json``): the keys of the lmms-eval family, and further keys of this project."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
 from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.headline import LEVEL
-from lmms_eval.engine.looks import EarlyStop, headline_metric
+from lmms_eval.engine.looks import headline_metric
 from lmms_eval.engine.outcomes import TaskOutcome, TaskTally
 from lmms_eval.engine.records import RunSpending
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls
-from lmms_eval.results.layout import GroupEarlyStop, directions, group_early_stop, group_outcome, table_layout
+from lmms_eval.results.layout import directions, group_early_stop, group_outcome, table_layout
 from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.prices import Spending, Tariff, Tariffs
 
@@ -34,9 +34,8 @@ RECORDED_PACKAGES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class GitState:
-    """Commit and branch of the harness's own checkout; ``None`` where it is none."""
+class GitState(NamedTuple):
+    """Commit and branch of a checkout; ``None`` if there is no checkout."""
 
     commit: str | None
     branch: str | None
@@ -44,17 +43,18 @@ class GitState:
 
 @lru_cache(maxsize=1)
 def git_state() -> GitState:
+    """Return the state of the current folder's checkout."""
     return GitState(git("rev-parse", "HEAD"), git("rev-parse", "--abbrev-ref", "HEAD"))
 
 
 def versions() -> dict[str, Any]:
-    """Versions of Python and of the packages that can change a result, as installed (nothing is imported)."""
+    """Return the installed versions of Python and of the packages that can change a result, without importing them."""
     found = {name: version for name in RECORDED_PACKAGES if (version := package_version(name)) is not None}
     return {"python": platform.python_version(), "lmms_eval": package_version("lmms_eval"), **found}
 
 
 def machine() -> dict[str, Any]:
-    """Host facts; they may differ between two starts of the same run."""
+    """Return facts about the host. They may differ between two starts of the same run."""
     facts: dict[str, Any] = {
         "host": socket.gethostname(),
         "platform": platform.platform(),
@@ -68,10 +68,10 @@ def machine() -> dict[str, Any]:
 
 
 def cost_part(spent: RunSpending, tariffs: Tariffs) -> dict[str, Any]:
-    """``usage.cost``: of all starts of the run, as far as their journals are here; hits of the cache cost nothing.
+    """Return ``usage.cost``, over all starts of the run whose journals are available. Cache hits cost nothing.
 
-    ``None`` stands for a cost that is not known: the back end told no tokens, the table has no price, or it has one of
-    media and some were not measured.
+    ``None`` means that a cost is unknown: the back end reported no tokens, the table has no price, or it has a price
+    for media and some media were not measured.
     """
     model, judge = _cost(tariffs.model, spent.model), _cost(tariffs.judge, spent.judge)
     part: dict[str, Any] = {
@@ -85,7 +85,7 @@ def cost_part(spent: RunSpending, tariffs: Tariffs) -> dict[str, Any]:
 
 
 def cost_lines(spent: RunSpending, tariffs: Tariffs | None) -> list[str]:
-    """Say below the table what the run has cost; nothing without prices."""
+    """Return lines about the cost of the run; empty without prices."""
     if tariffs is None:
         return []
     lines = _lines("cost", tariffs.model, spent.model)
@@ -105,17 +105,17 @@ def _lines(name: str, tariff: Tariff | None, spent: Spending) -> list[str]:
 
 
 def _cost(tariff: Tariff | None, spent: Spending) -> float | None:
-    """The cost; ``None`` where there is no price, tokens were not told, or media that have a price not measured."""
+    """Return the cost; ``None`` without a price, a token count, or a measure of media that have a price."""
     if spent == Spending():
         return 0.0
     return None if tariff is None or spent.untold or not tariff.price.knows(spent) else tariff.cost(spent)
 
 
 def throughput(report: AskReport) -> dict[str, float]:
-    """Return the speeds of what this start has asked; empty where the back end counted no tokens.
+    """Return the speed of the requests of this start; empty if the back end counted no tokens.
 
-    ``avg_latency`` is the mean over the answers whose latency the back end told (seconds from a request to its answer),
-    which does not depend on how many are asked at a time; it is absent where none was told.
+    ``avg_latency`` is the mean of the latencies that the back end reported, in seconds from a request to its answer. It
+    does not depend on the concurrency, and is absent if the back end reported no latency.
     """
     if not report.output_tokens or report.seconds <= 0:
         return {}
@@ -128,7 +128,7 @@ def throughput(report: AskReport) -> dict[str, float]:
 
 
 def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:
-    """``overall`` and ``by_task``; each document counts once, however many filter pipelines there are."""
+    """Return ``overall`` and ``by_task``. Each document counts once, however many filter pipelines the task has."""
     total = TaskTally()
     for result in tasks:
         for item in fields(TaskTally):
@@ -159,11 +159,11 @@ COUNTS = {
     "output_tokens": "judge_output_tokens",
     "reasoning_tokens": "judge_reasoning_tokens",
 }
-"""Key of the results -> field of ``TaskTally``."""
+"""Key of the results document -> field of ``TaskTally``."""
 
 
 def judge_part(judge: Mapping[str, Any], tasks: Sequence[TaskResult], report: AskReport) -> dict[str, Any]:
-    """Counts over all documents of the run, resumed ones included; ``asked`` and ``cache`` are of this start alone."""
+    """Return counts over all documents of the run; ``asked`` and ``cache`` are for this start only."""
     by_task = {
         result.task.name: {key: getattr(result.tally, name) for key, name in COUNTS.items()}
         for result in tasks
@@ -179,7 +179,7 @@ def judge_part(judge: Mapping[str, Any], tasks: Sequence[TaskResult], report: As
 
 
 def judge_usage(tally: TaskTally) -> dict[str, int]:
-    """Tokens of the judge, as an entry of ``usage``."""
+    """Return the judge's tokens as an entry of ``usage``."""
     return {
         "input_tokens": tally.judge_input_tokens,
         "output_tokens": tally.judge_output_tokens,
@@ -191,10 +191,10 @@ def judge_usage(tally: TaskTally) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Facts of the run that the document states beside its numbers."""
+    """Facts of the run that the document states in addition to its numbers."""
 
     config: Mapping[str, Any]
-    """The ``config`` block, secrets redacted."""
+    """The ``config`` block, with secrets redacted."""
     model_source: str
     model_name: str
     model_name_sanitized: str
@@ -207,28 +207,28 @@ class RunFacts:
     """Wall time by stage."""
     run_key: str
     model: Mapping[str, Any] = field(default_factory=dict)
-    """The model's own description."""
+    """The model's description of itself."""
     system_instruction: str | None = None
     fewshot_as_multiturn: bool = False
     log_samples: bool = False
     error_budget: float = 0.0
     cache: Mapping[str, Any] = field(default_factory=dict)
-    """Path and counts of the response cache, where one is used."""
+    """Path and counts of the response cache, if the run uses one."""
     judge: Mapping[str, Any] = field(default_factory=dict)
-    """The judge and its counts, where one was asked."""
+    """The judge and its counts, if the run asked one."""
     tariffs: Tariffs | None = None
-    """Prices, where the user gives a table."""
+    """Prices, if the user gives a table."""
     requests: Mapping[str, Any] = field(default_factory=dict)
-    """What goes out with a request apart from its messages, by task."""
+    """The parts of a request other than its messages, by task."""
     ignored: Sequence[str] = ()
-    """Options of ``--gen_kwargs`` without a place in the model's requests (``--allow_ignored``)."""
+    """Options of ``--gen_kwargs`` that the model's requests cannot carry (``--allow_ignored``)."""
 
 
 def results_document(
     run: RunResult, selection: Selection, facts: RunFacts, paired: Mapping[str, Mapping[str, PairedScores]],
     controls: Controls = NO_CONTROLS,
 ) -> dict[str, Any]:  # fmt: skip
-    """Build the document from the run's numbers; ``paired`` holds the comparisons by task and ``METRIC,FILTER``."""
+    """Build the document from the run's numbers; ``paired`` holds comparisons by task and ``METRIC,FILTER``."""
     tasks = {result.task.name: result for result in run.tasks}
     layout = table_layout(selection, run.groups, tasks)
     document: dict[str, Any] = {"results": {}}
@@ -267,7 +267,7 @@ def results_document(
 
 
 def _add_part(part: dict[str, Any], task: str, content: Any) -> None:
-    """Enter what a metric reports with its number; tables that several metrics of a task give under one name join."""
+    """Add a detail of a metric. Mappings that several metrics of a task give under one name are merged."""
     known = part.get(task)
     if isinstance(known, Mapping) and isinstance(content, Mapping):
         content = {**known, **content}
@@ -275,28 +275,29 @@ def _add_part(part: dict[str, Any], task: str, content: Any) -> None:
 
 
 def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """By task or group whose numbers rest on its first documents alone: the rule, how many, and the interval."""
+    """Return, by task or group that stopped early, the rule, the number of documents, and the interval."""
     stops: dict[str, Any] = {}
     for name, result in tasks.items():
         if (stop := result.early_stop) is not None:
             headline = headline_metric(result.task).name
-            stops[name] = _stop_entry(stop, [one for one in result.metrics if one.metric == headline])
+            stops[name] = _stop_entry(stop.as_record(), [one for one in result.metrics if one.metric == headline])
             if stop.difference is not None:
                 stops[name]["difference"] = {**asdict(stop.difference), "level": LEVEL}
     for group in run.groups:
         if group.metrics and (whole := group_early_stop(group, tasks)) is not None:
-            stops[group.group.name] = _stop_entry(whole, group.metrics)
+            record = {"rule": whole.rule, "order": whole.order, "asked": whole.asked, "of": whole.of}
+            stops[group.group.name] = _stop_entry(record, group.metrics)
     return stops
 
 
-def _stop_entry(stop: EarlyStop | GroupEarlyStop, metrics: Sequence[MetricResult]) -> dict[str, Any]:
+def _stop_entry(record: Mapping[str, object], metrics: Sequence[MetricResult]) -> dict[str, Any]:
     found = metrics[0].interval if metrics else None
     interval = None if found is None else {**asdict(found), "level": LEVEL}
-    return {"rule": stop.rule, "order": stop.order, "asked": stop.asked, "of": stop.of, "interval": interval}
+    return {**record, "interval": interval}
 
 
 def _sub_scores(result: TaskResult) -> dict[str, Any]:
-    """Scores of parts of a task's documents: by metric, by what divides them, by name."""
+    """Return scores of parts of a task's documents, by metric, dividing column, and name."""
     return {
         f"{metric.metric},{metric.filter}": {
             by: {name: asdict(score) for name, score in parts.items()} for by, parts in metric.sub_scores.items()
@@ -311,7 +312,7 @@ def _task_entry(result: TaskResult, alias: str) -> dict[str, Any]:
     for metric in result.metrics:
         key, name = metric.filter, metric.metric
         entry[f"{name},{key}"] = metric.value
-        shown = metric.value is not None or not metric.withheld_reason  # an error without its value would mislead
+        shown = metric.value is not None or not metric.withheld_reason  # an error without its value misleads
         entry[f"{name}_stderr,{key}"] = metric.stderr if shown else NOT_AVAILABLE
         entry[f"{name}_stderr_clt,{key}"] = metric.stderr_clt if shown else NOT_AVAILABLE
         entry[f"{name}_stderr_clustered,{key}"] = metric.stderr_clustered if shown else NOT_AVAILABLE
@@ -331,7 +332,7 @@ def _group_entry(group: GroupResult, alias: str) -> dict[str, Any]:
 
 
 def _paired_entry(rows: Mapping[str, PairedScores]) -> dict[str, Any]:
-    """The family's keys, which have place for one comparison: that of the task's first row that has one."""
+    """Return the family's keys, which hold one comparison: the one of the task's first row that has any."""
     if not rows:
         return {}
     first = next(iter(rows.values()))
@@ -372,10 +373,10 @@ def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: S
 
 def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
     parts: dict[str, Any] = {}
-    told = facts.model.get("reported", {})  # by a plugin itself, which counts where its answers do not
-    if speeds := throughput(run.asking) or told.get("throughput"):
+    reported = facts.model.get("reported", {})  # a plugin's own counts, used if its answers carry no counts
+    if speeds := throughput(run.asking) or reported.get("throughput"):
         parts["throughput"] = speeds
-    parts["usage"] = usage_part(run.tasks) or told.get("usage", {})
+    parts["usage"] = usage_part(run.tasks) or reported.get("usage", {})
     if parts["usage"] and run.asking.give_up and run.asking.give_up_kind == "budget":
         parts["usage"] = {**parts["usage"], "budget_exceeded": True}
     if facts.tariffs is not None:
@@ -386,13 +387,13 @@ def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
 
 
 def usage_part(tasks: Sequence[TaskResult]) -> dict[str, Any]:
-    """Token counts over all answers of the run, resumed ones included; ``{}`` if no back end told any."""
+    """Return token counts over all answers of the run; ``{}`` if no back end reported any."""
     asked = {
         result.task.name: {
             "input_tokens": result.tally.input_tokens,
             "output_tokens": result.tally.output_tokens,
             "reasoning_tokens": result.tally.reasoning_tokens,
-            # Reasoning tokens are part of the output tokens where a provider counts them: they are not added again.
+            # Providers count reasoning tokens among the output tokens, so they are not added again.
             "total_tokens": result.tally.input_tokens + result.tally.output_tokens,
             "n_api_calls": result.tally.answers,
         }
@@ -432,7 +433,9 @@ def _model_part(facts: RunFacts) -> dict[str, Any]:
 
 
 def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts) -> dict[str, Any]:
-    """Parts of our own, at the top level (existing readers iterate over ``results[TASK]``)."""
+    """Return this project's own parts. They are at the top level, since readers iterate over ``results[TASK]``."""
+    files = {name: list(result.task.data_files) for name, result in tasks.items() if result.task.data_files}
+    sent = {name: media for name, result in tasks.items() if (media := result.tally.seen.summary())}
     return {
         "intervals": {
             **{name: _intervals(result.metrics) for name, result in tasks.items()},
@@ -440,7 +443,9 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         },
         "outcomes": {
             **{
-                name: _outcome(result.outcome, result.metrics) | _stops(result) | {"drew": result.tally.drew}
+                name: _outcome(result.outcome, result.metrics)
+                | ({"stops": asdict(result.tally.stops)} if result.tally.stops.answers else {})
+                | {"drew": result.tally.drew}
                 for name, result in tasks.items()
             },
             **{
@@ -449,14 +454,14 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
                 if group.metrics
             },
         },
-        **({"data_files": files} if (files := _data_files(tasks)) else {}),
+        **({"data_files": files} if files else {}),
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
         "error_budget": facts.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,
-        **({"sent_media": seen} if (seen := _seen(tasks)) else {}),
+        **({"sent_media": sent} if sent else {}),
         **({"effective_requests": dict(facts.requests)} if facts.requests else {}),
         **({"ignored_gen_kwargs": list(facts.ignored)} if facts.ignored else {}),
         "timing": {
@@ -475,15 +480,6 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
     }
 
 
-def _data_files(tasks: Mapping[str, TaskResult]) -> dict[str, list[str]]:
-    """Local files that each task's documents were read from."""
-    return {name: list(result.task.data_files) for name, result in tasks.items() if result.task.data_files}
-
-
-def _seen(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    return {name: seen for name, result in tasks.items() if (seen := result.tally.seen.summary())}
-
-
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     return {
         f"{metric.metric},{metric.filter}": (
@@ -494,10 +490,6 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
         for metric in metrics
         if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
     }
-
-
-def _stops(result: TaskResult) -> dict[str, Any]:
-    return {"stops": asdict(result.tally.stops)} if result.tally.stops.answers else {}
 
 
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Facts that a results document, of ours or of the family, tells of its tasks and groups."""
+"""Facts about tasks and groups in a results document of this project or of the lmms-eval family."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lmms_eval.utils.numbers import ScoreRange
 
 @dataclass(frozen=True, slots=True)
 class EarlyStop:
-    """A task that ended before its documents did, at a look that was valid at any time."""
+    """The early stop of a task or group, with intervals that hold at every look."""
 
     asked: int
-    """Documents that its numbers rest on: the first ones of the random order."""
+    """Number of documents that count: the first ones of the random order."""
     of: int
     order: str
-    """Name of the random order; two runs with the same one have asked the same first documents."""
+    """Name of the random order. Runs with the same order asked the same first documents."""
     rule: str
 
 
@@ -59,16 +59,16 @@ _SHAPE: Mapping[str, Any] = {
     "usage": {},
     "versions": {},
 }  # fmt: skip
-"""What the parts of a results document are that readers go through. Of whatever else it holds nothing is assumed."""
+"""Types of the parts of a results document that readers use. Nothing is assumed about other parts."""
 
 
 def read_document(path: Path) -> Any:
-    """Read a JSON file; of an object those parts are checked that a results document has.
+    """Read a JSON file and check the parts of a results document in it.
 
-    An object or a list that is ``null`` is left out.
+    Parts that are ``null`` instead of an object or a list are left out.
 
     Raises:
-        DataError: the file cannot be read, or such a part is something else.
+        DataError: the file cannot be read, or a part has another type.
     """
     found = read_json(path)
     if not isinstance(found, dict):
@@ -76,11 +76,11 @@ def read_document(path: Path) -> Any:
     try:
         return shaped(found, _SHAPE)
     except MisshapenError as error:
-        raise DataError(f"{path}: {error}: the file is damaged, or no results file") from error
+        raise DataError(f"{path}: {error}: the file is damaged, or not a results file") from error
 
 
 def part_of(document: Mapping[str, Any], key: str, task: str | None = None) -> Mapping[str, Any]:
-    """Return a mapping in the document, or in it that of a task; empty where there is none."""
+    """Return a mapping of the document, or its entry for a task; empty if it does not exist."""
     part = document.get(key)
     if task is not None and isinstance(part, Mapping):
         part = part.get(task)
@@ -88,17 +88,17 @@ def part_of(document: Mapping[str, Any], key: str, task: str | None = None) -> M
 
 
 def record_facts(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Make of ``run.json`` what it tells of a run that has no results yet, in the form of a results document."""
-    told = state.get("tasks")
-    if not isinstance(told, Mapping):
+    """Convert ``run.json``, for a run without results, to the form of a results document."""
+    tasks = state.get("tasks")
+    if not isinstance(tasks, Mapping):
         return {}
-    higher = {name: part_of(told, name).get("higher_is_better") for name in told}
+    higher = {name: part_of(tasks, name).get("higher_is_better") for name in tasks}
     early = part_of(state, "early_stops")
-    return {"configs": told, "higher_is_better": higher, "early_stop": early, "run_key": state.get("key")}
+    return {"configs": tasks, "higher_is_better": higher, "early_stop": early, "run_key": state.get("key")}
 
 
 def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
-    """Tell how the samples of a task are to be read: its metrics, declared or not, in the order of its list."""
+    """Return how to read the samples of a task, with its metrics in the order of its list, then undeclared ones."""
     config = part_of(document, "configs", task)
     stated = config.get("metric_list")
     listed = [entry.get("metric") for entry in stated if isinstance(entry, Mapping)] if isinstance(stated, list) else []
@@ -115,7 +115,7 @@ def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
 
 
 def early_stop_of(document: Mapping[str, Any], task: str) -> EarlyStop | None:
-    """Tell how a task ended before its documents did; ``None`` where it did not."""
+    """Return the early stop of a task; ``None`` if it did not stop early."""
     found = part_of(document, "early_stop", task)
     asked, of = found.get("asked"), found.get("of")
     if not isinstance(asked, int) or not isinstance(of, int):
@@ -124,14 +124,14 @@ def early_stop_of(document: Mapping[str, Any], task: str) -> EarlyStop | None:
 
 
 def aggregation_of(document: Mapping[str, Any], task: str, metric: str) -> str:
-    """Return the name of a metric's aggregation; empty where nobody says it."""
+    """Return the name of a metric's aggregation; empty if it is not known."""
     known = METRICS.get(metric)
     return str(_metric(document, task, metric).get("aggregation") or (known.aggregation if known else ""))
 
 
 def metric_range(document: Mapping[str, Any], task: str, metric: str) -> ScoreRange | None:
-    """Return the range that the task states, else that of a built-in metric whose mean is taken."""
-    if "run_key" not in document:  # the family has metrics of the same names on other scales
+    """Return the range that the task states, else the range of a built-in metric that is averaged."""
+    if "run_key" not in document:  # metrics of the family have the same names and other scales
         return None
     stated = _metric(document, task, metric).get("range")
     if isinstance(stated, list) and len(stated) == 2:
@@ -142,7 +142,7 @@ def metric_range(document: Mapping[str, Any], task: str, metric: str) -> ScoreRa
 
 
 def _metric(document: Mapping[str, Any], task: str, metric: str) -> Mapping[str, Any]:
-    """Return the entry of a metric in the task's list; one that states nothing where there is none."""
+    """Return the entry of a metric in the task's list; empty if it does not exist."""
     entries = part_of(document, "configs", task).get("metric_list")
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, Mapping) and entry.get("metric") == metric:
@@ -151,7 +151,7 @@ def _metric(document: Mapping[str, Any], task: str, metric: str) -> Mapping[str,
 
 
 def group_leaves(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the leaf tasks of each group that has a number of its own."""
+    """Return the leaf tasks of each group that has a number."""
     return {name: tuple(dict.fromkeys(_leaves(document, name, ()))) for name in part_of(document, "groups")}
 
 
@@ -166,6 +166,6 @@ def _leaves(document: Mapping[str, Any], name: str, above: tuple[str, ...]) -> I
 
 
 def model_of(document: Mapping[str, Any]) -> str:
-    """Return the model's name, or what else tells it from others."""
+    """Return the model's name, or another field that identifies it."""
     named = (document.get(key) for key in ("model_name", "model_name_sanitized", "model_source"))
     return next((name for name in named if isinstance(name, str) and name), "")

@@ -1,4 +1,4 @@
-"""Files of a run: names, and finding them in a folder."""
+"""Names of a run's files, and how to find runs in a folder."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from lmms_eval.utils import model_name_from_args, sanitize_model_name
 STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP = re.compile(r"\d{8}_\d{6}", re.ASCII)
 RUNS = ".runs"
-"""Folder beside the results, with a folder of journals for each run and a file for each date stamp in use."""
+"""Folder next to the results. It has a folder of journals for each run and a file for each reserved date stamp."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
-    """Files of one run: ``OUT/MODEL/STAMP_results.json`` and ``OUT/MODEL/STAMP_samples_TASK.jsonl``."""
+    """Paths of one run's files: ``OUT/MODEL/STAMP_results.json`` and ``OUT/MODEL/STAMP_samples_TASK.jsonl``."""
 
     folder: Path
     stamp: str
@@ -39,7 +39,7 @@ class ResultFiles:
 
     @property
     def benchmark(self) -> Path:
-        """Beginning of the names of what benchmarks' own reports write."""
+        """Prefix of the files that benchmarks' own reports write."""
         return self.results.with_name(self.results.name.removesuffix("_results.json"))
 
     def samples(self, task: str) -> Path:
@@ -47,16 +47,16 @@ class ResultFiles:
 
     @property
     def report(self) -> Path:
-        """Folder of the run's pages (``--report``)."""
+        """Folder of the run's report (``--report``)."""
         return self.folder / f"{self.stamp}_report"
 
     @property
     def reservation(self) -> Path:
-        """Keeps the date stamp from other runs until the results are there."""
+        """File that reserves the date stamp until the results exist."""
         return self.folder / RUNS / f"{self.stamp}.reserved"
 
     def free_stamp(self) -> None:
-        """The results file keeps the date stamp from now on; a reservation that stays does no harm."""
+        """Remove the reservation if the results exist. A leftover reservation does no harm."""
         if self.results.exists():
             with contextlib.suppress(OSError):
                 self.reservation.unlink(missing_ok=True)
@@ -68,13 +68,13 @@ def is_stamp(text: str) -> bool:
 
 
 def model_folder(output_path: Path, model_args: str) -> Path:
-    """``OUT/MODEL``, or ``OUT`` itself where ``model_args`` name no model."""
+    """Return ``OUT/MODEL``, or ``OUT`` itself if ``model_args`` name no model."""
     name = sanitize_model_name(model_name_from_args(model_args))
     return output_path / name if name else output_path
 
 
 def start_stamp(timezone: str | None, now: datetime | None = None) -> datetime:
-    """The start time in the wanted zone, or the machine's own. Raises ``ConfigError`` for an unknown zone."""
+    """Return the start time in a zone, or in the machine's own. Raises ``ConfigError`` for an unknown zone."""
     try:
         zone = None if timezone is None else ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -85,7 +85,7 @@ def start_stamp(timezone: str | None, now: datetime | None = None) -> datetime:
 
 
 def reserve(folder: Path, start: datetime) -> ResultFiles:
-    """Take the first free date stamp from ``start`` on, by creating a file for it below ``.runs``.
+    """Reserve the first free date stamp from ``start`` on by creating a file for it below ``.runs``.
 
     Raises:
         JournalError: the folder cannot be written.
@@ -111,20 +111,20 @@ def reserve(folder: Path, start: datetime) -> ResultFiles:
 
 STATE = "run.json"
 SHOWN = 12
-"""Runs that a refusal names."""
+"""Number of runs that an error message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Names of the files of a run, where ``DATE`` stands for its date stamp."""
+    """Name patterns of a run's files, with placeholders ``DATE`` and ``TASK``."""
 
     results: str
     samples: str
 
     def date(self, name: str) -> str | None:
-        """Find the date stamp in the name of a results file; ``None`` if it is not named like one.
+        """Return the date stamp in the name of a results file; ``None`` if the name does not fit.
 
-        A date begins with a digit: benchmarks write files such as ``task_results.json`` beside the results.
+        A date begins with a digit, since benchmarks also write files such as ``task_results.json``.
         """
         before, _, after = self.results.partition("DATE")
         is_one = name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)
@@ -132,7 +132,7 @@ class Naming:
         return date if date[:1].isdigit() else None
 
     def task(self, name: str) -> tuple[str, str] | None:
-        """Find date stamp and task in the name of a samples file."""
+        """Return the date stamp and the task in the name of a samples file; ``None`` if the name does not fit."""
         if not name.endswith(".jsonl"):
             return None
         stem = name.removesuffix(".jsonl")
@@ -151,13 +151,13 @@ NAMINGS = (
 
 
 def results_date(name: str) -> str | None:
-    """Find the date stamp in the name of a results file of any naming."""
+    """Return the date stamp in the name of a results file, by any naming."""
     return next((date for naming in NAMINGS if (date := naming.date(name)) is not None), None)
 
 
 def samples_beside(results: Path, task: str) -> Path | None:
-    """Find the samples file of a task beside a results file."""
-    if "/" in task:  # no name of a file
+    """Return the samples file of a task next to a results file; ``None`` if it does not exist."""
+    if "/" in task:  # cannot be part of a file name
         return None
     for naming in NAMINGS:
         date = naming.date(results.name)
@@ -168,7 +168,7 @@ def samples_beside(results: Path, task: str) -> Path | None:
 
 
 def read_state(folder: Path) -> Mapping[str, Any]:
-    """Read ``run.json``; empty if it is missing or damaged, which the journals beside it survive."""
+    """Read ``run.json``; empty if it is missing or damaged. The journals remain readable without it."""
     try:
         content = unsealed((folder / STATE).read_bytes())
         found = orjson.loads(content) if content is not None else {}
@@ -178,7 +178,7 @@ def read_state(folder: Path) -> Mapping[str, Any]:
 
 
 def run_mark(document: Mapping[str, Any]) -> str:
-    """Tell a run from others in its folder: by its hash, else by the model's arguments and the tasks."""
+    """Return a key of a run within its folder: its hash, else the model's arguments and the tasks."""
     if "run_key" in document:
         return str(document["run_key"])
     config, tasks = document.get("config"), document.get("configs")
@@ -188,19 +188,19 @@ def run_mark(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A results file, or the folder of a record, and a few words about it."""
+    """A results file, or the folder of a record, with a short description."""
 
     path: Path
     about: str
     note: str = ""
-    """What was left out beside it."""
+    """Which other runs of the folder were left out."""
 
 
 def run_path(named: str | Path) -> Path:
-    """Return the path of a run that was named: a file or folder, or ``FOLDER/STAMP`` for the results of that date.
+    """Return the path of a named run: a file or folder, or ``FOLDER/STAMP`` for the results of that date.
 
     Raises:
-        DataError: there is nothing.
+        DataError: the path does not exist.
     """
     path = Path(named).expanduser()
     if path.exists():
@@ -213,12 +213,12 @@ def run_path(named: str | Path) -> Path:
 
 
 def find_run(folder: Path) -> FoundRun | None:
-    """Find the run in a folder: its results file, or the record of one that has none.
+    """Find the run in a folder: its results file, or the record of a run without results.
 
-    A finished run stands before unfinished ones beside it, which its note names.
+    A finished run takes precedence over unfinished runs in the same folder; its note names them.
 
     Raises:
-        DataError: there are several runs.
+        DataError: the folder holds several runs.
     """
     runs = find_runs(folder)
     finished = [run for run in runs if run.path.is_file()]
@@ -237,10 +237,10 @@ def _listed(runs: Sequence[FoundRun]) -> str:
 
 
 def find_runs(folder: Path) -> list[FoundRun]:
-    """Find the runs in a folder and one folder below: results files (of a run the newest), and records without one.
+    """Find the runs in a folder and one folder below: the newest results file of each run, and records without results.
 
-    Beside results a record is a run of its own if it was begun after all of them, or if its process is alive: older
-    ones were given up.
+    If the folder has results, a record counts only if the run started after all of them or its process is alive.
+    Older records were abandoned.
 
     Raises:
         DataError: a results file cannot be read.
@@ -257,12 +257,12 @@ def _finished(place: Path) -> list[FoundRun]:
         document = read_document(path)
         tasks = document.get("configs") if isinstance(document, dict) else None
         if isinstance(tasks, dict) and tasks:
-            found[run_mark(document)] = FoundRun(path, _about(document, tasks))  # the newest is last
+            found[run_mark(document)] = FoundRun(path, _about(document, tasks))  # the newest file comes last
     return list(found.values())
 
 
 def _about(document: Mapping[str, Any], tasks: Mapping[str, Any]) -> str:
-    """Tell a run from others: model, arguments, tasks."""
+    """Describe a run by its model, arguments and tasks."""
     config = document.get("config")
     arguments = config.get("model_args") if isinstance(config, Mapping) else None
     return ", ".join(filter(None, (model_of(document), str(arguments or "")[:40], *tasks)))
@@ -278,6 +278,6 @@ def _unfinished(place: Path) -> Iterator[FoundRun]:
 
 
 def is_unfinished(record: Path, state: Mapping[str, Any], dates: Collection[str]) -> bool:
-    """Tell whether a record is a run of its own beside results of these dates: one without results, not given up."""
+    """Return whether a record is a run without results that was not abandoned, given the dates of the results."""
     stamp = str(state.get("stamp") or "")
     return not dates or (stamp not in dates and (stamp > max(dates) or has_live_owner(record)))

@@ -1,4 +1,4 @@
-"""One run that is followed by its journals: each look reads what has come since the last one."""
+"""Following a run by its journals: each look reads the records that were added since the last look."""
 
 from __future__ import annotations
 
@@ -25,50 +25,44 @@ from lmms_eval.results.samples_file import record_rows
 from lmms_eval.storage.run_folder import has_live_owner
 
 WINDOW_S = 60.0
-"""Time over which the present rate is taken."""
+"""Seconds over which the current rate is measured."""
 LEAST_S = 3.0
-"""Less time than this gives no rate."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    time: float
-    done: int
-    tokens: int
+"""Shorter observations give no rate."""
 
 
 class Pace:
-    """Rates over the last minute, as far as it was watched."""
+    """Rates over the last minute, or over the observed part of it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._seen: deque[_Seen] = deque()
+        self._seen: deque[tuple[float, int, int]] = deque()
 
     def see(self, done: int, tokens: int) -> None:
-        """Note how far the run is."""
+        """Record the run's progress."""
         now = self._clock()
-        self._seen.append(_Seen(now, done, tokens))
-        while len(self._seen) > 2 and self._seen[1].time <= now - WINDOW_S:
+        self._seen.append((now, done, tokens))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW_S:
             self._seen.popleft()
 
     def rates(self) -> tuple[float, float] | None:
-        """Documents and tokens a second; ``None`` while too little time was watched."""
+        """Return documents and tokens per second; ``None`` while the observation is too short."""
         if not self._seen:
             return None
-        first, last = self._seen[0], self._seen[-1]
-        span = last.time - first.time
+        begin, done, tokens = self._seen[0]
+        end, done_now, tokens_now = self._seen[-1]
+        span = end - begin
         if span < LEAST_S:
             return None
-        return max(0, last.done - first.done) / span, max(0, last.tokens - first.tokens) / span
+        return max(0, done_now - done) / span, max(0, tokens_now - tokens) / span
 
 
 STALE_S = 10.0
-"""Signs of a process that are so much older than those of another are of one that is gone."""
+"""Signs that are older than the newest ones by more than this come from a process that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """A process of a run; what it does not tell is ``None``."""
+    """Signs of life of a process of the run; ``None`` for values that it does not report."""
 
     host: str
     pid: int | None
@@ -77,14 +71,14 @@ class Signs:
     memory: int | None = None
     """Bytes."""
     in_flight: int | None = None
-    """Requests that the model has taken and not answered."""
+    """Requests sent to the model and not answered yet."""
     concurrency: int | None = None
     done: int | None = None
-    """Documents that it has finished since it began."""
+    """Documents finished since the process started."""
 
 
 def read_signs(folder: Path) -> list[Signs]:
-    """Read the signs of all processes; a killed one of an earlier launch has left an old file."""
+    """Read the signs of all processes, without those of processes killed in an earlier launch."""
     found = [signs for path in sorted(folder.glob(VITALS)) if (signs := _read(path)) is not None]
     newest = max((signs.time for signs in found), default=0.0)
     return [signs for signs in found if signs.time >= newest - STALE_S]
@@ -92,35 +86,33 @@ def read_signs(folder: Path) -> list[Signs]:
 
 def _read(path: Path) -> Signs | None:
     try:
-        told = orjson.loads(path.read_bytes())
+        found = orjson.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    if not isinstance(told, dict) or (written := _number(told, "time")) is None:
+    if not isinstance(found, dict):
         return None
-    whole = {name: _whole(told, name) for name in ("pid", "memory", "in_flight", "concurrency", "done")}
-    return Signs(host=str(told.get("host", "")), time=written, started=_number(told, "started"), **whole)
-
-
-def _number(told: dict[str, Any], name: str) -> float | None:
-    value = told.get(name)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def _whole(told: dict[str, Any], name: str) -> int | None:
-    value = _number(told, name)
-    return None if value is None else int(value)
+    numbers = {name: value for name, value in found.items() if isinstance(value, int | float) and math.isfinite(value)}
+    if "time" not in numbers:
+        return None
+    counts = ("pid", "memory", "in_flight", "concurrency", "done")
+    return Signs(
+        host=str(found.get("host", "")),
+        time=float(numbers["time"]),
+        started=float(numbers["started"]) if "started" in numbers else None,
+        **{name: int(numbers[name]) if name in numbers else None for name in counts},
+    )
 
 
 REST = 20
-"""After numbers were counted anew from the first document, so many times as long passes before the next time."""
-OUTSIDE = "a score lies outside of the range that its metric states"
+"""Recounting pauses for this many times as long as the last recount took."""
+OUTSIDE = "a score lies outside the range that its metric states"
 WAITS = "the first documents of the random order are not finished yet"
 AT_END = "the interval over all documents comes with the results"
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreSoFar:
-    """A number over the first ``n`` documents of the random order, of ``of`` in all."""
+    """A number over the first ``n`` of ``of`` documents in the random order."""
 
     value: float | None
     low: float | None
@@ -128,15 +120,15 @@ class ScoreSoFar:
     n: int
     of: int
     reason: str
-    """Reason for which there is no interval."""
+    """Why the interval is missing."""
 
 
 class RunningScore:
-    """A number over the first documents of the random order, with the interval that may be watched.
+    """A number over the first documents of the random order, with an interval that holds at every look.
 
     Args:
-        parts: the tasks in it.
-        orders: the documents of these tasks in random order.
+        parts: the tasks that it covers.
+        orders: the documents of these tasks, in random order.
     """
 
     def __init__(self, parts: Sequence[Part], orders: Mapping[str, Sequence[int]]) -> None:
@@ -147,7 +139,7 @@ class RunningScore:
         self._next_begin = 0.0
 
     def note(self, record: Mapping[str, Any]) -> None:
-        """A document is finished, or finished once more; ``record`` is its journal record."""
+        """Add the journal record of a document that is finished, possibly for a second time."""
         part = self._parts.get(record["task"])
         if part is None:
             return
@@ -158,7 +150,7 @@ class RunningScore:
     def shown(self) -> ScoreSoFar:
         """Return the number as it is now."""
         begin = time.monotonic()
-        if self._is_stale and begin >= self._next_begin:  # an answer that has failed was asked again
+        if self._is_stale and begin >= self._next_begin:  # a failed request was sent again
             self._prefix, self._is_stale = self._begun(), False
             self._prefix.advance(self._find)
             end = time.monotonic()
@@ -182,7 +174,7 @@ class RunningScore:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The way in which a document has ended."""
+    """How a document ended."""
 
     status: Status
     reason: str = ""
@@ -191,10 +183,10 @@ class Ending:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Ending:
-        """Take it from a record of the journal.
+        """Read it from a record of the journal.
 
         Raises:
-            KeyError, TypeError, AttributeError, IndexError: it is no record of a document.
+            KeyError, TypeError, AttributeError, IndexError: the record is not one of a document.
         """
         counts = [usage for answer in record["answers"] for usage in answer.get("usage", ()) if usage]
         tokens = [sum(count[place] or 0 for count in counts) for place in (0, 1)]
@@ -208,28 +200,28 @@ class Ending:
 
 @dataclass(slots=True)
 class TaskProgress:
-    """Counts of a task's documents by the way in which they have ended."""
+    """Counts of a task's documents by how they ended."""
 
     endings: dict[int, Ending] = field(default_factory=dict)
-    """By document."""
+    """How each document ended."""
     counts: Counter[Status] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     tokens_in: int = 0
     tokens_out: int = 0
     version: int = 0
-    """Rises with every change."""
+    """Increases with every change."""
 
     @property
     def done(self) -> int:
         return len(self.endings)
 
     def takes(self, doc_id: int, ending: Ending) -> bool:
-        """Tell whether an ending counts: a failure does not take the place of another one."""
+        """Return whether an ending counts: a failure does not replace a score."""
         before = self.endings.get(doc_id)
         return before is None or before.status == "failed" or ending.status != "failed"
 
     def end(self, doc_id: int, ending: Ending) -> None:
-        """Count a document that is finished, or finished once more."""
+        """Count a document that is finished, possibly for a second time."""
         before = self.endings.get(doc_id)
         for one, sign in ((before, -1), (ending, 1)):
             if one is None:
@@ -248,7 +240,7 @@ MOST_REASONS = 20
 
 @dataclass(frozen=True, slots=True)
 class TaskSnapshot:
-    """One task of a run."""
+    """One task of a run at one moment."""
 
     name: str
     requested: int
@@ -256,27 +248,27 @@ class TaskSnapshot:
     failed: int
     score: ScoreSoFar | None
     reason: str
-    """Reason for which there is no running score."""
+    """Why the task has no running score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A run at one moment; ``None`` is what is not known."""
+    """A run at one moment; ``None`` for unknown values."""
 
     state: str
-    """That of its record; ``interrupted`` if it says ``running`` and no process of it is alive, ``deleted``."""
+    """The state of its record, but ``interrupted`` if it is ``running`` without a live process; or ``deleted``."""
     is_going: bool
     is_read: bool
-    """All that the journals held when they were opened has been read."""
+    """Whether the journals were read to their end once."""
     requested: int
     done: int
     scored: int
     unscored: int
     failed: int
     rate: float | None
-    """Documents a second over the last minute, as far as it was watched."""
+    """Documents per second over the last minute, or the observed part of it."""
     rate_overall: float | None
-    """Documents a second since this start of the run."""
+    """Documents per second since this start of the run."""
     seconds_left: float | None
     tokens_in: int
     tokens_out: int
@@ -285,71 +277,14 @@ class Snapshot:
     concurrency: int | None
     processes: Sequence[Signs]
     score: ScoreSoFar | None
-    """The number of the run as a whole, where it has one of its own."""
+    """The number of the whole run, if it has one."""
     reasons: Sequence[tuple[str, int]]
-    """Reasons for which documents have no score, the most frequent first."""
+    """Why documents have no score, the most frequent reason first."""
     tasks: Sequence[TaskSnapshot]
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """All that a snapshot is made of."""
-
-    state: str
-    is_going: bool
-    is_read: bool
-    outline: Outline
-    tasks: Mapping[str, TaskProgress]
-    scores: Mapping[str, ScoreSoFar]
-    """By task."""
-    whole: ScoreSoFar | None
-    rates: tuple[float, float] | None
-    """Documents and tokens a second."""
-    processes: Sequence[Signs]
-
-
-def snapshot_of(known: Known) -> Snapshot:
-    """Make a snapshot; tasks that only the journals name are among those of the outline."""
-    found = known.tasks.values()
-    unknown = {name: TaskOutline(task.done, reason="") for name, task in known.tasks.items()}
-    outlines = {**unknown, **known.outline.tasks}
-    outlines = {name: outlines[name] for name in (*known.outline.tasks, *(set(unknown) - set(known.outline.tasks)))}
-    requested, done = sum(task.requested for task in outlines.values()), sum(task.done for task in found)
-    reasons: Counter[str] = sum((task.reasons for task in found), Counter())
-    rate, token_rate = known.rates or (None, None)
-    overall = _overall(known.processes)
-    present = rate or overall
-    return Snapshot(
-        state=known.state,
-        is_going=known.is_going,
-        is_read=known.is_read,
-        requested=requested,
-        done=done,
-        scored=sum(task.counts["scored"] for task in found),
-        unscored=sum(task.counts["unscored"] for task in found),
-        failed=sum(task.counts["failed"] for task in found),
-        rate=rate,
-        rate_overall=overall,
-        seconds_left=max(0, requested - done) / present if present else None,
-        tokens_in=sum(task.tokens_in for task in found),
-        tokens_out=sum(task.tokens_out for task in found),
-        token_rate=token_rate,
-        in_flight=_total([signs.in_flight for signs in known.processes]),
-        concurrency=_total([signs.concurrency for signs in known.processes]),
-        processes=tuple(known.processes),
-        score=known.whole,
-        reasons=(+reasons).most_common(MOST_REASONS),
-        tasks=tuple(_task(name, outline, known) for name, outline in outlines.items()),
-    )
-
-
-def _task(name: str, outline: TaskOutline, known: Known) -> TaskSnapshot:
-    found = known.tasks.get(name) or TaskProgress()
-    score = known.scores.get(name)
-    return TaskSnapshot(name, outline.requested, found.done, found.counts["failed"], score, outline.reason)
-
-
 def _overall(processes: Sequence[Signs]) -> float | None:
+    """Return the documents per second since the first process started."""
     done = _total([signs.done for signs in processes])
     started = [signs.started for signs in processes if signs.started is not None]
     if done is None or not started:
@@ -364,28 +299,28 @@ def _total(numbers: Sequence[int | None]) -> int | None:
 
 
 BUDGET_S = 0.3
-"""Seconds that one look takes at most: of a large journal the rest is read at the next ones."""
+"""Most seconds of one look. The next looks read the rest of a large journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A document that was finished, or finished once more."""
+    """A document that is finished, possibly for a second time."""
 
     key: str
-    """Mark of the settings under which it was scored."""
+    """Key of the settings that scored it."""
     task: str
     doc_id: int
     place: TailRecord
     rows: Sequence[dict[str, Any]]
-    """Its lines of samples, one for each filter pipeline."""
+    """Its lines of a samples file, one for each filter pipeline."""
     ending: Ending
     before: Ending | None
-    """Of the time before, where it is finished once more."""
+    """How it ended before, if it is finished for a second time."""
 
 
 @dataclass(slots=True)
 class Documents:
-    """All that was scored under the same settings."""
+    """The documents that were scored with the same settings."""
 
     tasks: dict[str, TaskProgress] = field(default_factory=dict)
     scores: dict[str, RunningScore] = field(default_factory=dict)
@@ -393,12 +328,12 @@ class Documents:
 
 
 class FollowedRun:
-    """A run by its record: going on, interrupted, killed or ended. For one thread at a time.
+    """A run followed by its record, whatever its state. Not safe for use by several threads at once.
 
     Args:
         folder: the run's record.
-        take: called with every document that is finished, before the look that has found it returns.
-        budget_s: seconds that a look takes at most.
+        take: called for every finished document, before the look that found it returns.
+        budget_s: most seconds of a look.
     """
 
     def __init__(
@@ -406,7 +341,7 @@ class FollowedRun:
     ) -> None:
         self.folder, self._take, self._budget_s = folder, take, budget_s
         self.begun = 0
-        """Rises when the run is begun anew, and its journals are read from their beginning."""
+        """Increases when the run starts from scratch and its journals are read from the beginning."""
         self._begin()
 
     def _begin(self) -> None:
@@ -417,13 +352,13 @@ class FollowedRun:
         self._by_key: dict[str, Documents] = {}
         self._last_keys: dict[int, str] = {}
         self.key = ""
-        """Mark of the settings whose documents count: those that were scored last."""
+        """Key of the settings whose documents count: the settings of the latest score."""
         self.problems: dict[str, None] = {}
         """Sentences about what could not be read."""
         self._pace = Pace()
         self.processes: Sequence[Signs] = ()
         self.is_read = False
-        """All that the journals held has been read once."""
+        """Whether the journals were read to their end once."""
         self.is_going = False
         self.is_gone = False
 
@@ -433,7 +368,7 @@ class FollowedRun:
 
     @property
     def stated(self) -> str:
-        """State of the run, by its record and by whether a process of it is alive."""
+        """State of the run, by its record and its live processes."""
         if self.is_gone:
             return "deleted"
         stated = str(self.state.get("state", "unknown"))
@@ -441,11 +376,11 @@ class FollowedRun:
 
     @property
     def damaged(self) -> int:
-        """Lines of the journals that are passed over; the last one of a run that goes on may be on its way."""
+        """Skipped lines of the journals. The last line of a running run may be incomplete and does not count."""
         return self.tails.damaged + (0 if self.is_going else self.tails.torn)
 
     def look(self) -> bool:
-        """Read what is new; tells whether anything has changed. While the run goes on, its rates do."""
+        """Read new records and return whether anything changed, which is always true while the run continues."""
         was = self._facts()
         self._look_around()
         if not self.is_gone:
@@ -455,13 +390,47 @@ class FollowedRun:
     def snapshot(self) -> Snapshot:
         """Return the numbers as they are now."""
         documents = self.documents
+        found = documents.tasks.values()
         scores = {task: score.shown() for task, score in documents.scores.items()}
-        whole = None if documents.whole is None else documents.whole.shown()
-        known = Known(
-            self.stated, self.is_going, self.is_read, self.outline, documents.tasks, scores, whole,
-            self._pace.rates(), self.processes,
-        )  # fmt: skip
-        return snapshot_of(known)
+        outlines = dict(self.outline.tasks)  # and tasks that only the journals name
+        outlines |= {
+            name: TaskOutline(task.done, reason="") for name, task in documents.tasks.items() if name not in outlines
+        }
+        requested, done = sum(task.requested for task in outlines.values()), sum(task.done for task in found)
+        reasons: Counter[str] = sum((task.reasons for task in found), Counter())
+        rate, token_rate = self._pace.rates() or (None, None)
+        overall = _overall(self.processes)
+        present = rate or overall
+        tasks = []
+        for name, outline in outlines.items():
+            task = documents.tasks.get(name) or TaskProgress()
+            tasks.append(
+                TaskSnapshot(
+                    name, outline.requested, task.done, task.counts["failed"], scores.get(name), outline.reason
+                )
+            )
+        return Snapshot(
+            state=self.stated,
+            is_going=self.is_going,
+            is_read=self.is_read,
+            requested=requested,
+            done=done,
+            scored=sum(task.counts["scored"] for task in found),
+            unscored=sum(task.counts["unscored"] for task in found),
+            failed=sum(task.counts["failed"] for task in found),
+            rate=rate,
+            rate_overall=overall,
+            seconds_left=max(0, requested - done) / present if present else None,
+            tokens_in=sum(task.tokens_in for task in found),
+            tokens_out=sum(task.tokens_out for task in found),
+            token_rate=token_rate,
+            in_flight=_total([signs.in_flight for signs in self.processes]),
+            concurrency=_total([signs.concurrency for signs in self.processes]),
+            processes=tuple(self.processes),
+            score=None if documents.whole is None else documents.whole.shown(),
+            reasons=(+reasons).most_common(MOST_REASONS),
+            tasks=tuple(tasks),
+        )
 
     def _facts(self) -> tuple[Any, ...]:
         version = sum(task.version for task in self.documents.tasks.values())
@@ -470,11 +439,11 @@ class FollowedRun:
 
     @property
     def _marks(self) -> tuple[Any, Any]:
-        """Tell this start's record from one that was begun anew under the same key."""
+        """Marks that change when a run with the same key starts from scratch."""
         return self.state.get("stamp"), self.state.get("date")
 
     def _look_around(self) -> None:
-        """Read the small files that tell of the run."""
+        """Read the small files about the state of the run."""
         if not self.folder.is_dir():
             self.is_gone, self.is_going, self.processes = True, False, ()
             return
@@ -527,7 +496,7 @@ class FollowedRun:
                 if score is not None:
                     score.note(record)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            self.problems[f"{task}, document {doc_id}: no record of a scored document ({error})"] = None
+            self.problems[f"{task}, document {doc_id}: not the record of a scored document ({error})"] = None
             return
         documents.tasks[task] = progress
         before = progress.endings.get(doc_id)

@@ -1,4 +1,7 @@
-"""The record of a run of ours (``.runs/KEY``): documents of runs that are unfinished, or that kept no samples."""
+"""The journals of a run (``.runs/KEY``), read as lines of a samples file, and the lines of samples files themselves.
+
+Journals are the source for runs that are unfinished or that wrote no samples.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from typing import IO, Any, Protocol
 import orjson
 
 from lmms_eval.api.request import task_of
-from lmms_eval.engine.headline import place_in
+from lmms_eval.engine.headline import STRATA, place_in
+from lmms_eval.engine.live import read_outline
 from lmms_eval.engine.records import RESPONSE, SCORE, written_response
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.facts import part_of
@@ -23,12 +27,12 @@ from lmms_eval.storage.lines import LineReader, record_in
 
 
 class JournalReplaced(DataError):
-    """A journal is no longer the file that was read: the run was begun anew."""
+    """A journal was replaced by another file since it was read: the run started from scratch."""
 
 
 @dataclass(frozen=True, slots=True)
 class TailRecord:
-    """A record of a journal: the number of its file, and the offset of its line."""
+    """A record of a journal, with the index of its file and the offset of its line."""
 
     file: int
     offset: int
@@ -39,41 +43,43 @@ class TailRecord:
 class _Tail:
     identity: tuple[int, int] | None = None
     read: int = 0
-    """Bytes of whole lines that were read."""
+    """Bytes of complete lines read so far."""
     size: int = 0
     changed: int = 0
-    """Time of the last change in nanoseconds."""
+    """Time of the last change, in nanoseconds."""
 
 
 @dataclass(slots=True)
 class JournalTails:
-    """The journals of one kind, ``PATTERN`` in ``FOLDER``; memory holds offsets alone."""
+    """Incremental reader of the journals of one kind, ``pattern`` in ``folder``."""
 
     folder: Path
     pattern: str
     shape: Mapping[str, Any] | None = None
-    """Of the records."""
+    """Shape of the records."""
     files: list[Path] = field(default_factory=list)
-    """Those that are known, in the order of their numbers."""
+    """The files found so far; a file's index is its place here."""
     damaged: int = 0
-    """Whole lines that are damaged: a kill has torn them, or something has changed them."""
+    """Complete lines that are damaged: torn by a kill, or changed."""
     _tails: list[_Tail] = field(default_factory=list)
 
     @property
     def torn(self) -> int:
-        """Files that end within a line: it is being written, or a kill has torn it."""
+        """Number of files that end within a line, which is being written or was torn by a kill."""
         return sum(tail.size > tail.read for tail in self._tails)
 
     @property
     def newest(self) -> int | None:
-        """Number of the file that was written last; ``None`` without files."""
+        """Index of the file that changed last; ``None`` without files."""
         return max(range(len(self._tails)), key=lambda number: self._tails[number].changed, default=None)
 
     def news(self) -> Generator[TailRecord]:
-        """Read the records of all whole lines since the last look, file after file; who ends early goes on later.
+        """Yield the records of complete lines that were added since the last call, file after file.
+
+        A caller may stop at any record; the next call continues after it.
 
         Raises:
-            JournalReplaced: a file is gone, shorter than before, or another one.
+            JournalReplaced: a file is gone, shorter than before, or another file.
             DataError: a file cannot be read.
         """
         for path in sorted(set(self.folder.glob(self.pattern)) - set(self.files)):
@@ -92,7 +98,7 @@ class JournalTails:
         found = os.stat(path)
         identity = (found.st_dev, found.st_ino)
         if tail.identity not in (None, identity) or found.st_size < tail.read:
-            raise JournalReplaced(f"{path} was begun anew")
+            raise JournalReplaced(f"{path} was started from scratch")
         tail.identity, tail.size, tail.changed = identity, found.st_size, found.st_mtime_ns
         return tail.size > tail.read
 
@@ -107,13 +113,13 @@ class JournalTails:
                 record = record_in(line, self.shape)
                 if record is not None:
                     yield TailRecord(number, start, record)
-                elif line != b"\n":  # which closed a torn line
+                elif line != b"\n":  # an empty line closes a torn line
                     self.damaged += 1
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLine:
-    """An object, the number of its line from 1 on, and its place: in a file the offset of the first byte."""
+    """A JSON object with its line number, from 1, and its place; in a file, the offset of its first byte."""
 
     number: int
     offset: int
@@ -121,17 +127,17 @@ class JsonLine:
 
 
 def read_json_lines(path: Path) -> Iterator[JsonLine]:
-    """Read the objects of a file; blank lines are passed over.
+    """Read the objects of a file, skipping blank lines.
 
     Raises:
-        DataError: the file cannot be read, or a line holds no JSON object.
+        DataError: the file cannot be read, or a line is not a JSON object.
     """
     for number, offset, line in _raw_lines(path):
         yield JsonLine(number, offset, _record(line, path, number))
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Number, offset and bytes of the lines that are not blank."""
+    """Yield number, offset and bytes of the lines that are not blank."""
     offset = 0
     try:
         with open(path, "rb") as file:
@@ -144,11 +150,11 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 class FileSamples:
-    """The lines of a samples file; a place is the offset of a line.
+    """The lines of a samples file. The place of a line is its offset.
 
     Args:
         path: the file.
-        is_strict: a line that is no JSON object is an error; else it is passed over and counted.
+        is_strict: whether a line that is not a JSON object is an error; otherwise it is skipped and counted.
     """
 
     def __init__(self, path: Path, is_strict: bool = True) -> None:
@@ -156,10 +162,10 @@ class FileSamples:
         self.where = str(path)
         self._at = LinesAt(path)
         self.damaged = 0
-        """Lines that the last reading passed over."""
+        """Lines that the last iteration skipped."""
 
     def lines(self) -> Iterator[JsonLine]:
-        """Go through the lines. Raises ``DataError`` as ``read_json_lines``."""
+        """Iterate over the lines. Raises ``DataError`` as ``read_json_lines``."""
         if self.is_strict:
             yield from read_json_lines(self.path)
             return
@@ -180,7 +186,7 @@ class FileSamples:
 
 
 class SampleLines(Protocol):
-    """Lines of a samples file, wherever they come from, each found again by its place."""
+    """Lines of a samples file, from any source. Each line can be read again by its place."""
 
     @property
     def where(self) -> str:
@@ -189,7 +195,7 @@ class SampleLines(Protocol):
 
     @property
     def damaged(self) -> int:
-        """Lines that the last reading passed over."""
+        """Lines that the last iteration skipped."""
         ...
 
     def lines(self) -> Iterator[JsonLine]: ...
@@ -197,15 +203,37 @@ class SampleLines(Protocol):
     def at(self, place: int) -> dict[str, Any]: ...
 
 
+class JoinedLines:
+    """The lines of several sources, one source after the other."""
+
+    def __init__(self, sources: Sequence[SampleLines]) -> None:
+        self._sources = sources
+        self.where = ", ".join(dict.fromkeys(source.where for source in sources))
+
+    @property
+    def damaged(self) -> int:
+        return sum(source.damaged for source in self._sources)
+
+    def lines(self) -> Iterator[JsonLine]:
+        """Iterate over the lines. Raises ``DataError``."""
+        for number, source in enumerate(self._sources):
+            for line in source.lines():
+                yield JsonLine(line.number, line.offset * len(self._sources) + number, line.record)
+
+    def at(self, place: int) -> dict[str, Any]:
+        """Read the line at a place. Raises ``DataError``."""
+        return self._sources[place % len(self._sources)].at(place // len(self._sources))
+
+
 class LinesAt:
-    """The objects of a file by the offset of their line; the file is opened for the first, and kept open."""
+    """Objects of a file by the offset of their line. The file is opened on first use and stays open."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: IO[bytes] | None = None
 
     def record(self, offset: int) -> dict[str, Any]:
-        """Read the object whose line begins at an offset.
+        """Read the object of the line at an offset.
 
         Raises:
             DataError: the file cannot be read, or has changed since the offset was noted.
@@ -222,7 +250,7 @@ class LinesAt:
 
 
 def load_json(data: bytes) -> Any:
-    """Read JSON; NaN and infinities, which Python's own writer lets through, are read too. Raises ``ValueError``."""
+    """Read JSON, including NaN and infinities as Python's writer produces them. Raises ``ValueError``."""
     try:
         return orjson.loads(data)
     except ValueError:
@@ -250,7 +278,7 @@ NOT_SCORED_YET = "answered, not scored yet"
 
 @dataclass(slots=True)
 class _Document:
-    """Place of the record of a document that counts, and the key of the settings under which it was scored."""
+    """Place of the record that counts for a document, and the key of the settings that scored it."""
 
     file: int
     offset: int
@@ -260,11 +288,11 @@ class _Document:
 
 @dataclass(slots=True)
 class Journals:
-    """The journals of one run's folder, read once; memory holds the places of the records."""
+    """The journals of one run's folder, read once. Only the places of the records are kept in memory."""
 
     folder: Path
     damaged: int = 0
-    """Lines that a kill has torn, or something has damaged."""
+    """Lines that were torn by a kill, or damaged."""
     files: list[Path] = field(default_factory=list)
     _documents: dict[str, dict[int, _Document]] = field(default_factory=dict)
 
@@ -277,7 +305,7 @@ class Journals:
         self.files, self.damaged = tails.files, tails.damaged + tails.torn
         for documents in self._documents.values():
             for doc_id in [doc_id for doc_id, found in documents.items() if found.key != key]:
-                del documents[doc_id]  # scored by functions or settings that have changed since
+                del documents[doc_id]  # scored with other functions or settings
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -287,45 +315,53 @@ class Journals:
     def notes(self) -> tuple[str, ...]:
         if not self.damaged:
             return ()
-        return (f"{self.folder}: {self.damaged} torn or damaged lines of the journal are passed over",)
+        return (f"{self.folder}: {self.damaged} torn or damaged lines of the journal are skipped",)
 
     def samples(self, task: str, asked: int | None = None, order: str = "") -> JournalSamples:
         """Return the scored and failed documents of a task, in their order.
 
         Args:
             task: the task.
-            asked: where it has ended early, the number of documents that count; others are left out.
-            order: the random order whose first documents these are.
+            asked: if the task stopped early, the number of documents that count; the others are left out.
+            order: the random order in which the documents were asked.
 
         Raises:
-            DataError: the order is no random one.
+            DataError: the order is not known.
         """
         documents = self._documents.get(task, {})
         counted = sorted(documents)
-        if asked is not None:  # all that count were finished, so they are the first ones of those that are here
-            try:
-                counted = sorted(sorted(documents, key=lambda one: place_in(order, task, str(one)))[:asked])
-            except ValueError as error:
-                raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
+        if asked is not None:  # all documents that count are finished, so they are the first ones here
+            counted = sorted(self._in_order(task, order)[:asked])
         places = [(documents[number].file, documents[number].offset) for number in counted]
         return JournalSamples(self.files, places)
 
+    def _in_order(self, task: str, order: str) -> list[int]:
+        """Return the documents of a task in a random order. An order over strata is only known from the outline."""
+        documents = self._documents.get(task, {})
+        outline = read_outline(self.folder).tasks.get(task) if order.startswith(STRATA) else None
+        if outline is not None and outline.order:
+            return [doc_id for doc_id in outline.order if doc_id in documents]
+        try:
+            return sorted(documents, key=lambda one: place_in(order, task, str(one)))
+        except ValueError as error:
+            raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
+
     def counted(self, task: str, facts: Mapping[str, Any]) -> JournalSamples:
-        """Return the documents that count, of a task that has ended early the first ones.
+        """Return the documents that count; if the task stopped early, only the first ones of its order.
 
         Args:
             task: the task.
-            facts: the results document, or what a record tells in its place.
+            facts: the results document, or the facts of a record in the same form.
 
         Raises:
-            DataError: the order of the early end is no random one.
+            DataError: the order of the early stop is not known.
         """
         stop = part_of(facts, "early_stop", task)
         asked = stop.get("asked")
         return self.samples(task, asked if isinstance(asked, int) else None, str(stop.get("order", "")))
 
     def unscored(self) -> dict[str, UnscoredSamples]:
-        """Read the responses and return, by task, the documents that were answered and are not scored yet.
+        """Read the responses and return, by task, the documents that are answered but not scored yet.
 
         Raises:
             DataError: a file cannot be read.
@@ -343,7 +379,7 @@ class Journals:
         return {task: UnscoredSamples(tails.files, dict(sorted(found.items()))) for task, found in places.items()}
 
     def _note(self, record: Mapping[str, Any], found: _Document) -> None:
-        """A later record of a document replaces an earlier one, but no failure a score."""
+        """Keep the latest record of a document, but never replace a score by a failure."""
         known = self._documents.setdefault(str(record.get("task")), {})
         doc_id = record.get("doc_id")
         if isinstance(doc_id, int) and not (found.is_failed and doc_id in known and known[doc_id].key == found.key):
@@ -351,7 +387,7 @@ class Journals:
 
 
 class _Records:
-    """Records of several files, found again by their number; each file is opened once."""
+    """Records of several files, by index. Each file is opened once."""
 
     def __init__(self, files: list[Path], places: Sequence[tuple[int, int]]) -> None:
         self._files = files
@@ -364,7 +400,7 @@ class _Records:
         return len(self._offsets)
 
     def add(self, file: int, offset: int) -> int:
-        """Add a record; returns its number. Its file stays open from now on, so that it outlives its name.
+        """Add a record and return its index. Its file stays open, so that it can be read after its removal.
 
         Raises:
             DataError: the file cannot be opened.
@@ -378,7 +414,7 @@ class _Records:
         return len(self._offsets) - 1
 
     def at(self, number: int) -> dict[str, Any]:
-        """Read a record. Raises ``DataError`` if it is no longer as it was."""
+        """Read a record. Raises ``DataError`` if it has changed."""
         file = self._numbers[number]
         try:
             return self._reader(file).at(self._offsets[number])
@@ -400,27 +436,30 @@ _MOST_PIPELINES = 1 << 10
 
 
 class JournalSamples:
-    """Lines of a samples file as the journals would give them; a place is the number of a document and pipeline."""
+    """Scored documents of the journals as lines of a samples file. A place encodes the document and the pipeline."""
 
     def __init__(self, files: list[Path], places: Sequence[tuple[int, int]] = ()) -> None:
         self._records = _Records(files, places)
         self.where = str(files[0].parent) if files else ""
         self.damaged = 0
-        """Always none: damaged lines are counted once, for all tasks."""
+        """Always 0: ``Journals`` counts damaged lines, for all tasks together."""
 
     def lines(self) -> Iterator[JsonLine]:
-        """Go through the rows, document after document.
+        """Iterate over the rows, document by document.
 
         Raises:
-            DataError: a record is none of a scored document.
+            DataError: a record is not one of a scored document.
         """
         for number in range(len(self._records)):
             for index, row in enumerate(self._rows(number)):
                 yield JsonLine(number + 1, number * _MOST_PIPELINES + index, row)
 
     def add(self, found: TailRecord, rows: Sequence[dict[str, Any]]) -> list[JsonLine]:
-        """Add a record of a journal that grows, and its rows (``record_rows``). Raises ``DataError`` if the journal
-        cannot be opened."""
+        """Add a record of a growing journal, with its rows (``record_rows``), and return its lines.
+
+        Raises:
+            DataError: the journal cannot be opened.
+        """
         number = self._records.add(found.file, found.offset)
         return [JsonLine(number + 1, number * _MOST_PIPELINES + index, row) for index, row in enumerate(rows)]
 
@@ -433,13 +472,12 @@ class JournalSamples:
         try:
             return list(record_rows(record))
         except (KeyError, TypeError, AttributeError, IndexError) as error:
-            raise DataError(
-                f"{self.where}: {record.get('task')}, document {record.get('doc_id')}: no scored document ({error!r})"
-            ) from error
+            name = f"{record.get('task')}, document {record.get('doc_id')}"
+            raise DataError(f"{self.where}: {name}: not a scored document ({error!r})") from error
 
 
 class UnscoredSamples:
-    """Documents that were answered and are not scored yet, as lines of a samples file."""
+    """Documents that are answered but not scored yet, as lines of a samples file."""
 
     def __init__(self, files: list[Path], places: Mapping[int, list[tuple[int, int]]]) -> None:
         self.damaged = 0
@@ -453,7 +491,7 @@ class UnscoredSamples:
         self._records = _Records(files, flat)
 
     def lines(self) -> Iterator[JsonLine]:
-        """Go through the documents. Raises ``DataError``."""
+        """Iterate over the documents. Raises ``DataError``."""
         for number in range(len(self._doc_ids)):
             yield JsonLine(number + 1, number, self.at(number))
 
@@ -461,13 +499,12 @@ class UnscoredSamples:
         """Read the row at a place. Raises ``DataError``."""
         begin = self._ends[place - 1] if place else 0
         records = [self._records.at(number) for number in range(begin, self._ends[place])]
-        said = [written_response(record) for record in records]
         keys = ("input_tokens", "output_tokens", "reasoning_tokens")
         row = {
             "doc_id": self._doc_ids[place],
             "status": "unscored",
             "reason": NOT_SCORED_YET,
-            "raw_resps": said,
+            "raw_resps": [written_response(record) for record in records],
             "token_counts": [dict(zip(keys, record.get("usage", ()), strict=False)) or None for record in records],
             "request_id": records[0]["id"].rsplit("/", 3)[0],
         }

@@ -1,4 +1,4 @@
-"""Order of the rows of results, and what a group takes over from its leaves."""
+"""Order of the rows of results, and counts that a group sums over its leaf tasks."""
 
 from __future__ import annotations
 
@@ -7,27 +7,13 @@ from dataclasses import dataclass
 
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import GroupResult, TaskResult
-from lmms_eval.engine.looks import stop_mark
 from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class GroupEarlyStop:
-    """The documents of a group of which a leaf task has ended early."""
-
-    rule: str
-    order: str
-    asked: int
-    of: int
-
-    @property
-    def mark(self) -> str:
-        return stop_mark(self.asked, self.of)
+from lmms_eval.results.facts import EarlyStop
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Line of the table: a group or a task, with its indented alias."""
+    """A row of the table: a group or a task, with its indented alias."""
 
     name: str
     alias: str
@@ -35,7 +21,7 @@ class Row:
 
 
 def table_layout(selection: Selection, groups: Sequence[GroupResult], tasks: Mapping[str, TaskResult]) -> list[Row]:
-    """Put groups first, each followed by its children one level deeper; then the tasks named directly, by name."""
+    """Order the rows: groups, each followed by its children one level deeper, then tasks named directly, by name."""
     by_name = {group.group.name: group for group in groups}
     children = {child for group in groups for child in group.group.children}
     rows: dict[str, Row] = {}
@@ -49,7 +35,7 @@ def table_layout(selection: Selection, groups: Sequence[GroupResult], tasks: Map
 
 
 def _with_controls(rows: Mapping[str, Row], tasks: Mapping[str, TaskResult]) -> list[Row]:
-    """Put the controls of each task below it, indented, in the order in which they were asked."""
+    """Insert the controls of each task below it, indented, in the order in which they were asked."""
     below: dict[str, list[Row]] = {}
     for name, result in tasks.items():
         of = result.task.control_of
@@ -81,7 +67,7 @@ def _indent(depth: int) -> str:
 
 
 def directions(tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult]) -> dict[str, dict[str, bool | None]]:
-    """Tell by task or group and metric whether a higher number is better; ``None`` where nobody says."""
+    """Return by task or group and metric whether a higher number is better; ``None`` if it is not stated."""
     found: dict[str, dict[str, bool | None]] = {
         name: {metric.name: metric.higher_is_better for metric in result.task.metrics} for name, result in tasks.items()
     }
@@ -90,13 +76,13 @@ def directions(tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult]) -
         union = united.setdefault(group.group.name, {})
         for leaf in group.leaves:
             for metric, higher in found.get(leaf, {}).items():
-                # `None` where the leaves disagree.
+                # `None` if the leaves disagree.
                 union[metric] = higher if union.get(metric, higher) == higher else None
     return {**united, **found}
 
 
 def group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOutcome:
-    """Add up the counts of a group's leaves together; the reasons stand with the leaves."""
+    """Add up the counts of a group's leaves. The leaves keep their reasons."""
     parts = [tasks[leaf].outcome for leaf in group.leaves if leaf in tasks]
     return TaskOutcome(
         requested=sum(part.requested for part in parts),
@@ -111,8 +97,8 @@ def group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOu
     )
 
 
-def group_early_stop(group: GroupResult, tasks: Mapping[str, TaskResult]) -> GroupEarlyStop | None:
-    """Add up the documents of a group's leaves; ``None`` where none of them has ended early."""
+def group_early_stop(group: GroupResult, tasks: Mapping[str, TaskResult]) -> EarlyStop | None:
+    """Add up the documents of a group's leaves; ``None`` if no leaf stopped early."""
     leaves = [tasks[leaf] for leaf in group.leaves if leaf in tasks]
     stops = [result.early_stop for result in leaves if result.early_stop is not None]
     if not stops:
@@ -120,7 +106,7 @@ def group_early_stop(group: GroupResult, tasks: Mapping[str, TaskResult]) -> Gro
     rules, orders = (
         list(dict.fromkeys(found)) for found in zip(*((one.rule, one.order) for one in stops), strict=True)
     )
-    return GroupEarlyStop(
+    return EarlyStop(
         rule="; ".join(rules),
         order="; ".join(orders),
         asked=sum(len(result.doc_ids) for result in leaves),

@@ -1,9 +1,9 @@
-"""Reading of one answer: what its task's rule found in it, as far as the sample tells it.
+"""How a task's rule read an answer, as far as the sample records it.
 
-Tasks keep it in their metrics' values: the step that decided (MileBench), the outcome of a judge's reply (MMIE), the
-letter or text that was found (MMMU, BLINK); or scoring noted the rule and what it found beside them
-(``answer_reading``). Scores by another rule stand beside the official one as ``METRIC_fixed`` or
-``METRIC_reference``, or as the field ``fixed`` of its value (MEGA-Bench).
+Tasks record it in the values of their metrics: the deciding step (MileBench), the outcome of a judge's reply (MMIE),
+or the letter or text that was found (MMMU, BLINK). Scoring may also record the rule and what it found in
+``answer_reading``. Scores by another rule have the names ``METRIC_fixed`` or ``METRIC_reference``, or are the field
+``fixed`` of the official metric's value (MEGA-Bench).
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from lmms_eval.results.sample import Outcome, Sample, finite
 from lmms_eval.utils.answer_reading import DRAWN, NOTHING
 
 Kind = Literal["read", "unparsed", "ambiguous", "not told"]
-"""``unparsed``: nothing was found; ``ambiguous``: several things were; ``not told``: the task keeps nothing of it."""
+"""``unparsed``: nothing was found. ``ambiguous``: several things were. ``not told``: the task does not record it."""
 RULES = ("rule", "step", "outcome", "fixed_rule", "fixed_step")
-"""Fields of a metric's value that name the rule by which the answer was read."""
+"""Fields of a metric's value that name the rule that read the answer."""
 FOUND = ("extracted", "fixed_extracted", "parsed_pred", "pred_parsed", "parsed", "extraction", "pred_answer")
-"""Fields of a metric's value that hold what was read from the answer."""
+"""Fields of a metric's value that hold what the rule found in the answer."""
 OTHER_RULES = ("_fixed", "_reference", "_strict", "_official")
-"""Endings of metrics that score the same answers by another rule."""
+"""Suffixes of metrics that score the same answers by another rule."""
 NOTED = "answer_reading"
-"""Key of a sample for what scoring noted beside the metrics: the fields ``rule`` and ``extracted``."""
+"""Key of a sample with the fields ``rule`` and ``extracted``, recorded by scoring in addition to the metrics."""
 PREFIX = "audit."
-"""Of the columns of a sample that tell how it was read (``reading_columns``)."""
+"""Prefix of a sample's columns about how it was read (``reading_columns``)."""
 LONGEST_RULE = 200
 _NO_RULE = frozenset({"none", "unparsed", "unreadable", "no answer", "", NOTHING, DRAWN})
 
 
 @dataclass(frozen=True, slots=True)
 class OtherScore:
-    """A number of a sample, and the one of the same answer by another rule."""
+    """A sample's number, and the number of the same answer by another rule."""
 
     metric: str
     other: str
@@ -48,18 +48,18 @@ class OtherScore:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The way in which an answer was read."""
+    """How an answer was read."""
 
     kind: Kind
     rules: Mapping[str, str]
     """By field of ``RULES``."""
     others: tuple[OtherScore, ...]
     outcome: Outcome
-    """That of the sample: whether the answer is blank, filtered or truncated."""
+    """The sample's outcome: whether the answer is blank, filtered or truncated."""
 
 
 def reading_of(sample: Sample) -> Reading | None:
-    """Tell how a sample's answer was read; ``None`` where it failed, and has none."""
+    """Return how a sample's answer was read; ``None`` for failed samples, which have no answer."""
     if sample.status == "failed":
         return None
     metrics = sample.metrics
@@ -72,24 +72,24 @@ def reading_of(sample: Sample) -> Reading | None:
 
 
 def noted_rule(sample: Sample) -> str:
-    """Return the rule that scoring noted for a sample; empty where it noted none."""
+    """Return the rule that scoring recorded for a sample; empty if it recorded none."""
     noted = sample.record.get(NOTED)
     rule = noted.get("rule") if isinstance(noted, Mapping) else None
     return rule[:LONGEST_RULE] if isinstance(rule, str) else ""
 
 
 def reading_columns(sample: Sample) -> dict[str, str]:
-    """Return a sample's columns by which the counts of an audit can be found again; without those that say nothing.
+    """Return the columns of a sample that reproduce the counts of an audit, without empty ones.
 
-    ``audit.reading``, ``audit.answer`` (``blank``, ``filtered``, ``truncated``), ``audit.drawn``, ``audit.rule.FIELD``
-    and ``audit.by.METRIC`` (the other rule's score is ``higher``, ``lower`` or the ``same``).
+    They are ``audit.reading``, ``audit.answer`` (``blank``, ``filtered``, ``truncated``), ``audit.drawn``,
+    ``audit.rule.FIELD`` and ``audit.by.METRIC`` (the other rule's score is ``higher``, ``lower`` or the ``same``).
     """
     found = reading_of(sample)
     return {} if found is None else columns_of(sample, found)
 
 
 def columns_of(sample: Sample, found: Reading) -> dict[str, str]:
-    """Return ``reading_columns`` of a sample whose reading is known."""
+    """Return the ``reading_columns`` of a sample whose reading is known."""
     columns: dict[str, str] = {"reading": found.kind}
     if found.outcome in ("blank", "filtered", "truncated"):
         columns["answer"] = found.outcome
@@ -112,7 +112,7 @@ def _kind(values: Mapping[str, Any], rules: Mapping[str, str]) -> Kind:
 
 
 def _facts(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of all values of a sample's metrics; of one name the first."""
+    """Collect the fields of a sample's metric values; the first field of a name counts."""
     found: dict[str, Any] = {}
     for value in metrics.values():
         if isinstance(value, Mapping):
@@ -128,21 +128,21 @@ def _is_nothing(read: Any) -> bool:
 
 
 def _is_several(read: Any) -> bool:
-    """Tell whether more than one thing was read; a repeat's list in a list counts as its only one."""
+    """Return whether the rule read more than one thing. A list in a list of length one counts as the inner list."""
     while isinstance(read, list | tuple) and len(read) == 1:
         read = read[0]
     return isinstance(read, list | tuple) and len({str(one) for one in read}) > 1
 
 
 def _others(sample: Sample, metrics: Mapping[str, Any]) -> Iterator[OtherScore]:
-    beside = [(name, f"{name}{end}") for name in metrics for end in OTHER_RULES if f"{name}{end}" in metrics]
-    for name, other in beside:
+    pairs = [(name, f"{name}{end}") for name in metrics for end in OTHER_RULES if f"{name}{end}" in metrics]
+    for name, other in pairs:
         number, other_number = sample.number(name), sample.number(other)
         if number is not None and other_number is not None:
             yield OtherScore(name, other, number, other_number)
     for name, value in metrics.items():
-        if not beside and isinstance(value, Mapping) and "fixed" in value:
-            number = sample.number(name)  # MEGA-Bench: without a number of its own the other rule changes nothing
+        if not pairs and isinstance(value, Mapping) and "fixed" in value:
+            number = sample.number(name)  # MEGA-Bench: null if the other rule changes nothing
             fixed = number if value["fixed"] is None else finite(value["fixed"])
             if number is not None and fixed is not None:
                 yield OtherScore(name, f"{name}.fixed", number, fixed)

@@ -1,4 +1,7 @@
-"""A run as typed objects: from its folder, results file, samples file or record, finished or not."""
+"""Reading a run back as typed objects, finished or not.
+
+``load`` takes an output folder, a results file, a samples file, or a record (``.runs/KEY``).
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ _CODES: tuple[Status, ...] = ("scored", "unscored", "failed")
 
 @dataclass(slots=True)
 class SampleIndex:
-    """Places of the samples of a task, in their order; about 120 bytes for each."""
+    """Places of a task's samples, in their order; about 120 bytes per sample."""
 
     doc_ids: list[str] = field(default_factory=list)
     filters: list[str] = field(default_factory=list)
@@ -61,21 +64,21 @@ class SampleIndex:
     sources: bytearray = field(default_factory=bytearray)
     places: array[int] = field(default_factory=lambda: array("q"))
     damaged: int = 0
-    """Lines that are no samples, and were passed over."""
+    """Lines that are not samples and were skipped."""
 
     def status(self, number: int) -> Status:
         return _CODES[self.statuses[number]]
 
 
 class RunTask:
-    """A task of a run. Samples are read one by one; memory holds their places alone, from the first look on.
+    """A task of a run. Samples are read one by one; only their places are kept in memory.
 
     Args:
         name: the task's name.
-        keys: how its samples are read.
-        sources: where its lines come from.
-        record: folder of the run's journals, which hold the prompts of its judge.
-        early_stop: its end, where that came before its documents' end.
+        keys: how to read its samples.
+        sources: the sources of its lines.
+        record: folder of the run's journals, which hold the judge's prompts.
+        early_stop: the task's early stop, if it stopped early.
     """
 
     def __init__(
@@ -118,27 +121,27 @@ class RunTask:
 
     @cached_property
     def _first(self) -> dict[str, int]:
-        """Number of the first sample of each document."""
+        """Index of each document's first sample."""
         found: dict[str, int] = {}
         for number, doc_id in enumerate(self.index.doc_ids):
             found.setdefault(doc_id, number)
         return found
 
     def at(self, number: int) -> Sample:
-        """Read the sample of that number in the order of the task.
+        """Read the sample at an index.
 
         Raises:
-            DataError: it cannot be read any longer.
+            DataError: the sample can no longer be read.
         """
         index = self.index
         line = self.sources[index.sources[number]].at(index.places[number])
         return Sample(self.name, line, self.keys, self._prompts)
 
     def sample(self, doc_id: int | str, pipeline: str | None = None) -> Sample:
-        """Read the sample of a document: through a filter pipeline, else the first one.
+        """Read the sample of a document through a filter pipeline, or through its first one.
 
         Raises:
-            UsageError: there is none.
+            UsageError: the task has no such sample.
         """
         wanted = str(doc_id)
         for number in range(self._first.get(wanted, len(self)), len(self)):
@@ -148,7 +151,7 @@ class RunTask:
         raise UsageError(f"{self.name}: no document {wanted}{through} among {len(self)} samples")
 
     def samples(self, chosen: Choice | None = None) -> Iterator[Sample]:
-        """Go through the samples, all or those that are chosen. Raises ``DataError`` if a file cannot be read."""
+        """Iterate over all or the chosen samples. Raises ``DataError`` if a file cannot be read."""
         for lines in self.sources:
             for line in lines.lines():
                 if "doc_id" in line.record:
@@ -183,40 +186,40 @@ _SHOWN = "shown.json"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of ours or of the family."""
+    """A run of this project or of the lmms-eval family."""
 
     name: str
     """The model's name."""
     source: Path
     """The results file, samples file or record that was read."""
     tasks: Mapping[str, RunTask]
-    """By name; those whose samples are nowhere are not among them (``notes`` says so)."""
+    """Tasks with samples, by name. ``notes`` names the tasks without."""
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The results document; empty where there is none."""
+    """The results document; empty if the run has none."""
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The options of the run by name."""
+    """The options of the run, by name."""
     date: str = ""
     state: str = "unknown"
     """``complete``, ``stopped early``, ``withheld``, ``interrupted``, ``running`` or ``unknown``."""
     command: str = ""
-    """The command that continues the run; empty where nobody knows."""
+    """The command that continues the run; empty if it is not known."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Leaf tasks by group that has a number of its own."""
+    """Leaf tasks of each group that has a number."""
     notes: tuple[str, ...] = ()
     """Sentences about what is missing or damaged."""
     record: Path | None = None
-    """The folder of its journals."""
+    """The folder of the run's journals."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The results document; of a run that has none yet what its record tells in its place."""
+        """The results document; for a run without results, the facts of its record in the same form."""
         if self.document or self.record is None:
             return self.document
         return record_facts(read_state(self.record))
 
     @property
     def table(self) -> str:
-        """The table of results, as it was printed; empty where the run has no results yet.
+        """The table of results, as it was printed; empty if the run has no results yet.
 
         Raises:
             DataError: the results file is damaged.
@@ -233,13 +236,13 @@ class Run:
             raise DataError(f"{self.source}: no table can be made of this results file: {error!r}") from error
 
     def task(self, name: str) -> RunTask:
-        """Return a task. Raises ``UsageError`` if the run has none of that name."""
+        """Return a task. Raises ``UsageError`` if the run has no task of that name."""
         if name not in self.tasks:
             raise UsageError(f"{self.source}: no samples of a task {name!r}; there are: {', '.join(self.tasks)}")
         return self.tasks[name]
 
     def check(self, where: Where) -> None:
-        """Check that the columns of an expression exist in some sample. Raises ``WhereError``."""
+        """Check that each column of an expression exists in some sample. Raises ``WhereError``."""
         wanted, known = set(where.columns), set[str]()
         for sample in self.samples():
             known |= column_names(sample)
@@ -248,7 +251,7 @@ class Run:
         where.check(known)
 
     def samples(self, chosen: Choice | None = None) -> Iterator[Sample]:
-        """Go through the samples of all tasks, or those that are chosen. Raises ``DataError``."""
+        """Iterate over all or the chosen samples of all tasks. Raises ``DataError``."""
         for task in self.tasks.values():
             yield from task.samples(chosen)
 
@@ -258,12 +261,12 @@ class Run:
 
 
 def load(run: str | Path) -> Run:
-    """Read a run: an output folder with one run, a results file (or ``FOLDER/STAMP``), a samples file, or a record.
+    """Read a run from an output folder, a results file (or ``FOLDER/STAMP``), a samples file, or a record.
 
-    Samples are read when they are asked for. Lines that a kill has torn are passed over and counted in ``notes``.
+    Samples are read lazily. Lines torn by a kill are skipped and counted in ``notes``.
 
     Raises:
-        DataError: there is no run, there are several, or its files cannot be read.
+        DataError: the path holds no run or several runs, or its files cannot be read.
     """
     path = run_path(run)
     if path.is_dir():
@@ -280,28 +283,29 @@ def load(run: str | Path) -> Run:
 
 def _read(path: Path) -> Run:
     if path.is_dir():
-        return _of_record(path)
+        return load_record(path)
     return _of_samples(path) if path.suffix == ".jsonl" else _of_results(path)
 
 
 def _of_results(path: Path) -> Run:
     document = read_document(path)
     if not isinstance(document, dict) or not part_of(document, "configs") or not _has_numbers(document):
-        raise DataError(f"{path}: no results file (JSON with results and configs)")
+        raise DataError(f"{path}: not a results file (JSON with results and configs)")
     record = path.parent / RUNS / str(document["run_key"]) if "run_key" in document else None
     record = record if record is not None and record.is_dir() else None
     state = {} if record is None else read_state(record)
     is_newest = bool(state) and state.get("stamp") == results_date(path.name)
+    has_journals = has_documents_of(record, path) if record is not None else False
     journals = None
     tasks: dict[str, RunTask] = {}
     missing = []
     for name in part_of(document, "configs"):
         file = samples_beside(path, name)
-        if file is None and record is not None and journals is None:
+        if file is None and record is not None and has_journals and journals is None:
             journals = Journals(record)
         if file is not None:
             tasks[name] = _task(document, name, FileSamples(file, is_strict=False), record)
-        elif journals is not None and is_newest and name in journals.tasks:
+        elif journals is not None and name in journals.tasks:
             tasks[name] = _task(document, name, journals.counted(name, document), record)
         else:
             missing.append(name)
@@ -324,8 +328,13 @@ def _of_results(path: Path) -> Run:
     )
 
 
+def has_documents_of(record: Path, results: Path) -> bool:
+    """Return whether a record's journals hold the documents of a results file: those of the run's newest results."""
+    return record.is_dir() and read_state(record).get("stamp") in (None, results_date(results.name))
+
+
 def _has_numbers(document: Mapping[str, Any]) -> bool:
-    """Tell whether the parts of which the table is made have the form of one."""
+    """Return whether the parts that the table is made of have the right form."""
     parts = [document.get(name) or {} for name in ("results", "groups")]
     return all(isinstance(part, Mapping) and all(isinstance(one, Mapping) for one in part.values()) for part in parts)
 
@@ -335,18 +344,31 @@ def _task(document: Mapping[str, Any], name: str, lines: SampleLines, record: Pa
 
 
 def _record_keys(facts: Mapping[str, Any], name: str) -> SampleKeys:
-    """Tell by which keys samples of a task are typed; a record names not all metrics of its journals."""
+    """Return how to read a task's samples from a record, which does not name all metrics of its journals."""
     return replace(sample_keys(facts, name), metrics=())
 
 
-def _of_record(folder: Path) -> Run:
-    """Read the record of a run; one that has ended by its results file, where that is still there."""
+def results_of_record(folder: Path) -> Path | None:
+    """Return the results file of a record whose run has ended; ``None`` if the run has not, or the file is gone."""
+    state = read_state(folder)
+    if state.get("state") in (None, "running") or folder.parent.name != RUNS:
+        return None
+    results = folder.parent.parent / f"{state.get('stamp')}_results.json"
+    document = read_document(results) if results.is_file() else None
+    return results if isinstance(document, dict) and str(document.get("run_key", folder.name)) == folder.name else None
+
+
+def load_record(folder: Path) -> Run:
+    """Read the record of a run: by its results file (``results_of_record``), else by its journals.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    results = results_of_record(folder)
+    if results is not None:
+        return _of_results(results)
     state = read_state(folder)
     facts = record_facts(state)
-    if state.get("state") not in (None, "running") and folder.parent.name == RUNS:
-        results = folder.parent.parent / f"{state.get('stamp')}_results.json"
-        if results.is_file():
-            return _of_results(results)
     journals = Journals(folder)
     waiting = journals.unscored()
     tasks = {}
@@ -372,7 +394,7 @@ def _of_record(folder: Path) -> Run:
 
 
 def _of_samples(path: Path) -> Run:
-    """Read one samples file, with what the results file of its date stamp tells."""
+    """Read one samples file, with the facts of the results file of the same date stamp."""
     task, results = path.stem, None
     for naming in NAMINGS:
         if (found := naming.task(path.name)) is not None:
@@ -381,9 +403,9 @@ def _of_samples(path: Path) -> Run:
             break
     lines = (FileSamples(path, is_strict=False),)
     if "doc_id" not in next((line.record for line in lines[0].lines()), {}):
-        raise DataError(f"{path}: no samples of lmms-eval (JSON lines with doc_id); compare reads other formats too")
+        raise DataError(f"{path}: not samples of lmms-eval (JSON lines with doc_id); compare reads other formats too")
     if results is None:
-        return Run(path.stem, path, {task: RunTask(task, SampleKeys(), lines)}, notes=("no results file beside it",))
+        return Run(path.stem, path, {task: RunTask(task, SampleKeys(), lines)}, notes=("its results file is missing",))
     whole = _of_results(results)
     return Run(
         whole.name, path, {task: _task(whole.document, task, lines[0], whole.record)}, whole.document,
@@ -392,13 +414,13 @@ def _of_samples(path: Path) -> Run:
 
 
 def _state(record: Path, state: Mapping[str, Any]) -> str:
-    """The state; a run whose process is dead was interrupted, whatever it had time to write."""
+    """Return the state; a run whose process is dead counts as interrupted, whatever it last wrote."""
     stated = str(state.get("state", "unknown"))
     return "interrupted" if stated == "running" and not has_live_owner(record) else stated
 
 
 def command_of(arguments: Mapping[str, Any]) -> str:
-    """Make the command line of a run's recorded options; empty where there are none."""
+    """Return the command line of a run's recorded options; empty if none are recorded."""
     words = ["lmms-eval"]
     for option in options():
         value = arguments.get(option.name, option.default)
@@ -421,7 +443,7 @@ def _word(value: Any) -> str:
 
 
 def _shown(record: Path, document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Read what was printed of a complete run, if it is the one of this document."""
+    """Read what a complete run printed, if it belongs to this document."""
     try:
         content = unsealed((record / _SHOWN).read_bytes())
         shown = load_json(content) if content is not None else {}

@@ -1,4 +1,4 @@
-"""One sample of a run: a line of a samples file, ours or the family's, as typed values."""
+"""One sample of a run: typed access to a line of a samples file, written by this project or the lmms-eval family."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lmms_eval.storage.lines import JournalSet, Place
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of all requests of a sample, or of one of its answers, as far as the back end told them."""
+    """Token counts of all requests of a sample, or of one of its answers; ``None`` if the back end reports none."""
 
     input: int | None = None
     output: int | None = None
@@ -32,7 +32,7 @@ class Tokens:
 
     @classmethod
     def of(cls, counts: Any) -> Tokens:
-        """Add up ``token_counts``; what is none counts nothing."""
+        """Add up ``token_counts``, ignoring values that are not counts."""
         known = [one for one in counts if isinstance(one, Mapping)] if isinstance(counts, list) else []
 
         def total(name: str) -> int | None:
@@ -44,28 +44,28 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """One answer of several."""
+    """One of several answers to a document."""
 
     answer: Any
     metrics: Mapping[str, Any] = field(default_factory=dict)
-    """Values of this answer alone; empty where the task scores all of them together."""
+    """Values of this answer alone; empty if the task scores all answers together."""
     tokens: Tokens = Tokens()
     elapsed: float | None = None
     """Seconds."""
     finish_reason: str = ""
     thoughts: Any = None
-    """What the model thought before it: a text, or one for each round."""
+    """The model's thoughts before the answer: a text, or one for each round."""
 
 
 def thoughts_text(value: Any) -> str:
-    """Join the thoughts of a line of samples: a text, or one for each round or repeat."""
+    """Join a sample's thoughts, which are a text, or one text for each round or repeat."""
     if isinstance(value, list):
         return "\n\n".join(text for one in value if (text := thoughts_text(one)))
     return value if isinstance(value, str) else ""
 
 
 def without_thoughts(answer: str, thoughts: Any) -> str:
-    """Take the thoughts and their closing tag out of an answer that holds them; another one stays as it is."""
+    """Remove the thoughts and their closing tag from an answer, if it contains them."""
     place = answer.find(thoughts) if isinstance(thoughts, str) and thoughts.strip() else -1
     if place < 0:
         return answer
@@ -75,23 +75,24 @@ def without_thoughts(answer: str, thoughts: Any) -> str:
 
 
 def token_counts_of(record: Mapping[str, Any]) -> list[Any]:
-    """List the counts of all requests of a sample: of repeats each has its own."""
-    told = record.get("repeats")
-    owners = [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else [record]
+    """List the token counts of all requests of a sample, over all repeats."""
+    repeats = record.get("repeats")
+    owners = [one for one in repeats if isinstance(one, Mapping)] if isinstance(repeats, list) else [record]
     counts = [owner.get("token_counts") for owner in owners]
     return [one for some in counts if isinstance(some, list) for one in some]
 
 
 def repeats_of(record: Mapping[str, Any]) -> tuple[Repeat, ...]:
-    """Read the answers of a line of samples; none where there is a single one."""
-    said, told = record.get("raw_resps"), record.get("repeats")
-    if not isinstance(said, list) or len(said) < 2:
+    """Read the answers of a sample; empty if it has only one."""
+    answers = record.get("raw_resps")
+    if not isinstance(answers, list) or len(answers) < 2:
         return ()
-    return tuple(_repeat(record, answer, _at(told, number), number) for number, answer in enumerate(said))
+    return tuple(_repeat(record, answer, number) for number, answer in enumerate(answers))
 
 
-def _repeat(record: Mapping[str, Any], answer: Any, told: Any, number: int) -> Repeat:
-    own = told if isinstance(told, Mapping) else {}
+def _repeat(record: Mapping[str, Any], answer: Any, number: int) -> Repeat:
+    own = _at(record.get("repeats"), number)
+    own = own if isinstance(own, Mapping) else {}
     metrics, elapsed = own.get("metrics"), _at(record.get("elapsed"), number)
     return Repeat(
         answer=answer,
@@ -104,15 +105,15 @@ def _repeat(record: Mapping[str, Any], answer: Any, told: Any, number: int) -> R
 
 
 def _at(values: Any, number: int) -> Any:
-    """Return the entry of a list; anything else is one value for none in particular."""
+    """Return the entry of a list; ``None`` for anything else, which belongs to no particular answer."""
     return values[number] if isinstance(values, list) and number < len(values) else None
 
 
 class JudgePrompts:
-    """The prompts in the record of a run, by their fingerprints; read when the first is asked for.
+    """The judge's prompts in a run's record, by fingerprint. They are read when the first one is needed.
 
     Args:
-        folder: of the record; ``None``: there is none, and so no prompt.
+        folder: the run's record; ``None`` if the run has no record, and so no prompts.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -121,7 +122,7 @@ class JudgePrompts:
         weakref.finalize(self, self._journals.close)
 
     def joined(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a line of samples whose verdicts have ``asked``, and ``sent_media`` where media were shown."""
+        """Return a sample's line with ``asked``, and ``sent_media`` if the judge saw media, added to each verdict."""
         verdicts = record.get("judge")
         if not isinstance(verdicts, list) or not self._places:
             return dict(record)
@@ -133,12 +134,13 @@ class JudgePrompts:
             return dict(verdict)
         try:
             found = self._journals.at(place)
-        except JournalError:  # it has changed since: what it held is not known
+        except JournalError:  # the journal has changed since
             return dict(verdict)
-        told = {"asked": found["messages"]}
-        if "media" in found:
-            told["sent_media"] = _each_once(found["media"])
-        return {**verdict, **told}
+        added = {"asked": found["messages"]}
+        if "media" in found:  # messages refer to different media by number
+            media = found["media"] if isinstance(found["media"], list) else []
+            added["sent_media"] = [medium for number, medium in enumerate(media) if medium not in media[:number]]
+        return {**verdict, **added}
 
     @cached_property
     def _places(self) -> Mapping[str, Place]:
@@ -146,40 +148,31 @@ class JudgePrompts:
         for path in [] if self.folder is None else sorted(self.folder.glob(PATTERN)):
             try:
                 for place, record in self._journals.load(path, quietly=True):
-                    if _is_told(record.get("messages")):
+                    if _are_messages(record.get("messages")):
                         found.setdefault(str(record.get("prompt")), place)
-            except JournalError:  # no file that can be read: verdicts stand without their prompts
+            except JournalError:  # unreadable: its verdicts are shown without prompts
                 continue
         return found
 
 
-def _is_told(messages: Any) -> bool:
+def _are_messages(messages: Any) -> bool:
     try:
         return bool([SentMessage.from_dict(one) for one in messages])
     except (TypeError, KeyError, AttributeError, IndexError):
         return False
 
 
-def _each_once(media: Any) -> list[Any]:
-    """Messages count different media."""
-    kept: list[Any] = []
-    for medium in media if isinstance(media, list) else []:
-        if medium not in kept:
-            kept.append(medium)
-    return kept
-
-
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a message: a text, a medium, or a call of a tool."""
+    """A piece of a message: a text, a medium, or a tool call."""
 
     text: str = ""
     kind: str = "text"
-    """``text``, ``image``, ``video`` or ``audio``; ``call`` of a tool, its name and arguments being the text."""
+    """``text``, ``image``, ``video``, ``audio``, or ``call``: a tool call whose text is its name and arguments."""
     medium: Mapping[str, Any] | None = None
-    """The entry of ``sent_media``, or the picture that the model made; ``None``: it is not told."""
+    """The entry of ``sent_media``, or the picture that the model made; ``None`` if it is not recorded."""
     frame: int | None = None
-    """It is this one of the video's frames alone."""
+    """Index of the video frame, if the piece is a single frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,15 +183,15 @@ class Message:
     content: tuple[Piece, ...]
     round: int = 0
     after: int | None = None
-    """Of a round's first message: the model got it after this many of the conversation's first messages alone."""
+    """For a round's first message: the model received it after only this many of the conversation's first messages."""
     continues: bool = False
-    """Of a round's first message: the model got it after all that the round before had sent, and its answer."""
+    """For a round's first message: the model received it after all messages of the previous round and its answer."""
     call: str = ""
-    """Of a tool's result: the id of the call."""
+    """For a tool's result: the id of the call."""
 
     @property
     def text(self) -> str:
-        """The texts joined."""
+        """The joined text pieces."""
         return "".join(piece.text for piece in self.content if piece.kind == "text")
 
 
@@ -206,9 +199,9 @@ Conversation = tuple[Message, ...]
 
 
 def conversations_of(record: Mapping[str, Any], prompt: str) -> tuple[Conversation, ...]:
-    """Read the conversations of a sample: one for all answers, or one for each where they differ.
+    """Read the conversations of a sample: one for all answers, or one for each answer if they differ.
 
-    Of a line without ``messages``, or whose ``messages`` are of another form, ``prompt`` is what the user said.
+    If a line has no valid ``messages``, the conversation is ``prompt`` as a message of the user.
     """
     found = record.get("messages")
     sent = record.get("sent_media")
@@ -218,7 +211,7 @@ def conversations_of(record: Mapping[str, Any], prompt: str) -> tuple[Conversati
 
 
 def read_messages(found: Any, media: Sequence[Any], prompt: str = "") -> Conversation:
-    """Read a list of messages; empty if it is none."""
+    """Read a list of messages; empty if it is not one."""
     if not isinstance(found, list):
         return ()
     try:
@@ -257,8 +250,8 @@ def _piece(part: Mapping[str, Any], media: Sequence[Any], prompt: str) -> Piece:
 
 
 def _medium(medium: Mapping[str, Any], frame: int | None = None) -> Piece:
-    is_told = len(medium) > 1 or "path" in medium
-    return Piece(kind=str(medium.get("type", "image")), medium=medium if is_told else None, frame=frame)
+    is_recorded = len(medium) > 1 or "path" in medium
+    return Piece(kind=str(medium.get("type", "image")), medium=medium if is_recorded else None, frame=frame)
 
 
 Outcome = Literal["scored", "unscored", "failed", "blank", "filtered", "truncated"]
@@ -272,19 +265,19 @@ OWN_KEYS = frozenset(
         *("arguments", "metrics", "prompt_hash", "target_hash"),
     }
 )
-"""Keys of samples that are no metrics; those in the last line only lm-eval writes."""
+"""Keys of samples that are not metrics. Only lm-eval writes those in the last line."""
 _ANSWER_KEYS = frozenset({"resps", "raw_resps", "filtered_resps"})
-"""A line of another harness may hold none of them: the answer is then not known."""
+"""A line of another harness may lack all of them; its answer is then unknown."""
 _STATUSES: Mapping[str, Status] = {"scored": "scored", "unscored": "unscored", "failed": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
 class SampleKeys:
-    """Knowledge of a task by which its samples are read."""
+    """How to read the samples of a task."""
 
     score_key: str = "score"
     metrics: tuple[str, ...] = ()
-    """Names of the task's metrics, the one that stands first in the table first; empty: not known."""
+    """Names of the task's metrics, in the order of the table; empty if they are not known."""
     cluster_key: str | None = None
 
 
@@ -294,7 +287,7 @@ class Sample:
 
     task: str
     record: Mapping[str, Any] = field(repr=False)
-    """The line as it stands in the samples file (``docs/results.md``)."""
+    """The line of the samples file (``docs/results.md``)."""
     keys: SampleKeys = field(default=SampleKeys(), repr=False)
     prompts: JudgePrompts = field(default=JudgePrompts(None), repr=False, compare=False)
 
@@ -304,7 +297,7 @@ class Sample:
 
     @property
     def filter(self) -> str:
-        """The filter pipeline; empty where the line names none."""
+        """The filter pipeline; empty if the line names no pipeline."""
         return str(self.record.get("filter") or "")
 
     @property
@@ -313,7 +306,7 @@ class Sample:
 
     @property
     def outcome(self) -> Outcome:
-        """The status; of an answer that is none or cut off its kind, whether it was scored or not."""
+        """The status, or ``filtered``, ``blank`` or ``truncated`` for such an answer, whether it was scored or not."""
         if self.status == "failed":
             return "failed"
         reasons = self.record.get("finish_reason")
@@ -326,7 +319,7 @@ class Sample:
 
     @property
     def is_blank(self) -> bool:
-        """No answer says anything; thoughts are none."""
+        """Whether all answers are empty. Thoughts are not part of an answer."""
         reasons = self.record.get("blank")
         if reasons:
             return all(reasons) if isinstance(reasons, list) else True
@@ -334,13 +327,13 @@ class Sample:
 
     @property
     def blank(self) -> str:
-        """Reason why an answer says nothing, of repeats a comma list; empty where each says something."""
+        """Why the answer is empty, as a comma-separated list for repeats; empty if no answer is."""
         found = self.record.get("blank")
         return ",".join(str(one or "") for one in found) if isinstance(found, list) else plain_text(found)
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Values by metric as the task gave them."""
+        """The values by metric, as the task returned them."""
         named = self.keys.metrics
         return {
             key: value
@@ -349,12 +342,12 @@ class Sample:
         }
 
     def number(self, metric: str) -> float | None:
-        """Return the number of a metric's value; ``None`` where it has none."""
+        """Return the number of a metric's value, or ``None`` if it has none."""
         return finite(self.record.get(metric), self.keys.score_key) if metric not in OWN_KEYS else None
 
     @property
     def score(self) -> float | None:
-        """Number of the task's first metric that has one."""
+        """The first number among the task's metrics."""
         for metric in self.keys.metrics or self.metrics:
             if (number := self.number(metric)) is not None:
                 return number
@@ -362,12 +355,12 @@ class Sample:
 
     @property
     def prediction(self) -> str:
-        """The answer after filters and reasoning tags; the raw one where there is no filtered one."""
+        """The filtered answer, without reasoning tags; the raw answer if the line has no filtered one."""
         return plain_text(self.record.get("filtered_resps", self.record.get("raw_resps")))
 
     @property
     def raw(self) -> str:
-        """The answer as the model gave it."""
+        """The raw answer of the model."""
         for key in ("resps", "raw_resps", "filtered_resps"):
             if key in self.record:
                 return plain_text(self.record[key])
@@ -375,12 +368,12 @@ class Sample:
 
     @property
     def thoughts(self) -> str:
-        """Thoughts of the model before its answers; empty where nothing is known."""
+        """The model's thoughts before its answers; empty if they are not known."""
         return thoughts_text(self.record.get("thoughts"))
 
     @property
     def answer(self) -> str:
-        """The answer as the model gave it, without its thoughts."""
+        """The raw answer without the model's thoughts."""
         return without_thoughts(self.raw, self.record.get("thoughts"))
 
     @property
@@ -394,28 +387,28 @@ class Sample:
 
     @property
     def messages(self) -> Conversation:
-        """The conversation, of repeats that went otherwise that of the first."""
+        """The conversation of the first answer."""
         return self.conversations[0]
 
     @property
     def conversations(self) -> tuple[Conversation, ...]:
-        """The conversation, or one for each of the repeats where they differ."""
+        """The conversation, or one for each repeat if they differ."""
         return conversations_of(self.record, self.prompt)
 
     @property
     def reason(self) -> str:
-        """Reason for being unscored or failed; empty where it is scored."""
+        """Why the sample is unscored or failed; empty if it is scored."""
         return plain_text(self.record.get("error", self.record.get("reason")))
 
     @property
     def finish_reason(self) -> str:
-        """End of generation; of repeats a comma list."""
+        """How generation ended, as a comma-separated list for repeats."""
         found = self.record.get("finish_reason")
         return ",".join(str(one) for one in found) if isinstance(found, list) else plain_text(found)
 
     @property
     def elapsed(self) -> float | None:
-        """Seconds, of repeats their sum."""
+        """Seconds, summed over repeats."""
         found = self.record.get("elapsed")
         numbers = [finite(one) for one in (found if isinstance(found, list) else [found])]
         known = [number for number in numbers if number is not None]
@@ -427,7 +420,7 @@ class Sample:
 
     @property
     def repeats(self) -> tuple[Repeat, ...]:
-        """The answers, where there are several."""
+        """The answers, if the sample has several."""
         return repeats_of(self.record)
 
     @property
@@ -438,18 +431,18 @@ class Sample:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The document's fields, and those of its metrics' values under names that are free."""
+        """The document's fields, and the fields of its metrics' values if their names are free."""
         return sample_fields(self.record, self.keys.score_key)
 
     @property
     def cluster(self) -> str | None:
-        """The cluster by the task's ``cluster_key``; ``None`` where the sample names none."""
+        """The cluster by the task's ``cluster_key``; ``None`` if the sample has no cluster."""
         key = self.keys.cluster_key
         return None if key is None else cluster_of(key, self.metrics.values(), self.doc)
 
     @property
     def media(self) -> tuple[str, ...]:
-        """Places of the media that went to the model, else of the pictures of the document."""
+        """Paths or addresses of the media sent to the model, else of the document's pictures."""
         sent = [one for one in _listed(self.record.get("sent_media")) if isinstance(one, Mapping)]
         places = [str(one.get("path") or one.get("url") or one.get("name") or one.get("sha256") or "") for one in sent]
         found = places or [str(one) for one in _listed(self.record.get("input_media"))]
@@ -457,17 +450,17 @@ class Sample:
 
     @property
     def judge(self) -> Any:
-        """Replies of a judge to each question about it; ``None`` where none was asked."""
+        """The judge's replies to each question about the sample; ``None`` if no judge was asked."""
         return self.record.get("judge")
 
     @property
     def whole(self) -> dict[str, Any]:
-        """The line, with the prompts of the judge (``asked``), which stand in the run's record alone."""
+        """The line with the judge's prompts (``asked``), which only the run's record has."""
         return self.prompts.joined(self.record)
 
     @property
     def drew(self) -> bool:
-        """Scoring drew at random."""
+        """Whether scoring drew a choice at random."""
         return bool(self.record.get("drew"))
 
 
@@ -476,7 +469,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def finite(value: Any, score_key: str = "score") -> float | None:
-    """Return the number that a value, or its field ``score_key``, stands for; ``None`` if it is none or not finite."""
+    """Return the number of a value or of its field ``score_key``; ``None`` if it is not a finite number."""
     try:
         number = item_number(value, score_key)
         return float(number) if number is not None and math.isfinite(number) else None
@@ -485,7 +478,7 @@ def finite(value: Any, score_key: str = "score") -> float | None:
 
 
 def label(value: Any) -> str | None:
-    """Return the text of a cluster or of a value of metadata; ``None`` where there is none."""
+    """Return the text of a cluster or metadata value; ``None`` if it is empty or not a plain value."""
     if value is None or isinstance(value, Mapping | list) or value == "":
         return None
     if isinstance(value, float) and value.is_integer():
@@ -494,12 +487,12 @@ def label(value: Any) -> str | None:
 
 
 def doc_text(value: Any) -> str:
-    """Return the text of a document's id: that of a whole number without decimals."""
+    """Return the text of a document's id; whole numbers have no decimals."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def cluster_of(key: str, values: Collection[Any], doc: Any) -> str | None:
-    """Find a document's cluster in the values of its metrics, else in its own fields."""
+    """Find a document's cluster in its metrics' values, else in its own fields."""
     for value in (*values, doc):
         if isinstance(value, Mapping) and value.get(key) is not None:
             return label(value[key])
@@ -507,7 +500,7 @@ def cluster_of(key: str, values: Collection[Any], doc: Any) -> str | None:
 
 
 def sample_fields(sample: Mapping[str, Any], score_key: str) -> dict[str, Any]:
-    """Return the fields of a document, and those of its metrics' values under names that are free."""
+    """Return a document's fields, and the fields of its metrics' values if their names are free."""
     doc = sample.get("doc")
     fields = dict(doc) if isinstance(doc, Mapping) else {}
     for metric, value in sample.items():
@@ -519,8 +512,7 @@ def sample_fields(sample: Mapping[str, Any], score_key: str) -> dict[str, Any]:
 
 
 def prompt_of(sample: Mapping[str, Any]) -> Any:
-    """Return the prompt: ours and lmms-eval's have ``input``; lm-eval's the arguments of each request, by name or in a
-    list."""
+    """Return the prompt: ``input``, or the first of lm-eval's ``arguments``, which are a list or mapping by request."""
     found = sample.get("input", sample.get("arguments"))
     for _ in range(3):
         if isinstance(found, Mapping) and found:
@@ -531,7 +523,7 @@ def prompt_of(sample: Mapping[str, Any]) -> Any:
 
 
 def plain_text(value: Any) -> str:
-    """Return a text as it is, one in a list of its own without the list, anything else as JSON."""
+    """Return a text unchanged, a text in a list of length one without the list, and anything else as JSON."""
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
     if value is None or isinstance(value, str):
@@ -540,10 +532,10 @@ def plain_text(value: Any) -> str:
 
 
 def json_cell(value: Any) -> str:
-    """Write a value as JSON in one line, whatever it holds."""
+    """Format any value as one line of JSON."""
     try:
         return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode("utf-8")
-    except (TypeError, ValueError):  # an integer beyond 64 bits, half a character, nested deeply
+    except (TypeError, ValueError):  # an integer beyond 64 bits, a lone surrogate, deep nesting
         try:
             return json.dumps(value, default=str)
         except (RecursionError, ValueError, TypeError):

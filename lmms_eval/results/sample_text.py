@@ -1,4 +1,4 @@
-"""Samples as text for a terminal: one of them whole, or several as a table."""
+"""Samples as text for a terminal: one sample in full, or several as a table."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from lmms_eval.results.sample import (
     thoughts_text,
     without_thoughts,
 )
-from lmms_eval.utils.markdown import Column, escaped, markdown_table
+from lmms_eval.utils.terminal import Column, escaped, markdown_table
 
 
 def conversation_text(messages: Conversation, media: Sequence[Any] = ()) -> str:
-    """Write messages one after another; a medium is ``[image 1]``, by its number among ``media`` from 1 on."""
+    """Format messages one after another. A medium is shown as ``[image 1]``, by its number in ``media`` from 1."""
     return "\n\n".join(f"{_heading(message)}\n{_content(message, media)}" for message in messages)
 
 
 def is_plain(messages: Conversation) -> bool:
-    """Tell whether messages are one text of the user, after its media: the prompt says it all."""
+    """Return whether the messages are a single user text after its media, so that the prompt shows everything."""
     kinds = [piece.kind == "text" for message in messages for piece in message.content]
     return len(messages) < 2 and all(message.role == "user" for message in messages) and kinds == sorted(kinds)
 
 
 def media_lines(media: Sequence[Any], is_numbered: bool = False) -> Iterator[str]:
-    """Describe media as they were sent, a line for each."""
+    """Describe the media that were sent, one line each."""
     for number, one in enumerate(media, 1):
         if isinstance(one, Mapping):
             lead = f"{number}. " if is_numbered else ""
@@ -78,29 +78,29 @@ def _times(medium: Mapping[str, Any]) -> str:
 
 _MOST_NAMED = 4
 _LONGEST_REQUEST = 400
-"""Characters of a part that is shown."""
+"""Characters shown of a part."""
 _DIGITS = 12
-"""Of a hash that is shown."""
+"""Digits shown of a hash."""
 
 
 def asked_lines(document: Mapping[str, Any], task: str = "") -> list[str]:
-    """Describe the requests of a run's tasks, or of one: options, prompts, limits of media, and the media as they were.
+    """Describe the requests of one task or all: options, prompts, media limits, and statistics of the media sent.
 
-    Empty for results of earlier versions and of the family, which do not tell.
+    The list is empty for results of earlier versions and of the lmms-eval family, which do not record requests.
     """
     return [*_requests(document, task), *_ignored(document), *_media(document, task)]
 
 
 def _requests(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
-    """One block for all tasks with equal requests."""
+    """Yield one block for all tasks with equal requests."""
     found: dict[str, list[str]] = {}
-    told = part_of(document, "effective_requests")
-    for task in told:
+    requests = part_of(document, "effective_requests")
+    for task in requests:
         if task == wanted or not wanted:
-            found.setdefault(str(part_of(told, task).get("sha256")), []).append(task)
+            found.setdefault(str(part_of(requests, task).get("sha256")), []).append(task)
     for digest, tasks in found.items():
         yield f"requests of {_listed(tasks)} (sha256 {digest[:_DIGITS]}):"
-        for part, value in part_of(told, tasks[0]).items():
+        for part, value in part_of(requests, tasks[0]).items():
             if part != "sha256":
                 yield f"  {part}: {_shown(part, value)}"
 
@@ -112,12 +112,12 @@ def _ignored(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _media(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
-    """One line for all tasks with equal media."""
-    told = part_of(document, "sent_media")
+    """Yield one line for all tasks with equal media."""
+    sent = part_of(document, "sent_media")
     found: dict[str, list[str]] = {}
-    for task in told:
+    for task in sent:
         if task == wanted or not wanted:
-            entry = part_of(told, task)
+            entry = part_of(sent, task)
             parts = [f"{name} {_spread(entry[name])}" for name in entry if isinstance(entry[name], Mapping)]
             found.setdefault(f"{entry.get('documents')} documents, {', '.join(parts)}", []).append(task)
     for text, tasks in found.items():
@@ -150,9 +150,9 @@ _LONGEST_LINE = 200
 
 
 def sample_text(sample: Sample) -> str:
-    """Write a sample: prompt, media, answer, reference, metric by metric, what a judge said, tokens.
+    """Format a sample: prompt, media, answer, reference, metrics, judge's replies, tokens.
 
-    Control characters are left to whoever prints it (``utils.terminal.printable``).
+    The caller must escape control characters before printing (``utils.terminal.printable``).
     """
     facts = [f"{sample.task}, document {sample.doc_id}: {sample.status}"]
     facts += [f"filter {sample.filter}"] if sample.filter else []
@@ -165,7 +165,7 @@ def sample_text(sample: Sample) -> str:
 
 
 def pipelines_text(samples: Sequence[Sample]) -> str:
-    """Write what further filter pipelines read of an answer, and scored."""
+    """Format the answers and scores of further filter pipelines."""
     parts = []
     for sample in samples:
         facts = [sample.prediction, *(f"{name}: {_value(value)}" for name, value in sample.metrics.items())]
@@ -218,7 +218,7 @@ def _asked(sample: Sample) -> Iterator[tuple[str, str]]:
 
 
 def _repeat(repeat: Repeat) -> str:
-    """An answer with what it scored alone and what it took."""
+    """Format one of several answers with its own scores, tokens and time."""
     facts = [f"{name}: {_value(value)}" for name, value in repeat.metrics.items()]
     facts += [f"{repeat.tokens.output} tokens out"] if repeat.tokens.output is not None else []
     facts += [f"{repeat.elapsed:.2f} s"] if repeat.elapsed is not None else []
@@ -229,9 +229,9 @@ def _repeat(repeat: Repeat) -> str:
     return answer + (f"\n({', '.join(facts)})" if facts else "")
 
 
-def _judgements(said: Any) -> Iterator[tuple[str, str]]:
-    """The transcript: each question with its prompt, the replies, and what else is known of it."""
-    questions = said if isinstance(said, list) else [said] if said else []
+def _judgements(judge: Any) -> Iterator[tuple[str, str]]:
+    """Yield each question to the judge with its prompt, replies and other fields."""
+    questions = judge if isinstance(judge, list) else [judge] if judge else []
     for question in questions:
         if not isinstance(question, Mapping):
             yield "judge", _value(question)
@@ -248,7 +248,7 @@ def _value(value: Any) -> str:
 
 
 def _folded(thoughts: str) -> str:
-    """The beginning and the end of thoughts; ``--json`` shows them whole."""
+    """Return the beginning and the end of thoughts; ``--json`` shows them in full."""
     text = thoughts.strip()
     if len(text) <= 2 * _LONGEST_LINE:
         return text
@@ -262,7 +262,7 @@ def _short(value: Any) -> str:
 
 
 def samples_table(samples: Sequence[Sample]) -> str:
-    """Write samples as a Markdown table, a line for each; texts are cut."""
+    """Format samples as a Markdown table, one row each, with long texts cut."""
 
     def text(heading: str, cells: Sequence[str]) -> Column:
         return Column(heading, tuple(escaped(cell[:_LONGEST]) for cell in cells), is_text=True)

@@ -1,4 +1,7 @@
-"""The samples file: one JSON line per document and filter pipeline, in document order, streamed from the journal."""
+"""The samples file: one JSON line per document and filter pipeline, in document order, streamed from the journal.
+
+Journal records become lines here, for the file of a finished run and for readers of unfinished runs.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,13 @@ from lmms_eval.utils.redaction import mask_known
 
 
 def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
-    """Write all finished documents of a task that count, as a whole; returns the number of lines. No lines, no file.
+    """Write the finished documents of a task that count, replacing the file atomically.
+
+    Returns:
+        The number of lines. If there are no lines, the file is removed.
 
     Raises:
-        JournalError: the file could not be written; an earlier one stays as it was.
+        JournalError: the file cannot be written; an earlier file is unchanged.
     """
     rows, lines = sample_rows(result, store), 0
     first = next(rows, None)
@@ -42,7 +48,7 @@ def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
 
 
 def returned_samples(results: Sequence[TaskResult], store: RunStore) -> dict[str, list[dict[str, Any]]]:
-    """Read the rows of the samples files, by task, as what the files would hold."""
+    """Return the rows of the samples files by task, as they would be read back from the files."""
     return {
         result.task.name: [json.loads(mask_known(json_text(row))) for row in sample_rows(result, store)]
         for result in results
@@ -50,7 +56,7 @@ def returned_samples(results: Sequence[TaskResult], store: RunStore) -> dict[str
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Write JSON of whatever a task's functions gave: what JSON lacks as text, sets sorted, bytes by their hash."""
+    """Format a task's values as JSON: sets as sorted lists, bytes as their hash, other unknown types as text."""
     plain = None if indent else plain_json(value)
     if plain is not None:
         return plain.decode("utf-8")
@@ -59,7 +65,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
     )
     try:
         return dumps(value)
-    except TypeError:  # a key that is no text, such as a tuple
+    except TypeError:  # a key that is not a text, such as a tuple
         return dumps(_with_text_keys(value))
 
 
@@ -71,9 +77,12 @@ def _with_text_keys(value: Any) -> Any:
 
 
 def sample_rows(result: TaskResult, store: RunStore, doc_ids: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
-    """Rows of the family's samples file, with further keys (docs/results.md); a block per pipeline, in order.
+    """Yield the rows of a samples file (``docs/results.md``), one block per pipeline.
 
-    ``doc_ids``: of these documents alone.
+    Args:
+        result: the task.
+        store: the journal.
+        doc_ids: the documents; ``None`` for all that count.
     """
     name, doc_ids = result.task.name, result.doc_ids if doc_ids is None else doc_ids
     for number, pipeline in enumerate(result.task.pipelines):
@@ -88,12 +97,12 @@ def sample_rows(result: TaskResult, store: RunStore, doc_ids: Sequence[int] | No
 
 
 def record_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Rows of one document's record in the journal, one for each pipeline, as the samples file would hold them.
+    """Yield the rows of a document's journal record, one per pipeline, as in the samples file.
 
-    The journal does not name the kind of the task's requests: values of likelihood are known by their form.
+    The journal does not name the kind of the task's requests, so likelihoods are recognised by their form.
 
     Raises:
-        KeyError, TypeError, AttributeError, IndexError: it is no record of a document.
+        KeyError, TypeError, AttributeError, IndexError: the record is not one of a document.
     """
     if "failed" in record:
         yield _failed_row(record)
@@ -108,7 +117,7 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     answers = record["answers"]
     first = answers[0]
     value = _logged(written(first))
-    # One entry per request of the document; a single request is shown without its list.
+    # One entry per request of the document; a single entry is written without its list.
     resps = _unwrapped(value) if is_likelihood else value
     filtered = _unwrapped(_logged(score["filtered"]))
     row: dict[str, Any] = {"doc_id": record["doc_id"], "target": record["target"]}
@@ -144,7 +153,7 @@ def _token_counts(answer: Mapping[str, Any]) -> list[Any]:
 
 
 def _repeats(answers: Sequence[Mapping[str, Any]], score: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Read tokens, seconds and scores of each answer alone."""
+    """Return the tokens and metrics of each answer."""
     alone = score.get("per_answer") or [None] * len(answers)
     return [
         {"token_counts": _token_counts(answer), **({} if metrics is None else {"metrics": metrics})}
@@ -160,15 +169,15 @@ def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
         "error": record["failed"],
         "input": answers[0]["input"] if answers else "",
     }
-    said = [_logged(written(answer)) for answer in answers if answer["value"] is not None]
-    if said:
-        row["raw_resps"] = said
+    texts = [_logged(written(answer)) for answer in answers if answer["value"] is not None]
+    if texts:
+        row["raw_resps"] = texts
     row |= _interleaved(answers) | _conversation(answers)
     return row | _answer_facts(record)
 
 
 def _conversation(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """``sent_media``: the media that went to the model, each once; ``messages``: those of the answer, or of each."""
+    """Return ``sent_media``, each medium once, and ``messages``, one list or one per answer if they differ."""
     numbers: dict[str, int] = {}
     media: list[Any] = []
     conversations: list[Any] = []
@@ -178,26 +187,27 @@ def _conversation(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             own.append(numbers.setdefault(json_text(medium), len(numbers)))
             if len(numbers) > len(media):
                 media.append(medium)
-        conversations.append([_message(message, own) for message in answer.get("messages", ())])
+        conversations.append(
+            [
+                {**message, "content": [_message_part(part, own) for part in message["content"]]}
+                for message in answer.get("messages", ())
+            ]
+        )
     found: dict[str, Any] = {"sent_media": media} if media else {}
     if any(conversation != conversations[0] for conversation in conversations):
         return found | {"messages": conversations}
     return found | ({"messages": conversations[0]} if any(conversations) else {})
 
 
-def _message(message: Mapping[str, Any], media: Sequence[int]) -> dict[str, Any]:
-    """A message whose media are numbered as in ``sent_media``."""
-    return {**message, "content": [_message_part(part, media) for part in message["content"]]}
-
-
 def _message_part(part: Mapping[str, Any], media: Sequence[int]) -> Mapping[str, Any]:
+    """Return a part of a message with its medium numbered as in ``sent_media``."""
     if "media" in part:
         return {**part, "media": media[part["media"]]}
     return _picture(GeneratedImage(*part["picture"])) if "picture" in part else part
 
 
 def _interleaved(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """``parts`` of the document's answer, or of each of several; nothing where all are plain texts."""
+    """Return ``parts`` of the answer, or of each answer; empty if all answers are plain texts."""
     if not any("parts" in answer for answer in answers):
         return {}
     of_each = [_parts(answer["value"], answer.get("parts")) for answer in answers]
@@ -205,7 +215,7 @@ def _interleaved(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _parts(value: Any, parts: Any) -> list[Any]:
-    """Texts and pictures of an answer in order; of several rounds a list for each."""
+    """Return the texts and pictures of an answer in order, as a list per round if there are several."""
     if isinstance(value, list):
         return [_parts(item, of_item) for item, of_item in zip(value, parts or [None] * len(value), strict=True)]
     pieces = parts_from_record(parts or ([] if value is None else [value]))
@@ -234,9 +244,10 @@ def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def thoughts_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Make ``thoughts``, the text of each answer's (of several rounds a list), and ``blank``, why one says nothing.
+    """Return ``thoughts``, a text (or list of rounds) per answer, and ``blank``, why an answer is empty.
 
-    ``answers``: records of answers, or of single responses.
+    Args:
+        answers: records of answers, or of single responses.
     """
     facts: dict[str, Any] = {}
     texts = [_unwrapped(_thought_texts(answer.get("thoughts"))) for answer in answers]
@@ -249,13 +260,13 @@ def thoughts_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _thought_texts(thoughts: Any) -> list[str | None]:
-    """``None`` where there are none, or nothing but white space."""
+    """Return the text of each round's thoughts; ``None`` if it is missing or only white space."""
     found = thoughts if isinstance(thoughts, list | tuple) else [thoughts]
     return [each["text"] if each and each["text"].strip() else None for each in found]
 
 
 def _logged(value: Any) -> Any:
-    """A value as samples show it: likelihood pairs as lists, the rest as it is."""
+    """Return a value as in the samples file: tuples become lists."""
     return [_logged(item) for item in value] if isinstance(value, list | tuple) else value
 
 

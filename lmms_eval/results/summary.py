@@ -1,4 +1,4 @@
-"""Text printed around the table at the end: header, notes on what is not scored, and how to go on."""
+"""Text printed around the final table: header, notes on what is not scored, and the command that continues the run."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from lmms_eval.utils.places import place_of
 from lmms_eval.utils.prices import Tariffs
 
 UNSCORED = "unscored: "
-"""Beginning of the reasons of documents that could not be evaluated."""
+"""Prefix of the reasons of documents that could not be evaluated."""
 
 
 def benchmark_reports(
     results: Iterable[TaskResult], stem: Path | None, groups: Collection[Group] = ()
 ) -> list[BenchmarkReport]:
-    """One report for each function that tasks of the run name, in order of the tasks; ``groups`` are the run's.
+    """Return one report for each report function of the run's tasks, in the order of the tasks.
 
-    A function that raises is named in a report of its own: the scores of its tasks stand without it.
+    If a function raises, its report is the error message; the scores of its tasks do not depend on it.
     """
     inputs: dict[ReportFunction, dict[str, TaskNumbers]] = {}
     for result in results:
@@ -49,11 +49,11 @@ def benchmark_reports(
 def _numbers(result: TaskResult, groups: Collection[Group]) -> TaskNumbers:
     details = {part: content for metric in result.metrics for part, content in metric.details.items()}
     reasons = [metric.withheld_reason for metric in result.metrics if metric.withheld_reason]
-    if result.early_stop is not None:  # a benchmark's numbers are of all its documents
+    if result.early_stop is not None:  # a benchmark's numbers need all of its documents
         reasons.insert(0, result.early_stop.mark)
     outcome = result.outcome
     unscored = next(iter(outcome.reasons), "") if outcome.unscored == outcome.requested else ""
-    above: set[str] = set()  # the groups that hold the task, themselves or by others
+    above: set[str] = set()  # the groups that contain the task, directly or indirectly
     below = {result.task.name}
     while below:
         below = {group.name for group in groups if not below.isdisjoint(group.children)} - above
@@ -66,9 +66,9 @@ MAX_SHOWN_REASONS = 3
 MAX_SHOWN_FILES = 12
 MAX_SHOWN_ALIKE = 5
 MAX_SHOWN_PARTS = 24
-"""Sub-scores of a metric; the results file has all."""
+"""Sub-scores shown for a metric; the results file has all."""
 MAX_NAME = 80
-"""Characters of a part's name, which comes from the data."""
+"""Characters shown of a part's name, which comes from the data."""
 _HINT_BLANK = "; the same command asks them again, --allow_blank gives the number as it is"
 SAMPLES = "_samples_"
 """Mark in the names of samples files."""
@@ -76,11 +76,11 @@ SAMPLES = "_samples_"
 
 @dataclass(frozen=True, slots=True)
 class ReportFacts:
-    """Facts of the header and the last lines beside the numbers."""
+    """Facts for the header and the last lines, in addition to the numbers."""
 
     model: str
     model_args: str
-    """Secrets redacted."""
+    """The arguments, with secrets redacted."""
     gen_kwargs: str
     limit: float | None
     offset: int
@@ -89,17 +89,17 @@ class ReportFacts:
     command: str
     """The command that continues this run."""
     files: tuple[str, ...] = ()
-    """Files written, for the last lines."""
+    """Written files, for the last lines."""
     model_asked: str = ""
-    """The model's name on its server, where it has one."""
+    """The model's name on its server, if it has one."""
     tariffs: Tariffs | None = None
-    """Prices, where the user gives a table."""
+    """Prices, if the user gives a table."""
     ids: str | None = None
     where: str | None = None
-    """The documents that were chosen (``--ids``, ``--where``)."""
+    """The chosen documents (``--ids``, ``--where``)."""
     ignored: tuple[str, ...] = ()
     ignored_of_tasks: tuple[str, ...] = ()
-    """Options without a place in the model's requests: of ``--gen_kwargs``, and of tasks."""
+    """Options that the model's requests cannot carry: those of ``--gen_kwargs``, and those of tasks."""
 
 
 def header(facts: ReportFacts) -> str:
@@ -112,15 +112,15 @@ def header(facts: ReportFacts) -> str:
 
 
 def notes(run: RunResult, facts: ReportFacts) -> list[str]:
-    """Lines about everything that is not a plain score; empty for a clean run but for the files written."""
+    """Return lines about everything that is not a plain score. A clean run has only those about written files."""
     lines: list[str] = []
     alike = _unscored_alike(run.tasks)
     for reason, tasks in alike.items():
         names = ", ".join(result.task.name for result in tasks[:MAX_SHOWN_REASONS])
         lines.append(f"{len(tasks)} tasks are not scored at all ({names}, ...): {reason}")
-    told = {result.task.name for tasks in alike.values() for result in tasks}
+    covered = {result.task.name for tasks in alike.values() for result in tasks}
     for result in run.tasks:
-        lines += _task_notes(result) if result.task.name not in told else ()
+        lines += _task_notes(result) if result.task.name not in covered else ()
     for group in run.groups:
         for key, leaves in group.left_out.items():
             lines.append(
@@ -143,14 +143,14 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
 
 
 def _endings(run: RunResult, command: str) -> list[str]:
-    """Lines on what was not asked to its end, and how to go on."""
+    """Return lines about unfinished parts of the run, and the command that continues it."""
     lines = _early_stops(run)
     if run.asking.give_up:
         left = ""
         if run.asking.give_up_kind == "budget":
             outcomes = [task.outcome for task in run.tasks]
             of, missing = sum(one.requested for one in outcomes), sum(one.not_asked for one in outcomes)
-            left = f": {missing:,} of {of:,} documents not asked; a larger budget goes on from here"
+            left = f": {missing:,} of {of:,} documents not asked; with a larger budget the run continues from here"
         lines.append(f"stopped asking early: {run.asking.give_up}{left}")
     if run.asking.judge_give_up:
         lines.append(f"stopped judging early: {run.asking.judge_give_up}")
@@ -162,27 +162,27 @@ def _endings(run: RunResult, command: str) -> list[str]:
 
 
 def _early_stops(run: RunResult) -> list[str]:
-    """Lines on tasks that have ended early."""
+    """Return lines about tasks that stopped early."""
     lines = []
     for result in run.tasks:
         if (stop := result.early_stop) is None:
             continue
-        said = (
+        line = (
             f"{result.task.name}: stopped early, since {stop.rule} holds: {stop.asked:,} of {stop.of:,} documents count"
         )
         if stop.difference is not None:
-            said += f"; difference from the baseline [{stop.difference.low:+.4f}, {stop.difference.high:+.4f}]"
-        lines.append(said)
+            line += f"; difference from the baseline [{stop.difference.low:+.4f}, {stop.difference.high:+.4f}]"
+        lines.append(line)
     if lines:
         lines.append(
-            "these scores are no official ones: their intervals hold at every look for the score over all documents; "
+            "these scores are not official ones: their intervals hold at every look for the score over all documents; "
             "the same command without --until asks the rest"
         )
     return lines
 
 
 def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
-    """Tasks of which nothing was scored for the same one reason, by that reason, where they are many."""
+    """Return, by reason, the tasks that are wholly unscored for that one reason, if there are many of them."""
     found: dict[str, list[TaskResult]] = {}
     for result in tasks:
         outcome = result.outcome
@@ -192,13 +192,13 @@ def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
 
 
 def _served(run: RunResult, asked: str) -> list[str]:
-    """A server may route a name to another model, or to a dated version of it."""
+    """Return a line if the server used another model, since it may route a name to a dated version of it."""
     others = ", ".join(f"{name} ({count} answers)" for name, count in run.served.items() if name != asked)
     return [f"asked for the model {asked}, the server says that it served {others}"] if asked and others else []
 
 
 def _shown(path: str) -> str:
-    """A path in one form, however it was stated: relative below the current folder, else absolute."""
+    """Return a path relative to the current folder if it lies below it, else the absolute path."""
     try:
         full, here = os.path.abspath(path), os.getcwd()
     except FileNotFoundError:  # the current folder was removed
@@ -207,7 +207,7 @@ def _shown(path: str) -> str:
 
 
 def _written(paths: Sequence[str]) -> list[str]:
-    """A line for each file; where they are many, those of the same name (of samples) are counted."""
+    """Return a line for each file. If there are many, files of the same name, and samples files, are counted."""
     if len(paths) <= MAX_SHOWN_FILES:
         return [f"written: {_shown(path)}" for path in paths]
     kinds: dict[str, list[str]] = {}
@@ -272,18 +272,18 @@ def _task_notes(result: TaskResult) -> list[str]:
 
 
 def _answer_notes(result: TaskResult) -> list[str]:
-    """Make lines about answers that are none or not whole, and about what ended them."""
+    """Return lines about empty and truncated answers, and about what ended them."""
     name, outcome, tally = result.task.name, result.outcome, result.tally
     lines = []
-    if said := outcome.answers.described():
+    if counts := outcome.answers.described():
         lines.append(
-            f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
+            f"{name}: of {outcome.answers.total} answers {counts}{_HINT_BLANK if outcome.answers.are_empty else ''}"
         )
     lines += [line for metric in result.metrics if (line := _truncation(name, metric))]
     if outcome.over_truncation_budget:
         lines.append(f"{name}: --retry_truncated N asks only the truncated answers again, with N tokens")
-    if said := tally.stops.described():
-        lines.append(f"{name}: {said}")
+    if counts := tally.stops.described():
+        lines.append(f"{name}: {counts}")
     if tally.unopened and tally.untagged:
         lines.append(
             f"{name}: {tally.untagged} truncated answers have no tag of thoughts, and {tally.unopened} others close a "
@@ -294,7 +294,7 @@ def _answer_notes(result: TaskResult) -> list[str]:
 
 
 def _truncation(task: str, metric: MetricResult) -> str:
-    """Say what completed and truncated answers give apart; empty without truncated ones."""
+    """Return a line about the scores of completed and truncated answers; empty if no answer is truncated."""
     if (found := metric.truncation) is None:
         return ""
     parts = [f"{part.value:.4f} over {part.n} {kind}" for kind, part in (
@@ -306,7 +306,7 @@ def _truncation(task: str, metric: MetricResult) -> str:
 
 
 def _sub_scores(task: str, metric: MetricResult) -> list[str]:
-    """A line for each way to divide the documents, with the number of documents of each part."""
+    """Return a line for each way to divide the documents, with the number of documents of each part."""
     lines = []
     for by, parts in metric.sub_scores.items():
         first = list(parts.items())[:MAX_SHOWN_PARTS]

@@ -1,4 +1,4 @@
-"""Table of results: rows as values, and the Markdown made of them (harness specification §5.4, engine rules §10)."""
+"""The table of results: its rows, and their Markdown (harness specification §5.4, engine rules §10)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap, Rotated
 from lmms_eval.results.document import throughput
 from lmms_eval.results.layout import directions, group_early_stop, group_outcome, table_layout
-from lmms_eval.utils.markdown import Column, markdown_table
 from lmms_eval.utils.redaction import redact, redact_text
+from lmms_eval.utils.terminal import Column, markdown_table
 
 OPTIONAL: Mapping[str, str] = {
     "Stderr_CLT": "stderr_clt",
@@ -29,7 +29,7 @@ OPTIONAL: Mapping[str, str] = {
     "IV": "internal_variance",
     "CR": "consistency_rate",
 }
-"""Heading -> name of the number, for columns that are left out where no row has a value."""
+"""Heading -> name of the number, for columns that are left out if no row has a value."""
 _UNITS = {
     "total_gen_tokens": "tokens",
     "total_elapsed_time": "seconds",
@@ -38,7 +38,7 @@ _UNITS = {
 }
 _SIGNIFICANT = 0.05
 _LEAST_SHOWN = 0.0001
-"""Smaller p-values are printed as being below it."""
+"""Smaller p-values are printed as ``<0.0001``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Comparison:
 
     baseline: str
     unit: str
-    """``percent``, or empty: the metric's own."""
+    """``percent``, or empty for the metric's own unit."""
     difference: float | None
     """Mean paired difference."""
     low: float | None
@@ -57,55 +57,46 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class GapCells:
-    """The loss of a task's score in a control, as printed."""
-
-    gap: str
-    interval: str
-    pvalue: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class TableRow:
-    """One metric of one task or group, through one filter pipeline; with a name alone, a group without a number."""
+    """One metric of a task or group through one filter pipeline. A group without a number has only a name."""
 
     name: str
     alias: str
-    """The name as shown."""
+    """The displayed name."""
     metric: str = " "
     filter: str = ""
     shots: str = " "
     higher_is_better: bool | None = None
     value: str = " "
-    """Text as printed, or the reason why there is no number."""
+    """The printed text, or the reason for the missing number."""
     stderr: Any = NOT_AVAILABLE
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """Numbers of ``OPTIONAL``, by name."""
     comparison: Comparison | None = None
-    gap: GapCells | None = None
+    gap: Gap | None = None
     chance: str = ""
-    """What guessing gives, in units of the metric."""
+    """The score of guessing, in units of the metric."""
     interval: str = ""
     scored: int | None = None
     """Documents that emitted the metric."""
     answers: str = ""
-    """Counts and shares of answers that are none or cut off."""
+    """Counts and shares of answers that are empty or truncated."""
     is_file: bool = False
-    """The aggregation has only written a file, whose name is printed below the table."""
+    """The aggregation only wrote a file, whose name is printed below the table."""
 
 
 NOT_EMITTED = f"{NOT_AVAILABLE} (no document has it)"
-"""Value of a metric that the task declares and no scored document emitted."""
+"""Value of a declared metric that no scored document emitted."""
 
 
 def withheld(counts: Mapping[str, int], has_no_answer: bool, is_counted: bool = True) -> str:
-    """Say why a number is withheld.
+    """Return why a number is withheld.
 
     Args:
         counts: numbers of documents by ``unscored``, ``failed``, ``not_asked`` and ``judge_unread`` (no readable reply
-            of the judge), and of answers by ``truncated``, 0 unless they are more than their budget allows.
+            of the judge), and of answers by ``truncated``, which is 0 unless it exceeds the budget.
         has_no_answer: every answer is blank or filtered.
-        is_counted: the run says itself why a number is absent; else the failures are named, though there be none.
+        is_counted: the run itself states why a number is absent. Otherwise the failures are listed even if there are 0.
     """
     if counts["unscored"] and not any(counts[name] for name in ("failed", "not_asked", "judge_unread")):
         return f"not evaluated ({counts['unscored']} unscored)"
@@ -121,42 +112,42 @@ def withheld(counts: Mapping[str, int], has_no_answer: bool, is_counted: bool = 
 
 
 def truncation_mark(truncated: int, answers: int) -> str:
-    """Return the warning at a number that rests on more truncated answers than their budget allows."""
+    """Return the warning for a number whose share of truncated answers exceeds the budget."""
     return f"{truncated / answers:.1%} of answers truncated"
 
 
 def marked(number: str, *marks: str) -> str:
-    """Return a cell's text with what its reader must know of the number, in brackets."""
+    """Return a cell's text: the number, followed by warnings in brackets."""
     shown = "; ".join(mark for mark in marks if mark)
     return f"{number} ({shown})" if shown else number
 
 
 def number_text(value: Any) -> str:
-    """Return a cell's text: four decimals for a ``float``, ``N/A`` for ``None``."""
+    """Return a number's text: four decimals for a ``float``, ``N/A`` for ``None``."""
     if value is None:
         return NOT_AVAILABLE
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def interval_text(low: float | None, high: float | None, reason: str = "") -> str:
-    """Return an interval's text, or the reason why there is none; the column of errors says itself that it has none."""
+    """Return an interval's text, or why it is missing; empty if the column of errors already shows the reason."""
     if low is None or high is None:
         return "" if reason == NO_ERROR else reason
     return f"[{low:.4f}, {high:.4f}]"
 
 
 def rows_table(rows: Sequence[TableRow], heading: str) -> str:
-    """Make the Markdown table of rows; ``heading`` stands over their names.
+    """Format rows as a Markdown table; ``heading`` is the heading of their names.
 
-    A row that stands for a written file is left out where its task has others.
+    Rows of written files are left out if their task has other rows.
     """
-    told = {row.name for row in rows if not row.is_file}
-    shown = [row for row in rows if not row.is_file or row.name not in told]
+    with_numbers = {row.name for row in rows if not row.is_file}
+    shown = [row for row in rows if not row.is_file or row.name not in with_numbers]
     return markdown_table(list(_columns(shown, heading)))
 
 
 def throughput_table(throughput: Mapping[str, Any]) -> str:
-    """Make the table of speeds: the known numbers first, in the family's order, then the back end's own."""
+    """Format the table of speeds: the known numbers first, in the family's order, then those of the back end."""
     names = [name for name in _UNITS if name in throughput]
     names += [name for name in throughput if name not in _UNITS]
     values = [throughput[name] for name in names]
@@ -170,7 +161,7 @@ def throughput_table(throughput: Mapping[str, Any]) -> str:
 
 
 def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
-    """The columns of every table, then those that have a value in some row."""
+    """Yield the columns of every table, then the columns that have a value in some row."""
 
     def column(heading: str, cell: Callable[[TableRow], str], is_text: bool = False) -> Column:
         return Column(heading, tuple(map(cell, rows)), is_text)
@@ -198,9 +189,9 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         yield compared("CI", _difference_interval, is_text=True)
         yield compared("P_Value", lambda paired: p_value_text(paired.pvalue))
     if any(row.gap is not None for row in rows):
-        yield column("Gap", lambda row: "" if row.gap is None else row.gap.gap, is_text=True)
-        yield column("Gap_CI95", lambda row: "" if row.gap is None else row.gap.interval, is_text=True)
-        yield column("Gap_P", lambda row: "" if row.gap is None else p_value_text(row.gap.pvalue))
+        yield column("Gap", lambda row: "" if row.gap is None else f"{row.gap.gap:+.4g}", is_text=True)
+        yield column("Gap_CI95", lambda row: "" if row.gap is None else _ends(row.gap.interval), is_text=True)
+        yield column("Gap_P", lambda row: "" if row.gap is None else p_value_text(row.gap.p))
     added = (
         column("Chance", lambda row: row.chance, is_text=True),
         column("CI95", lambda row: row.interval, is_text=True),
@@ -211,7 +202,7 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
 
 
 def _uncompared(row: TableRow) -> str:
-    """Return the cell of a row that is compared with nothing: a group without a number has none in any column."""
+    """Return the cell of a row without a comparison; a group without a number shows ``N/A`` in every column."""
     return NOT_AVAILABLE if row.metric == " " else ""
 
 
@@ -228,7 +219,7 @@ def _difference_interval(paired: Comparison) -> str:
 
 
 def p_value_text(pvalue: float | None) -> str:
-    """Return a p-value's text, with a star below 0.05; empty for none."""
+    """Return a p-value's text, with a star below 0.05; empty for ``None``."""
     if pvalue is None:
         return ""
     shown = f"{pvalue:.4f}" if pvalue >= _LEAST_SHOWN else f"<{_LEAST_SHOWN}"
@@ -245,28 +236,21 @@ MOST_SENTENCES = 6
 
 
 def with_gaps(rows: Iterable[TableRow], task: Task, controls: Controls) -> list[TableRow]:
-    """Put the chance level into the rows of a task, and the gaps into those of a control."""
+    """Add the chance level to the rows of a task, or the gaps to the rows of a control."""
     found = controls.tasks.get(task.control_of or task.name)
     if found is None:
         return list(rows)
     if not task.control_of:
         uniform, majority = found.chance.uniform, found.chance.majority
-        told = majority if uniform is None else uniform
-        right = {} if told is None else {row: f"{told * scale:.4f}" for row, scale in found.scales.items()}
+        level = majority if uniform is None else uniform
+        right = {} if level is None else {row: f"{level * scale:.4f}" for row, scale in found.scales.items()}
         return [replace(row, chance=right.get(f"{row.metric},{row.filter}", "")) for row in rows]
     gaps = found.gaps.get(task.name.removeprefix(control_name(task.control_of, "")), {})
-    return [_with_gap(row, gaps) for row in rows]
-
-
-def _with_gap(row: TableRow, gaps: Mapping[str, Gap]) -> TableRow:
-    gap = gaps.get(f"{row.metric},{row.filter}")
-    if gap is None:
-        return row
-    return replace(row, gap=GapCells(f"{gap.gap:+.4g}", _ends(gap.interval), gap.p))
+    return [replace(row, gap=gaps.get(f"{row.metric},{row.filter}")) for row in rows]
 
 
 def rotation_rows(rows: Sequence[TableRow], controls: Controls) -> list[TableRow]:
-    """Put the mean over rotations, and the share right in all of them, behind the rows of each task."""
+    """Insert rows after each task's rows: the mean over rotations, and the share right in all rotations."""
     made: list[TableRow] = []
     for row in rows:
         made.append(row)
@@ -299,8 +283,10 @@ def _ends(found: stats.Interval | stats.NoInterval) -> str:
 
 
 def control_lines(controls: Controls) -> list[str]:
-    """Say in words which scores cannot be told from those of their controls, by the first metric of each task, and what
-    is left of each group's."""
+    """Return sentences about scores that do not clearly differ from those of their controls, and about each group.
+
+    Tasks are compared by their first metric.
+    """
     unclear = [
         _sentence(name, control, next(iter(gaps.values())))
         for name, task in controls.tasks.items()
@@ -311,7 +297,7 @@ def control_lines(controls: Controls) -> list[str]:
         more = len(unclear) - MOST_SENTENCES
         unclear = [
             *unclear[:MOST_SENTENCES],
-            f"... and {more} more that cannot be told apart (controls in the results)",
+            f"... and {more} more without a clear difference (controls in the results)",
         ]
     groups = [
         _sentence(f"{name} (mean over its tasks)", control, gap)
@@ -326,12 +312,12 @@ def _sentence(name: str, control: str, gap: Gap) -> str:
         f"{gap.score:.4g} of {gap.plain:.4g} remain" if gap.gap >= 0 else f"{gap.score:.4g} instead of {gap.plain:.4g}"
     )
     shown = _ends(gap.interval)
-    told = f"{name}: {WITHOUT.get(control, control)} {left} (gap {gap.gap:+.4g} {shown}, {gap.n} documents)"
+    text = f"{name}: {WITHOUT.get(control, control)} {left} (gap {gap.gap:+.4g} {shown}, {gap.n} documents)"
     if not isinstance(gap.interval, stats.Interval):
-        return f"{told}: too few documents to tell the two apart"
+        return f"{text}: too few documents to distinguish the two"
     if gap.is_clear:
-        return f"{told}: the score {'falls' if gap.gap > 0 else 'rises'}"
-    return f"{told}: the two cannot be told apart, so the score does not show that the model uses what was left out"
+        return f"{text}: the score {'falls' if gap.gap > 0 else 'rises'}"
+    return f"{text}: no clear difference, so the score does not show that the model uses what was left out"
 
 
 Paired = Mapping[str, Mapping[str, PairedScores]]
@@ -339,7 +325,7 @@ Paired = Mapping[str, Mapping[str, PairedScores]]
 
 
 def tables(run: RunResult, selection: Selection, paired: Paired, controls: Controls = NO_CONTROLS) -> str:
-    """Make the table of tasks with the speeds below it and, where a group aggregates, the table of groups."""
+    """Format the table of tasks, the speeds below it, and the table of groups if a group aggregates."""
     tasks = {result.task.name: result for result in run.tasks}
     higher = directions(tasks, run.groups)
     rows: list[TableRow] = []
@@ -354,7 +340,7 @@ def tables(run: RunResult, selection: Selection, paired: Paired, controls: Contr
             rows += with_gaps(_compared(found, paired.get(line.name, {})), result.task, controls)
         elif line.group.metrics:
             stop = group_early_stop(line.group, tasks)
-            mark = "" if stop is None else stop.mark
+            mark = "" if stop is None else stop_mark(stop.asked, stop.of)
             found = _rows(plain, line.group.metrics, group_outcome(line.group, tasks), higher[line.name], mark)
             groups += found
             rows += found
@@ -375,7 +361,7 @@ def _rows(
     higher: Mapping[str, bool | None],
     mark: str,
 ) -> list[TableRow]:
-    """Make a row for each metric, in the order of ``METRIC,FILTER``; ``mark`` stands beside every number."""
+    """Make a row for each metric, in the order of ``METRIC,FILTER``; every number is followed by ``mark``."""
     answers = outcome.answers.described()
     return [
         replace(
@@ -421,7 +407,7 @@ def _value(metric: MetricResult, outcome: TaskOutcome, mark: str) -> str:
         "judge_unread": outcome.judge_unread,
         "truncated": outcome.answers.truncated if outcome.over_truncation_budget else 0,
     }
-    return withheld(counts, outcome.answers.are_none)
+    return withheld(counts, outcome.answers.are_empty)
 
 
 def _truncation_mark(outcome: TaskOutcome) -> str:
@@ -431,7 +417,7 @@ def _truncation_mark(outcome: TaskOutcome) -> str:
 
 
 def _has_error(metric: MetricResult) -> bool:
-    """Tell whether errors are shown; that of a withheld number would mislead."""
+    """Return whether to show errors; the error of a withheld number would mislead."""
     return metric.value is not None or not metric.withheld_reason
 
 
@@ -455,15 +441,16 @@ _BLANK_METRIC = " "
 
 
 def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
-    """Make the Markdown table of a results dictionary, with a newline at the end.
+    """Format a results dictionary as a Markdown table, with a newline at the end.
+
+    Values that are ``None`` are printed as withheld.
 
     Args:
-        result_dict: the results; besides the family's keys ``intervals[task]["METRIC,FILTER"] = {"low", "high"}``
-            (or ``{"reason"}``) gives the column ``CI95``, and ``outcomes[task]["n"]["METRIC,FILTER"]``, documents that
-            emitted the metric (without it ``outcomes[task]["scored"]``), the column ``N``;
-            ``early_stop[task]`` marks the values of a task that has ended early;
-            ``paired[task]["METRIC,FILTER"]`` gives those of the comparison with a baseline, and a value that is
-            ``None`` is printed as withheld.
+        result_dict: the results. In addition to the family's keys, these keys are used:
+            ``intervals[task]["METRIC,FILTER"]`` (``{"low", "high"}`` or ``{"reason"}``) for the column ``CI95``;
+            ``outcomes[task]["n"]["METRIC,FILTER"]``, else ``outcomes[task]["scored"]``, for the column ``N``;
+            ``early_stop[task]`` for marks of tasks that stopped early; and
+            ``paired[task]["METRIC,FILTER"]`` for the columns of the comparison with a baseline.
         column: ``results`` for the tasks, ``groups`` for the groups.
     """
     heading = "Tasks" if column == "results" else column.capitalize()
@@ -476,7 +463,7 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
 
 
 def _family_rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[TableRow]:
-    """The rows of one task; keys that hold an error of another one are part of its row."""
+    """Yield the rows of one task. A key that holds the error of another key is part of that key's row."""
     entry = results[part][task]
 
     def about(name: str) -> Mapping[str, Any]:
@@ -517,7 +504,7 @@ def _family_rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[T
 
 
 def _absent(outcome: Mapping[str, Any], key: str) -> str:
-    """Say why a value is not there; an aggregation that returns nothing (it writes a file) has no reason to give."""
+    """Return why a value is missing; ``N/A`` for an aggregation that only writes a file."""
     known = outcome.get("partial")
     if known is not None and key not in known:
         return NOT_AVAILABLE
@@ -535,7 +522,7 @@ def _answers(outcome: Mapping[str, Any]) -> str:
 
 
 def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Comparison | None:
-    """Read the row's comparison; without the part ``paired`` (``None``) that which the family's keys hold."""
+    """Read the row's comparison from ``paired``; if the document has no such part, from the family's keys."""
     if paired:
         return Comparison(
             str(paired.get("baseline", "")), paired["unit"], paired.get("difference"), paired.get("ci_lower"),

@@ -1,1 +1,1 @@
-"""The evaluation server: jobs that survive it, each a process of the ordinary command line, behind HTTP endpoints."""
+"""The evaluation server: an HTTP interface to jobs. Each job is a command-line process that survives the server."""

@@ -1,4 +1,4 @@
-"""The application: endpoints above a service."""
+"""The web application of a server, its metrics and documentation page, and the process that serves it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, UsageError
 from lmms_eval.http.bounds import BoundedBody
 from lmms_eval.http.guard import Guard, Rates, is_loopback
-from lmms_eval.server.endpoints import answer_error, contents_router, family_router
+from lmms_eval.server.endpoints import answer_error, contents_router, job_router
 from lmms_eval.server.events import Feeds
 from lmms_eval.server.outcome import Runs
 from lmms_eval.server.service import Service
@@ -36,6 +36,19 @@ if TYPE_CHECKING:
 
 
 STATES = ("queued", "running", "completed", "failed", "cancelled")
+_HEAD = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>lmms-eval server</title>'
+    '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}'
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}td{border-top:1px solid #8886;padding:.2rem .6rem .2rem 0;"
+    "vertical-align:top;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .3rem}</style>"
+    "<h1>lmms-eval server</h1><p>The same as a schema: <a href=openapi.json>openapi.json</a></p>"
+)
+log = logging.getLogger(__name__)
+METHODS = ("GET", "HEAD", "POST", "DELETE")
+_GUESSES, _GUESSES_PER_S = 20, 0.2
+"""Wrong tokens that one client may send: as a burst, and per second after that."""
+_EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
 
 
 class _Jobs(Collector):
@@ -53,12 +66,12 @@ class _Jobs(Collector):
         for state, count in scheduler.ended.items():
             ended.add_metric([state], count)
         yield ended
-        yield GaugeMetricFamily("lmms_eval_gpus", "GPUs that are given out to jobs", len(scheduler.plan.room.gpus))
+        yield GaugeMetricFamily("lmms_eval_gpus", "GPUs that are given out to jobs", len(scheduler.room.gpus))
         yield GaugeMetricFamily("lmms_eval_gpus_held", "GPUs that running jobs hold", len(scheduler.held_gpus))
 
 
 class Metrics:
-    """The figures of one server."""
+    """Prometheus metrics of one server."""
 
     def __init__(self, service: Service) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
@@ -70,65 +83,47 @@ class Metrics:
             registry=self._registry,
         )
 
-    def saw(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Note an answer; ``route`` is the pattern of the address, so that their number is bounded."""
+    def record(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Record an answer. ``route`` is the pattern of the path, so the number of time series is bounded."""
         self._seconds.labels(method, route, str(status)).observe(seconds)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
 
 
-_HEAD = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>lmms-eval server</title>'
-    '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}'
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;width:100%}td{border-top:1px solid #8886;padding:.2rem .6rem .2rem 0;"
-    "vertical-align:top;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .3rem}</style>"
-    "<h1>lmms-eval server</h1><p>The same as a schema: <a href=openapi.json>openapi.json</a></p>"
-)
-
-
 def reference_page(schema: Mapping[str, Any]) -> str:
-    """Make the page of an OpenAPI description."""
+    """Render an OpenAPI description as a page."""
     return _HEAD + "".join(_parts(schema))
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[str]:
     for path, methods in schema.get("paths", {}).items():
-        for method, told in methods.items():
+        for method, operation in methods.items():
             yield f"<h2><code>{method.upper()} {html.escape(path)}</code></h2>"
-            yield f"<p>{html.escape(told.get('description', ''))}</p>"
-            rows = [*_parameters(told), *_fields(told, schema)]
+            yield f"<p>{html.escape(operation.get('description', ''))}</p>"
+            rows = [
+                _row(one["name"], one.get("schema", {}), one.get("description", f"in the {one['in']}"))
+                for one in operation.get("parameters", ())
+            ]
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            if "$ref" in body:
+                body = schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]
+            for name, field in body.get("properties", {}).items():
+                rows.append(_row(name, field, field.get("description", "")))
             if rows:
                 yield f"<table>{''.join(rows)}</table>"
 
 
-def _parameters(told: Mapping[str, Any]) -> Iterator[str]:
-    for one in told.get("parameters", ()):
-        yield _row(one["name"], one.get("schema", {}), one.get("description", f"in the {one['in']}"))
-
-
-def _fields(told: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    body = told.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    if "$ref" in body:
-        body = schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]
-    for name, field in body.get("properties", {}).items():
-        yield _row(name, field, field.get("description", ""))
-
-
 def _row(name: str, field: Mapping[str, Any], text: str) -> str:
+    parts = (part for part in field.get("anyOf", [field]) if part.get("type") != "null")
+    kind = " or ".join(str(part.get("type", part.get("enum", "any"))) for part in parts)
     default = field.get("default")
-    told = f" (default: {default})" if default is not None else ""
-    return f"<tr><td><code>{html.escape(name)}</code><td>{html.escape(_kind(field))}<td>{html.escape(text + told)}"
-
-
-def _kind(field: Mapping[str, Any]) -> str:
-    parts = field.get("anyOf", [field])
-    return " or ".join(str(part.get("type", part.get("enum", "any"))) for part in parts if part.get("type") != "null")
+    text += f" (default: {default})" if default is not None else ""
+    return f"<tr><td><code>{html.escape(name)}</code><td>{html.escape(kind)}<td>{html.escape(text)}"
 
 
 def make_app(service: Service) -> FastAPI:
-    """Make the application; the service begins its work when the application does, and ends with it."""
+    """Build the application. The service starts and stops with it."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -136,12 +131,12 @@ def make_app(service: Service) -> FastAPI:
         yield
         service.stop()
 
-    # FastAPI's own pages of documentation load their scripts from another site.
+    # FastAPI's own documentation pages load their scripts from another site.
     app = FastAPI(title="lmms-eval", docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.service = service
     app.add_exception_handler(LmmsEvalError, answer_error)
     app.state.runs, app.state.feeds, app.state.metrics = Runs(), Feeds(service), Metrics(service)
-    app.include_router(family_router())
+    app.include_router(job_router())
     app.include_router(contents_router())
     app.add_middleware(BoundedBody)
     app.add_middleware(Timing, metrics=app.state.metrics)
@@ -150,7 +145,7 @@ def make_app(service: Service) -> FastAPI:
 
 
 def docs(request: Request) -> HTMLResponse:
-    """Show the endpoints as a page without scripts."""
+    """Answer with a page of the endpoints that needs no scripts."""
     return HTMLResponse(
         reference_page(request.app.openapi()),
         headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
@@ -158,7 +153,7 @@ def docs(request: Request) -> HTMLResponse:
 
 
 class Timing:
-    """Middleware that notes how long answers take to begin."""
+    """Middleware that records how long answers take to begin."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
@@ -169,31 +164,24 @@ class Timing:
             return
         begin = time.monotonic()
 
-        async def noted(message: Message) -> None:
+        async def recorded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 route = getattr(scope.get("route"), "path", "none")
-                self._metrics.saw(scope["method"], route, message["status"], time.monotonic() - begin)
+                self._metrics.record(scope["method"], route, message["status"], time.monotonic() - begin)
             await send(message)
 
-        await self._app(scope, receive, noted)
+        await self._app(scope, receive, recorded)
 
 
-log = logging.getLogger(__name__)
-METHODS = ("GET", "HEAD", "POST", "DELETE")
-_GUESSES, _GUESSES_PER_S = 20, 0.2
-"""Wrong tokens of one client: at once, and each second from then on."""
-_EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
-
-
-def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> None:
+def serve(settings: ServerSettings, announce: Callable[[str], None] = log.info) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Args:
-        settings: the server's.
-        told: is given the line that says where the server listens.
+        settings: settings of the server.
+        announce: called with the address that the server listens on.
 
     Raises:
-        UsageError: the address cannot be taken, or the folder not be used.
+        UsageError: the address is in use or the folder cannot be used.
         MissingOptionalDependencyError: the extra is not installed.
     """
     try:
@@ -210,16 +198,16 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
         server = uvicorn.Server(bounded_config(app, timeout_graceful_shutdown=5, lifespan="on"))
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         with ending_quietly(server):
-            told(f"listening on http://{place}, jobs in {settings.folder.absolute()}")
+            announce(f"listening on http://{place}, jobs in {settings.folder.absolute()}")
             server.run(sockets=[listener])
 
 
 def check_token(settings: ServerSettings) -> None:
-    """Keep the token out of all that is written. Raises ``UsageError`` where others could ask, and there is none."""
+    """Keep the token out of logs. Raises ``UsageError`` if other machines can reach the server and it has no token."""
     if not is_loopback(settings.host) and not settings.token:
         port = settings.port or "PORT"
         raise UsageError(
-            f"--host {settings.host}: whoever reaches this address could run evaluations: give a token "
+            f"--host {settings.host}: everyone who reaches this address could run evaluations: give a token "
             f"(--token_file FILE, or {TOKEN_VARIABLE}), or leave the address out and reach the server through a "
             f"tunnel (ssh -L {port}:localhost:{port} HOST)"
         )
@@ -227,14 +215,14 @@ def check_token(settings: ServerSettings) -> None:
 
 
 def guarded(app: ASGIApp, settings: ServerSettings, port: int) -> ASGIApp:
-    """Return an application that answers those alone who may ask."""
+    """Return an application that answers only the requests that the server's rules allow."""
     from lmms_eval.http.guard import Guarded, json_answer
 
     return Guarded(app, guard_of(settings, port), json_answer, Rates(_GUESSES, _GUESSES_PER_S))
 
 
 def guard_of(settings: ServerSettings, port: int) -> Guard:
-    """Make the rules by which a server answers."""
+    """Return the rules by which a server answers requests."""
     is_open = not is_loopback(settings.host)
     own = {settings.host, socket.gethostname()} if is_open else set()
     names = frozenset(name.lower().rstrip(".") for name in (*own, *settings.allow_hosts))
@@ -243,7 +231,7 @@ def guard_of(settings: ServerSettings, port: int) -> Guard:
 
 @contextmanager
 def ending_quietly(server: uvicorn.Server) -> Iterator[None]:
-    """Have a signal end the server and nothing else: from now on, and when uvicorn sends it once more at its end."""
+    """Make SIGINT and SIGTERM end the server and nothing else, also when uvicorn raises the signal again at its end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -260,16 +248,16 @@ def ending_quietly(server: uvicorn.Server) -> Iterator[None]:
 
 
 def bound(settings: ServerSettings) -> socket.socket:
-    """Take the address. Raises ``UsageError``."""
+    """Bind the server's address. Raises ``UsageError``."""
     place = f"{settings.host}:{settings.port}"
     try:
-        # With the protocol named, asyncio sends small answers at once; else they wait for the client's 40 ms.
+        # If the protocol is named, asyncio sends small answers at once instead of waiting 40 ms for the client.
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise UsageError(f"{place}: no address of this machine: {error}") from error
+        raise UsageError(f"{place}: not an address of this machine: {error}") from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)

@@ -1,4 +1,4 @@
-"""The client of an evaluation server for programs on asyncio."""
+"""Client of an evaluation server for asyncio programs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lmms_eval.server.calls import (
     PATIENCE_S,
     Call,
     Download,
+    Exchange,
     Job,
     JobResults,
     Reply,
-    Talk,
     headers,
     limits,
     no_reply,
@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 
 class AsyncEvalClient:
-    """The same as ``EvalClient`` for programs on asyncio: an asynchronous context manager."""
+    """``EvalClient`` for asyncio programs; an asynchronous context manager."""
 
     def __init__(
         self,
@@ -78,16 +78,16 @@ class AsyncEvalClient:
     async def evaluate(
         self, model: str, tasks: Sequence[str], *, idempotency_key: str | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Submit an evaluation; the options as those of ``EvalClient.evaluate``, by their names."""
+        """Submit an evaluation. ``options`` are the keyword arguments of ``EvalClient.evaluate``."""
         return await self._ask(calls.evaluation(model, tasks, options, idempotency_key))
 
     async def get_job(self, job_id: str) -> Job:
         return await self._ask(calls.job(job_id))
 
     async def progress(self, job_id: str) -> Snapshot | None:
-        """Return the numbers of a job's run as they are now; ``None`` before it has any."""
+        """Return the current progress of a job's run; ``None`` before the run has any."""
         async with aclosing(self.events(job_id)) as events:
-            first = await anext(events, None)  # where there is progress, events begin with it
+            first = await anext(events, None)  # the first event is the progress, if the run has any
         return first.snapshot if isinstance(first, ProgressEvent) else None
 
     async def cancel_job(self, job_id: str) -> dict[str, Any]:
@@ -96,8 +96,8 @@ class AsyncEvalClient:
     async def wait_for_job(
         self, job_id: str, poll_interval: float = 5.0, timeout: float | None = None, verbose: bool = True
     ) -> Job:
-        """Wait as ``EvalClient.wait_for_job`` does."""
-        return await self._carry_out(calls.awaited(job_id, self._patience, poll_interval, timeout, verbose))
+        """Wait until a job is completed, as ``EvalClient.wait_for_job`` does."""
+        return await self._run(calls.awaited(job_id, self._patience, poll_interval, timeout, verbose))
 
     async def results(self, job_id: str) -> JobResults:
         """Return the scores of a job that has results."""
@@ -106,16 +106,16 @@ class AsyncEvalClient:
     async def samples(
         self, job_id: str, task: str | None = None, offset: int = 0, limit: int = 100, where: str | None = None
     ) -> dict[str, Any]:
-        """Return ``total`` and a page of ``samples`` of a task, also while the run goes on.
+        """Return ``total`` and a page of ``samples`` of a task, also while the run continues.
 
         Args:
-            task: may be left out where the job has one.
-            where: which samples, such as ``score < 1``.
+            task: optional if the job has only one task.
+            where: expression that selects samples, such as ``score < 1``.
         """
         return await self._ask(calls.samples(job_id, task, offset, limit, where))
 
     async def events(self, job_id: str, last_event_id: str | None = None) -> AsyncGenerator[JobEvent, None]:
-        """Go through the events of a job as ``EvalClient.events`` does."""
+        """Yield the events of a job as ``EvalClient.events`` does."""
         following = Following(job_id, last_event_id or "", self._patience)
         while not following.has_ended:
             lost = ENDED_EARLY
@@ -155,7 +155,7 @@ class AsyncEvalClient:
         return await self._ask(calls.merging(checkpoint_path, output_path, checkpoint_type), patience=0)
 
     async def _ask(self, call: Call, patience: float | None = None) -> dict[str, Any]:
-        return await self._carry_out(calls.asked(call, self._patience if patience is None else patience))
+        return await self._run(calls.asked(call, self._patience if patience is None else patience))
 
     async def _fetch(self, call: Call, download: Download) -> Reply:
         try:
@@ -170,11 +170,11 @@ class AsyncEvalClient:
         except httpx2.TransportError as error:
             return no_reply(error)
 
-    async def _carry_out(self, talk: Talk[_T]) -> _T:
+    async def _run(self, exchange: Exchange[_T]) -> _T:
         answer: Reply | None = None
         while True:
             try:
-                step = talk.send(answer)
+                step = exchange.send(answer)
             except StopIteration as end:
                 return cast(_T, end.value)
             answer = None

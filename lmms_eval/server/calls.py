@@ -1,4 +1,4 @@
-"""Conversations with an evaluation server, without any sending or waiting: both clients carry them out."""
+"""The protocol between clients and an evaluation server, without I/O: both clients share it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ from lmms_eval.server.settings import TOKEN_VARIABLE
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.terminal import printable
 
+_T = TypeVar("_T")
+IDEMPOTENCY_HEADER = "idempotency-key"
+"""A server that has seen the key before answers with the job of that submission and starts no second one."""
+_RETRIED = frozenset({429, 502, 503, 504})
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 8.0
+Job = dict[str, Any]
+"""A job as the server describes it: ``job_id, status, created_at, started_at, completed_at, request, result, error,
+position_in_queue``."""
+PATIENCE_S = 60.0
+CONNECT_S = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -37,8 +48,8 @@ class Score:
         model: name of the folder that holds the run.
         filter: the filter pipeline, ``none`` if there is one without a name.
         value: ``None`` if the number is withheld.
-        low: lower end of the 95 % interval; ``None`` for none.
-        method: of the interval, or why there is none.
+        low: lower end of the 95 % interval; ``None`` if there is no interval.
+        method: how the interval was computed, or why it is missing.
         n: documents.
     """
 
@@ -60,10 +71,10 @@ class JobResults:
     """The scores of a job.
 
     Args:
-        status: of the job. One whose scores are withheld is ``failed``, and has results all the same.
-        states: by model the state of its run: ``complete``, ``stopped early`` (``--until``), ``withheld``,
+        status: state of the job. A job whose scores are withheld is ``failed``, but still has results.
+        states: state of the run of each model: ``complete``, ``stopped early`` (``--until``), ``withheld``,
             ``interrupted``.
-        content: the server's whole answer: by model also ``results``, ``groups``, ``n_samples``, ``outcomes``.
+        content: the server's whole answer. Each model also has ``results``, ``groups``, ``n_samples``, ``outcomes``.
     """
 
     job_id: str
@@ -77,24 +88,29 @@ class JobResults:
         """Read the answer of ``/jobs/{job_id}/results``.
 
         Raises:
-            EvaluationServerError: it has another form.
+            EvaluationServerError: the answer does not have the expected form.
         """
+        names = ("task", "metric", "filter", "value", "stderr", "low", "high", "method", "n")
         try:
             models = content["models"]
-            found = [_score(name, row) for name, told in models.items() for row in told["scores"]]
-            states = {name: str(told["state"]) for name, told in models.items()}
-            return cls(content["job_id"], str(content["status"]), states, tuple(found), content)
+            found = tuple(
+                Score(model, **{name: row[name] for name in names}, higher_is_better=row["higher"])
+                for model, run in models.items()
+                for row in run["scores"]
+            )
+            states = {model: str(run["state"]) for model, run in models.items()}
+            return cls(content["job_id"], str(content["status"]), states, found, content)
         except (KeyError, TypeError, AttributeError) as error:
-            raise EvaluationServerError(f"the scores of a job have another form than expected: {error!r}") from error
+            raise EvaluationServerError(f"the scores of a job have an unexpected form: {error!r}") from error
 
     def score(self, task: str, metric: str) -> float | None:
         """Return a value by task and metric; ``None`` if it is withheld.
 
         Args:
-            metric: its name, or name and filter with a comma (``exact_match,none``) where a task has several filters.
+            metric: its name, or ``NAME,FILTER`` (such as ``exact_match,none``) if the task has several filters.
 
         Raises:
-            DataError: there is no such number, or there are several.
+            DataError: no value or more than one value matches.
         """
         found = [
             one for one in self.scores if one.task == task and metric in (one.metric, f"{one.metric},{one.filter}")
@@ -105,16 +121,11 @@ class JobResults:
         return found[0].value
 
 
-def _score(model: str, row: Mapping[str, Any]) -> Score:
-    names = ("task", "metric", "filter", "value", "stderr", "low", "high", "method", "n")
-    return Score(model, **{name: row[name] for name in names}, higher_is_better=row["higher"])
-
-
 class Download:
-    """An archive that is received, then unpacked; a context manager.
+    """Context manager that receives an archive and unpacks it.
 
     Args:
-        folder: where the files are to lie; made if it is missing.
+        folder: target folder; created if it is missing.
 
     Raises:
         DataError: the folder cannot be written.
@@ -137,24 +148,24 @@ class Download:
         self._file.close()
 
     def begin(self) -> None:
-        """Forget what an earlier connection has brought."""
+        """Discard the data of an earlier connection."""
         self._file.seek(0)
         self._file.truncate()
 
     def add(self, data: bytes) -> None:
-        """Take the next piece. Raises ``DataError`` where the disk does not."""
+        """Store the next piece. Raises ``DataError`` if the disk refuses it."""
         try:
             self._file.write(data)
         except OSError as error:
             raise _unwritten(self._folder, error) from error
 
     def unpack(self) -> list[Path]:
-        """Write the files and return where they are; files of these names are replaced.
+        """Write the files and return their paths. Existing files of the same names are replaced.
 
         Raises:
-            EvaluationServerError: the archive is damaged; or it holds links or names of places outside of the folder,
-                and nothing was written.
-            DataError: the disk does not take it.
+            EvaluationServerError: the archive is damaged, or it holds links or paths that lead out of the folder. In
+                the second case nothing is written.
+            DataError: the disk cannot be written.
         """
         try:
             with zipfile.ZipFile(self._file) as archive:
@@ -185,17 +196,6 @@ def _unwritten(folder: Path, error: OSError) -> DataError:
     return DataError(f"{folder}: the job's files cannot be written: {error.strerror or error}")
 
 
-_T = TypeVar("_T")
-IDEMPOTENCY_HEADER = "idempotency-key"
-"""A server that has seen the key answers with the job that it stands for, and starts no second one."""
-_TRY_AGAIN = frozenset({429, 502, 503, 504})
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 8.0
-
-Job = dict[str, Any]
-"""A job as the server tells it: ``job_id, status, created_at, started_at, completed_at, request, result, error,
-position_in_queue``."""
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request.
@@ -219,12 +219,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer to a call, or the reason why there is none.
+    """Answer to a call, or the reason why it failed.
 
     Args:
-        status: code of the answer; 0 if there is none, as the server cannot be reached.
-        content: the answer, or why there is none.
-        retry_after: seconds that the server asks to wait.
+        status: status code of the answer; 0 if the server cannot be reached.
+        content: the answer, or why the server cannot be reached.
+        retry_after: seconds that the server asks the client to wait.
     """
 
     status: int
@@ -232,23 +232,23 @@ class Reply:
     retry_after: float | None = None
 
 
-Talk = Generator[Call | float, Reply | None, _T]
-"""A conversation: it yields calls, to each of which it is sent the reply, and pauses in seconds."""
+Exchange = Generator[Call | float, Reply | None, _T]
+"""Generator that yields calls, and receives the reply to each, and pauses in seconds."""
 
 
 @dataclass(slots=True)
 class Patience:
-    """Pauses between the tries of one call, with jitter, for so many seconds after the first one that was lost."""
+    """Pauses between the attempts of one call, with jitter. Retries end ``seconds`` after the first failure."""
 
     seconds: float
     _pause: float = _FIRST_PAUSE_S
     _end: float | None = None
 
     def pause(self, asked: float | None = None) -> float | None:
-        """Return the seconds to wait before the next try, ``None`` if there is no time for one.
+        """Return the seconds to wait before the next attempt, ``None`` if no time is left for one.
 
         Args:
-            asked: what the server asks for at least.
+            asked: the least wait that the server asks for.
         """
         if self._end is None:
             self._end = time.monotonic() + self.seconds
@@ -260,13 +260,13 @@ class Patience:
 def evaluation(
     model: str, tasks: Sequence[str], options: Mapping[str, Any], idempotency_key: str | None = None
 ) -> Call:
-    """Submit an evaluation; the same key submits it once, however often the call is sent."""
+    """Submit an evaluation. A call that is sent several times with the same key is one submission."""
     body = {"model": model, "tasks": list(tasks), **options}
     return Call("POST", "/evaluate", body, headers={IDEMPOTENCY_HEADER: idempotency_key or str(uuid4())})
 
 
 def job(job_id: str, what: str = "") -> Call:
-    """Ask for a job, or for a part of what is known of it."""
+    """Ask for a job, or for one of its parts (``/results``, ``/events``, …)."""
     return Call("GET", f"/jobs/{quote(job_id, safe='')}{what}")
 
 
@@ -276,8 +276,8 @@ def cancellation(job_id: str) -> Call:
 
 def samples(job_id: str, task: str | None, offset: int, limit: int, where: str | None) -> Call:
     query = {"task": task, "offset": str(offset), "limit": str(limit), "where": where}
-    told = {name: value for name, value in query.items() if value is not None}
-    return Call("GET", f"/jobs/{quote(job_id, safe='')}/samples", query=told)
+    stated = {name: value for name, value in query.items() if value is not None}
+    return Call("GET", job(job_id, "/samples").path, query=stated)
 
 
 def merging(checkpoint_path: str, output_path: str | None, checkpoint_type: str) -> Call:
@@ -285,46 +285,46 @@ def merging(checkpoint_path: str, output_path: str | None, checkpoint_type: str)
     return Call("POST", "/merge", body)
 
 
-def asked(call: Call, patience: float) -> Talk[dict[str, Any]]:
-    """Make a call, again while the server cannot be reached or is busy, for so many seconds at most.
+def asked(call: Call, patience: float) -> Exchange[dict[str, Any]]:
+    """Make a call, and retry it for ``patience`` seconds while the server cannot be reached or is busy.
 
     Raises:
-        EvaluationServerError: it has refused, cannot be reached, or what came is no JSON.
+        EvaluationServerError: the server refuses, cannot be reached, or does not answer with JSON.
     """
     waiting = Patience(patience)
     while True:
         reply = yield call
         assert reply is not None
         if 0 < reply.status < 400:
-            return _content(call, reply)
+            value = _json(reply.content)
+            if not isinstance(value, dict):
+                text = "the answer is not a JSON object; is this the address of an evaluation server?"
+                raise EvaluationServerError(f"{call.method} {call.path}: {text}", reply.status)
+            return value
         yield pause_before(call, reply, waiting)
 
 
 def pause_before(call: Call, reply: Reply, waiting: Patience) -> float:
-    """Return the seconds to wait before a call is tried again.
+    """Return the seconds to wait before a call is retried.
 
     Raises:
-        EvaluationServerError: it was refused, or patience is at its end.
+        EvaluationServerError: the call was refused, or no time is left to retry it.
     """
-    pause = waiting.pause(reply.retry_after) if not reply.status or reply.status in _TRY_AGAIN else None
+    pause = waiting.pause(reply.retry_after) if not reply.status or reply.status in _RETRIED else None
     if pause is not None:
         return pause
     if not reply.status:
         raise EvaluationServerError(f"{call.method} {call.path}: no answer: {reply.content.decode()}")
-    try:
-        value = orjson.loads(reply.content)
-    except orjson.JSONDecodeError:
-        value = None
-    text = f"{call.method} {call.path}: {printable(_reason(value, reply.content))} (status {reply.status})"
+    text = f"{call.method} {call.path}: {printable(_reason(reply.content))} (status {reply.status})"
     raise EvaluationServerError(text, reply.status)
 
 
-def awaited(job_id: str, patience: float, poll_interval: float, timeout: float | None, verbose: bool) -> Talk[Job]:
-    """Look for a job until it is completed.
+def awaited(job_id: str, patience: float, poll_interval: float, timeout: float | None, verbose: bool) -> Exchange[Job]:
+    """Poll a job until it is completed.
 
     Raises:
-        JobFailedError: it failed or was cancelled.
-        JobTimeoutError: it goes on after that time.
+        JobFailedError: the job failed or was cancelled.
+        JobTimeoutError: the job is still queued or running after ``timeout`` seconds.
     """
     begin, seen = time.monotonic(), None
     while not _has_ended(found := (yield from asked(job(job_id), patience))):
@@ -336,25 +336,22 @@ def awaited(job_id: str, patience: float, poll_interval: float, timeout: float |
         if timeout is not None:
             pause = min(pause, begin + timeout - time.monotonic())
             if pause <= 0:
-                goes_on = f"job {job_id} is {state[0]} after {timeout:g} s; it goes on: wait again, or cancel it"
-                raise JobTimeoutError(goes_on)
+                left = f"job {job_id} is {state[0]} after {timeout:g} s; it continues: wait again, or cancel it"
+                raise JobTimeoutError(left)
         yield pause
     return found
 
 
-def _content(call: Call, reply: Reply) -> dict[str, Any]:
+def _json(content: bytes) -> Any:
     try:
-        value = orjson.loads(reply.content)
+        return orjson.loads(content)
     except orjson.JSONDecodeError:
-        value = None
-    if not isinstance(value, dict):
-        text = f"{call.method} {call.path}: the answer is no JSON object; is this the address of an evaluation server?"
-        raise EvaluationServerError(text, reply.status)
-    return value
+        return None
 
 
-def _reason(value: Any, content: bytes) -> str:
-    """Read a refusal: a text, or the fields of the request that are wrong."""
+def _reason(content: bytes) -> str:
+    """Read the text of a refusal, or the fields of the request that are wrong."""
+    value = _json(content)
     detail = value.get("detail") if isinstance(value, dict) else None
     if isinstance(detail, str):
         return detail
@@ -371,7 +368,7 @@ def _wrong_field(one: Any) -> str:
 
 
 def _has_ended(found: Job) -> bool:
-    """Tell whether a job is completed. Raises ``JobFailedError`` if it has ended in another way."""
+    """Return whether a job is completed. Raises ``JobFailedError`` if it failed or was cancelled."""
     status = found.get("status")
     if status == "failed":
         raise JobFailedError(printable(f"job {found.get('job_id')} failed: {found.get('error')}"))
@@ -380,23 +377,19 @@ def _has_ended(found: Job) -> bool:
     return status == "completed"
 
 
-PATIENCE_S = 60.0
-CONNECT_S = 10.0
-
-
 def limits(timeout: float | None) -> httpx2.Timeout:
-    """Return the limits of one call; ``timeout``: seconds to wait for the server, ``None`` for no limit."""
+    """Return the time limits of one call. ``timeout``: seconds to wait for the server; ``None`` means no limit."""
     return httpx2.Timeout(timeout, connect=CONNECT_S if timeout is None else min(CONNECT_S, timeout))
 
 
 def headers(token: str | None) -> dict[str, str]:
-    """Return the headers of all calls; the token is by default that of the environment."""
+    """Return the headers of all calls. The default token comes from ``LMMS_EVAL_SERVER_TOKEN``."""
     token = os.environ.get(TOKEN_VARIABLE) if token is None else token
     return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def request(http: httpx2.Client | httpx2.AsyncClient, call: Call, silence: float | None = None) -> httpx2.Request:
-    """Make a request; ``silence``: seconds without a byte after which its connection is lost."""
+    """Build a request. After ``silence`` seconds without a byte its connection counts as lost."""
     headers = dict(call.headers) if call.body is None else {**call.headers, "content-type": "application/json"}
     allowed = http.timeout if silence is None else limits(silence)
     return http.build_request(
@@ -405,10 +398,10 @@ def request(http: httpx2.Client | httpx2.AsyncClient, call: Call, silence: float
 
 
 def reply(found: httpx2.Response) -> Reply:
-    """Take a reply that has been read."""
+    """Convert a response whose body has been read."""
     return Reply(found.status_code, found.content, retry_after(found.headers))
 
 
 def no_reply(error: httpx2.TransportError) -> Reply:
-    """Take the loss of a connection."""
+    """Convert a lost connection."""
     return Reply(0, (str(error) or type(error).__name__).encode())

@@ -1,6 +1,6 @@
-"""Clients of an evaluation server: a training loop submits a checkpoint, goes on training, and asks for the scores.
+"""Client of an evaluation server: a training loop submits a checkpoint, keeps training, and reads the scores later.
 
-They run on httpx2, which ``openai`` and ``huggingface_hub`` bring with them.
+It uses httpx2, a dependency of ``openai`` and ``huggingface_hub``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from lmms_eval.server.calls import (
     PATIENCE_S,
     Call,
     Download,
+    Exchange,
     Job,
     JobResults,
     Reply,
-    Talk,
     headers,
     limits,
     no_reply,
@@ -39,16 +39,16 @@ _T = TypeVar("_T")
 
 
 class EvalClient:
-    """A client of an evaluation server; a context manager.
+    """Client of an evaluation server; a context manager.
 
-    A call is tried again while the server cannot be reached or is busy, for ``patience`` seconds. An evaluation is
-    submitted under a key of its own, so that it starts once even where the first answer was lost.
+    While the server cannot be reached or is busy, a call is retried for ``patience`` seconds. Each evaluation is
+    submitted under a key of its own, so it starts only once even if the first answer is lost.
 
     Args:
         base_url: the server's address.
         timeout: seconds to wait for an answer; ``None`` for no limit.
-        token: of the server; by default that of the environment variable ``LMMS_EVAL_SERVER_TOKEN``.
-        patience: seconds for which a call is tried again.
+        token: the server's token; the default is the environment variable ``LMMS_EVAL_SERVER_TOKEN``.
+        patience: seconds for which a call is retried.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class EvalClient:
     def list_models(self) -> list[str]:
         return list(self._ask(Call("GET", "/models"))["models"])
 
-    def evaluate(  # noqa: PLR0913 - the parameters of the family's interface
+    def evaluate(  # noqa: PLR0913 - a public interface
         self,
         model: str,
         tasks: Sequence[str],
@@ -111,11 +111,11 @@ class EvalClient:
 
         Args:
             limit: number of documents per task, or a share below 1.
-            idempotency_key: names the submission: a second one under the same key returns the first one's job.
+            idempotency_key: key of the submission. A second submission with the same key returns the first job.
             options: further options of a run by their names.
 
         Raises:
-            EvaluationServerError: it was refused, or the server cannot be reached.
+            EvaluationServerError: the server refuses, or cannot be reached.
         """
         known = {
             "model_args": model_args,
@@ -135,9 +135,9 @@ class EvalClient:
         return self._ask(calls.job(job_id))
 
     def progress(self, job_id: str) -> Snapshot | None:
-        """Return the numbers of a job's run as they are now; ``None`` before it has any."""
+        """Return the current progress of a job's run; ``None`` before the run has any."""
         with closing(self.events(job_id)) as events:
-            first = next(events, None)  # where there is progress, events begin with it
+            first = next(events, None)  # the first event is the progress, if the run has any
         return first.snapshot if isinstance(first, ProgressEvent) else None
 
     def cancel_job(self, job_id: str) -> dict[str, Any]:
@@ -149,15 +149,15 @@ class EvalClient:
         """Wait until a job is completed, and return it.
 
         Args:
-            poll_interval: seconds between two looks.
+            poll_interval: seconds between two polls.
             timeout: seconds to wait at most; ``None`` for no limit.
             verbose: log each change of the job's state.
 
         Raises:
-            JobFailedError: it failed or was cancelled.
-            JobTimeoutError: it goes on after that time.
+            JobFailedError: the job failed or was cancelled.
+            JobTimeoutError: the job is still queued or running after ``timeout`` seconds.
         """
-        return self._carry_out(calls.awaited(job_id, self._patience, poll_interval, timeout, verbose))
+        return self._run(calls.awaited(job_id, self._patience, poll_interval, timeout, verbose))
 
     def results(self, job_id: str) -> JobResults:
         """Return the scores of a job that has results."""
@@ -166,24 +166,24 @@ class EvalClient:
     def samples(
         self, job_id: str, task: str | None = None, offset: int = 0, limit: int = 100, where: str | None = None
     ) -> dict[str, Any]:
-        """Return ``total`` and a page of ``samples`` of a task, also while the run goes on.
+        """Return ``total`` and a page of ``samples`` of a task, also while the run continues.
 
         Args:
-            task: may be left out where the job has one.
-            where: which samples, such as ``score < 1``.
+            task: optional if the job has only one task.
+            where: expression that selects samples, such as ``score < 1``.
         """
         return self._ask(calls.samples(job_id, task, offset, limit, where))
 
     def events(self, job_id: str, last_event_id: str | None = None) -> Generator[JobEvent, None, None]:
-        """Go through the events of a job until it has ended: its states, the progress of its run, its log.
+        """Yield the events of a job until it has ended: its states, the progress of its run, its log.
 
-        A connection that is lost is made again, for ``patience`` seconds, and goes on behind the last event.
+        A lost connection is retried for ``patience`` seconds and resumes after the last event.
 
         Args:
-            last_event_id: the ``event_id`` behind which to go on; by default the log is told from its beginning.
+            last_event_id: the ``event_id`` to resume after; by default the log is sent from its beginning.
 
         Raises:
-            EvaluationServerError: there is no such job, or the server cannot be reached.
+            EvaluationServerError: the job does not exist, or the server cannot be reached.
         """
         following = Following(job_id, last_event_id or "", self._patience)
         while not following.has_ended:
@@ -203,12 +203,12 @@ class EvalClient:
                 time.sleep(following.pause(lost))
 
     def download(self, job_id: str, folder: str | Path) -> list[Path]:
-        """Write the files of a job's run into a folder, and return where they are.
+        """Write the files of a job's run into a folder and return their paths.
 
-        Files of these names are replaced. An archive that would write elsewhere is refused.
+        Existing files of the same names are replaced. An archive with paths outside of the folder is refused.
 
         Raises:
-            EvaluationServerError: there is no such job, the server cannot be reached, or the archive cannot be used.
+            EvaluationServerError: the job does not exist, the server cannot be reached, or the archive cannot be used.
             DataError: the folder cannot be written.
         """
         call, waiting = calls.job(job_id, "/files"), calls.Patience(self._patience)
@@ -231,7 +231,7 @@ class EvalClient:
         return self._ask(calls.merging(checkpoint_path, output_path, checkpoint_type), patience=0)
 
     def _ask(self, call: Call, patience: float | None = None) -> dict[str, Any]:
-        return self._carry_out(calls.asked(call, self._patience if patience is None else patience))
+        return self._run(calls.asked(call, self._patience if patience is None else patience))
 
     def _fetch(self, call: Call, download: Download) -> Reply:
         try:
@@ -246,11 +246,11 @@ class EvalClient:
         except httpx2.TransportError as error:
             return no_reply(error)
 
-    def _carry_out(self, talk: Talk[_T]) -> _T:
+    def _run(self, exchange: Exchange[_T]) -> _T:
         answer: Reply | None = None
         while True:
             try:
-                step = talk.send(answer)
+                step = exchange.send(answer)
             except StopIteration as end:
                 return cast(_T, end.value)
             answer = None

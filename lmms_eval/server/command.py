@@ -1,4 +1,7 @@
-"""The command line of a job's run, and the environment in which it starts."""
+"""Child processes of the server: the command, options and environment of a job's run, and checkpoint merging.
+
+``python -m lmms_eval.server.command SHARDS OUTPUT`` merges the shards of a checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +26,23 @@ from lmms_eval.utils.launch import LAUNCHER_VARIABLES, VISIBLE
 
 _OF_LAUNCHERS = ("TORCHELASTIC_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "SLURM_PROCID", "SLURM_LOCALID")
 _NOT_OPTIONS = frozenset({"num_gpus", "output_dir"})
+TIMEOUT_S = 3600.0
+MOST_AT_ONCE, RETRY_S = 2, 30.0
+_room = threading.BoundedSemaphore(MOST_AT_ONCE)
+KINDS = {"regular": "pytorch_model_fsdp_0", "ema": "ema_fsdp_0"}
+"""Folders of the shards in a checkpoint, as training libraries name them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """Tasks and models that the server offers beside the built-in ones: part of every run."""
+    """Tasks, models and data that the server adds to every run."""
 
     include_paths: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     data_root: str | None = None
 
     def join(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Join them with the options of a request."""
+        """Add them to the options of a request."""
         joined = dict(options)
         for name, own in (("include_path", self.include_paths), ("plugins", self.plugins)):
             stated = options.get(name) or ()
@@ -47,29 +55,29 @@ class Additions:
 
 
 def run_options(request: Mapping[str, Any], folder: JobFolder, gpus: Sequence[str]) -> dict[str, Any]:
-    """Make the options of the run, by name, that a submission asks for."""
+    """Return the options of the run that a submission asks for, by name."""
     options = {name: value for name, value in request.items() if name not in _NOT_OPTIONS and value is not None}
     stated = request.get("output_dir")
     options["output_path"] = str(folder.work / Path(stated).expanduser() if stated else folder.output)
     if gpus and str(options.get("device", "")).startswith("cuda:"):
-        options["device"] = "cuda"  # the one that the run sees
+        options["device"] = "cuda"  # the only GPU that the run sees
     return options
 
 
 def write_config(options: Mapping[str, Any], folder: JobFolder) -> None:
-    """Write the options of the run where its command finds them. Raises ``OSError``."""
-    # YAML's own writer: every text comes back as it was, whatever commas, quotes and control characters it has.
+    """Write the options of the run to its configuration file. Raises ``OSError``."""
+    # YAML's own writer preserves every text, including commas, quotes and control characters.
     text = yaml.safe_dump(dict(options), allow_unicode=True, sort_keys=False)
     folder.config_file.write_text(text, encoding="utf-8")
 
 
 def command_line(request: Mapping[str, Any], folder: JobFolder, continues: bool) -> list[str]:
-    """Make the command of a run as a list of words: no shell reads it.
+    """Return the command of a run as a list of words, to be executed without a shell.
 
     Args:
         request: the submission.
         folder: the job's folder, which holds the options.
-        continues: the run was begun before: it goes on from its journal, also where all was answered.
+        continues: the run was started before: it resumes from its journal, even if every document was answered.
     """
     processes = int(request.get("num_gpus") or 1)
     words = [sys.executable, "-m"]
@@ -82,11 +90,11 @@ def command_line(request: Mapping[str, Any], folder: JobFolder, continues: bool)
 
 
 def environment(environ: Mapping[str, str], gpus: Sequence[str] | None) -> dict[str, str]:
-    """Make the environment of a run from the server's: nothing of a launcher's, nothing of the server's own secrets.
+    """Return the environment of a run: the server's, without launcher variables and the server's token.
 
     Args:
         environ: the server's variables.
-        gpus: the GPUs that the run may use; ``None`` leaves them as they are.
+        gpus: GPUs that the run may use; ``None`` leaves them unchanged.
     """
     kept = {
         name: value
@@ -101,13 +109,6 @@ def environment(environ: Mapping[str, str], gpus: Sequence[str] | None) -> dict[
         kept["PYTHONPATH"] = os.pathsep.join(paths)
     kept |= {"PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "1"}
     return kept if gpus is None else {**kept, VISIBLE: ",".join(gpus)}
-
-
-TIMEOUT_S = 3600.0
-MOST_AT_ONCE, RETRY_S = 2, 30.0
-_room = threading.BoundedSemaphore(MOST_AT_ONCE)
-KINDS = {"regular": "pytorch_model_fsdp_0", "ema": "ema_fsdp_0"}
-"""Folders of the shards within a checkpoint, as training libraries name them."""
 
 
 class MergeRequest(BaseModel):
@@ -127,8 +128,8 @@ def shards_of(checkpoint: Path, kind: str) -> Path:
     """Find the folder of a checkpoint's shards.
 
     Raises:
-        NoCheckpointError: there is nothing at the path.
-        RequestError: no shards are there.
+        NoCheckpointError: the checkpoint's folder does not exist.
+        RequestError: the folder has no shards.
     """
     if not checkpoint.is_dir():
         raise NoCheckpointError("checkpoint_path: there is no such folder")
@@ -142,24 +143,17 @@ def shards_of(checkpoint: Path, kind: str) -> Path:
 
 
 def merge(shards: Path, output: Path) -> None:
-    """Merge the shards into ``output`` as safetensors, in a process of its own, whose memory holds the whole model.
+    """Merge the shards into ``output`` as safetensors. A separate process holds the whole model in its memory.
 
     Raises:
         MissingOptionalDependencyError: accelerate is not installed.
-        BusyError: others are being merged.
-        LmmsEvalError: it fails.
+        BusyError: too many checkpoints are being merged.
+        LmmsEvalError: merging fails.
     """
     if find_spec("accelerate") is None:
         raise MissingOptionalDependencyError("merging needs accelerate: pip install accelerate")
     if not _room.acquire(blocking=False):
         raise BusyError(f"{MOST_AT_ONCE} checkpoints are being merged: try again when they are done", RETRY_S)
-    try:
-        _run(shards, output)
-    finally:
-        _room.release()
-
-
-def _run(shards: Path, output: Path) -> None:
     command = [sys.executable, "-m", "lmms_eval.server.command", str(shards), str(output)]
     try:
         done = subprocess.run(
@@ -167,6 +161,8 @@ def _run(shards: Path, output: Path) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LmmsEvalError(f"the checkpoint cannot be merged: {error}") from error
+    finally:
+        _room.release()
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         raise LmmsEvalError(

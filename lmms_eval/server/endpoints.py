@@ -1,10 +1,9 @@
-"""The family's endpoints: submit, watch and cancel jobs; what the server offers; merge a checkpoint."""
+"""Endpoints of the server: submit, watch and cancel jobs, read their results, list what the server offers."""
 
 from __future__ import annotations
 
 import mimetypes
 import platform
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -26,7 +25,6 @@ from lmms_eval.errors import (
 from lmms_eval.http.guard import is_loopback, retry_after
 from lmms_eval.server.command import KINDS, MergeRequest, NoCheckpointError, merge, shards_of
 from lmms_eval.server.events import Feeds
-from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job_log import JobLog
 from lmms_eval.server.outcome import Runs, files_of, named_files, page_of, scores_of, zip_stream
 from lmms_eval.server.policy import without_paths
@@ -37,17 +35,21 @@ from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.redaction import redact, redact_text
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+_LONGEST_KEY = 200
+_PACKAGES = ("torch", "accelerate", "transformers", "vllm")
+_NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
+_MOST_LINES = 100_000
 
 
 class NoJobError(UsageError):
-    """There is no job of that name."""
+    """The job does not exist."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(f"Job {job_id[:80]} not found")
 
 
 class WrongStateError(UsageError):
-    """A job is not in the state that a request needs."""
+    """The job is not in the state that the request needs."""
 
 
 _STATUSES: tuple[tuple[type[LmmsEvalError], int], ...] = (
@@ -66,35 +68,31 @@ _STATUSES: tuple[tuple[type[LmmsEvalError], int], ...] = (
 
 
 def is_local(request: Request) -> bool:
-    """Tell whether the client sits on this machine, and not behind a proxy that does."""
+    """Return whether the client is on this machine, and not behind a proxy on this machine."""
     host = request.client.host if request.client is not None else ""
     return is_loopback(host) and not any(name in request.headers for name in _FORWARDED)
 
 
-def told(text: str, request: Request) -> str:
-    """Return a text as this client may read it: without secrets, and without this machine's paths unless it is here."""
+def readable(text: str, request: Request) -> str:
+    """Return a text without secrets, and for clients on other machines without this machine's paths."""
     text = redact_text(text)
     return text if is_local(request) else without_paths(text)
 
 
 def answer_error(request: Request, error: Exception) -> JSONResponse:
-    """Answer with an error of this package."""
+    """Answer with the status and text of an error of this package."""
     if isinstance(error, InvalidBodyError):
-        details: list[dict[str, Any]] = [{**one, "msg": told(str(one["msg"]), request)} for one in error.details]
+        details: list[dict[str, Any]] = [{**one, "msg": readable(str(one["msg"]), request)} for one in error.details]
         return JSONResponse({"detail": details}, 422)
     if isinstance(error, BusyError):
         headers = {"retry-after": retry_after(error.retry_after)}
         return JSONResponse({"detail": str(error)}, 429 if error.is_clients else 503, headers)
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
-    return JSONResponse({"detail": told(str(error), request)}, status)
-
-
-_LONGEST_KEY = 200
-_PACKAGES = ("torch", "accelerate", "transformers", "vllm")
+    return JSONResponse({"detail": readable(str(error), request)}, status)
 
 
 def service_of(request: Request) -> Service:
-    """Return the service that the application stands above."""
+    """Return the service of the application."""
     service: Service = request.app.state.service
     return service
 
@@ -108,13 +106,13 @@ def job_of(request: Request, job_id: str) -> Job:
 
 
 def health(request: Request) -> dict[str, Any]:
-    """Tell that the server answers, and how many jobs wait."""
+    """Report that the server answers, and how many jobs are queued."""
     counts = service_of(request).store.counts()
     return {"status": "healthy", "timestamp": now(), "queue_size": counts.get("queued", 0)}
 
 
 async def evaluate(request: Request) -> JSONResponse:
-    """Submit a job. A header ``Idempotency-Key`` makes a repeated submission the same job."""
+    """Submit a job. With a header ``Idempotency-Key``, a repeated submission returns the same job."""
     body, key = await request.body(), request.headers.get("idempotency-key")
     if key is not None and not 1 <= len(key) <= _LONGEST_KEY:
         raise RequestError(f"Idempotency-Key: from 1 to {_LONGEST_KEY} characters")
@@ -128,19 +126,19 @@ async def evaluate(request: Request) -> JSONResponse:
 
 
 def job(request: Request, job_id: str) -> dict[str, Any]:
-    """Tell how a job is: its state, request, result or error. On other machines files have their names in ``files``."""
+    """Describe a job: state, request, result or error. On other machines, files have their names in ``files``."""
     found = job_of(request, job_id)
     described = service_of(request).described(found)
     described["request"] = redact(described["request"])
     if described["error"] is not None:
-        described["error"] = told(described["error"], request)
+        described["error"] = readable(described["error"], request)
     if not is_local(request):
         described["result"] = named_files(found)
     return described
 
 
 def cancel(request: Request, job_id: str) -> JSONResponse:
-    """End a job: a queued one at once, a running one as soon as its processes are gone."""
+    """Cancel a job. A queued one ends at once, a running one as soon as its processes are gone."""
     before = job_of(request, job_id)
     if before.has_ended:
         raise WrongStateError(f"Job {job_id} has ended: it is {before.state}")
@@ -155,7 +153,7 @@ def cancel(request: Request, job_id: str) -> JSONResponse:
 
 
 def queue(request: Request) -> dict[str, Any]:
-    """Tell which jobs run and wait, and how many have ended."""
+    """List the running and queued jobs, and count the ended ones."""
     return dict(service_of(request).queue())
 
 
@@ -181,7 +179,7 @@ def merge_checkpoint(request: Request, body: MergeRequest) -> dict[str, Any]:
 
 
 def version() -> dict[str, Any]:
-    """Tell the versions of this server and of what it runs on."""
+    """Report the versions of this server, of Python and of the main packages."""
     installed = {name: found for name in _PACKAGES if (found := package_version(name))}
     return {
         "version": package_version("lmms_eval"),
@@ -191,8 +189,8 @@ def version() -> dict[str, Any]:
     }
 
 
-def family_router() -> APIRouter:
-    """Make the routes."""
+def job_router() -> APIRouter:
+    """Return the routes that submit, watch and cancel jobs, and that describe the server."""
     router = APIRouter()
     schema = {"application/json": {"schema": body_type().model_json_schema()}}
     router.add_api_route("/health", health, methods=["GET"])
@@ -209,34 +207,26 @@ def family_router() -> APIRouter:
     return router
 
 
-_NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
-_MOST_LINES = 100_000
-
-
-def _folder(job: Job) -> JobFolder:
-    return JobFolder(Path(job.folder))
-
-
 def results(request: Request, job_id: str) -> dict[str, Any]:
-    """Tell the scores of a job's run as numbers, with their intervals and counts."""
+    """Return the scores of a job's run with their intervals and counts."""
     job = job_of(request, job_id)
-    return {"job_id": job_id, "status": job.state, "models": scores_of(job, _folder(job))}
+    return {"job_id": job_id, "status": job.state, "models": scores_of(job)}
 
 
 def samples(
     request: Request, job_id: str, task: str | None = None, offset: int = 0, limit: int = 100, where: str | None = None
 ) -> dict[str, Any]:
-    """Read samples of a task, all or those that fit an expression, also while the run goes on."""
+    """Read samples of a task, all or those that match an expression, also while the run continues."""
     job = job_of(request, job_id)
     runs: Runs = request.app.state.runs
-    return {"job_id": job_id, **page_of(runs.of(job, _folder(job)), task, offset, limit, where)}
+    return {"job_id": job_id, **page_of(runs.of(job), task, offset, limit, where)}
 
 
 def archive(request: Request, job_id: str) -> StreamingResponse:
     """Send the folder of a job's run as a zip archive."""
     job = job_of(request, job_id)
     return StreamingResponse(
-        zip_stream(files_of(job, _folder(job))),
+        zip_stream(files_of(job)),
         media_type="application/zip",
         headers={"Content-Disposition": f'attachment; filename="{job.job_id}.zip"'},
     )
@@ -245,11 +235,11 @@ def archive(request: Request, job_id: str) -> StreamingResponse:
 def file(request: Request, job_id: str, path: str) -> FileResponse:
     """Send one file of a job's run, by its name in the archive."""
     job = job_of(request, job_id)
-    found = files_of(job, _folder(job)).get(path)
+    found = files_of(job).get(path)
     if found is None:
         raise DataError(f"Job {job_id} has no file of this name; GET /jobs/{job_id}/files sends all of them")
     kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
-    # A page among them would run its scripts as this server's.
+    # An HTML file would run its scripts with this server's origin.
     is_shown = kind.startswith("image/") and "svg" not in kind
     kind = kind if is_shown or kind == "application/json" else "text/plain" if found.suffix == ".jsonl" else kind
     headers = {**_NO_SNIFFING, "Content-Security-Policy": "sandbox; default-src 'none'"}
@@ -259,18 +249,18 @@ def file(request: Request, job_id: str, path: str) -> FileResponse:
 def log(request: Request, job_id: str, tail: int | None = None) -> Response:
     """Send the log of a job's run, or its last lines."""
     job = job_of(request, job_id)
-    kept = JobLog(_folder(job).log)
+    kept = JobLog(job.files.log)
     if tail is not None:
         if not 1 <= tail <= _MOST_LINES:
             raise RequestError(f"tail: lines from 1 to {_MOST_LINES}")
-        return Response(told("\n".join(kept.last_lines(tail)) + "\n", request), media_type="text/plain")
+        return Response(readable("\n".join(kept.last_lines(tail)) + "\n", request), media_type="text/plain")
     return StreamingResponse(
-        (told(line, request) for line in kept.lines()), media_type="text/plain", headers=_NO_SNIFFING
+        (readable(line, request) for line in kept.lines()), media_type="text/plain", headers=_NO_SNIFFING
     )
 
 
 def events(request: Request, job_id: str) -> StreamingResponse:
-    """Send events of a job until it has ended: state, progress, log. ``Last-Event-ID`` goes on behind an event."""
+    """Send events of a job until it has ended: state, progress, log. ``Last-Event-ID`` resumes after an event."""
     job_of(request, job_id)
     stated = request.headers.get("last-event-id") or request.query_params.get("last_event_id") or "0"
     if not (stated.isascii() and stated.isdigit() and len(stated) < 16):
@@ -278,20 +268,20 @@ def events(request: Request, job_id: str) -> StreamingResponse:
     feeds: Feeds = request.app.state.feeds
     feeds.check_room()
     return StreamingResponse(
-        feeds.stream(job_id, int(stated), lambda text: told(text, request)),
+        feeds.stream(job_id, int(stated), lambda text: readable(text, request)),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store"},
     )
 
 
 def metrics(request: Request) -> Response:
-    """Tell the server's figures in the text form of Prometheus."""
+    """Return the server's metrics in the text format of Prometheus."""
     text: bytes = request.app.state.metrics.text()
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def contents_router() -> APIRouter:
-    """Make the routes."""
+    """Return the routes that read the results, files, log and events of a job."""
     router = APIRouter()
     for path, endpoint in (
         ("/jobs/{job_id}/results", results),

@@ -1,7 +1,7 @@
 """Server-sent events of a job: its state, the progress of its run, and the lines of its log.
 
-The id of an event is a place in the log: who comes back with the last one (``Last-Event-ID``) gets the lines behind it.
-State and progress are told anew to everyone who comes.
+The id of an event is a position in the log. A client that reconnects with the last id (``Last-Event-ID``) receives the
+lines after it. State and progress are sent again on every connection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from starlette.concurrency import run_in_threadpool
 
 from lmms_eval.errors import BusyError
 from lmms_eval.results.follow import FollowedRun, Snapshot
-from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job_log import JobLog, Piece
 from lmms_eval.server.outcome import records
 from lmms_eval.server.service import Service
@@ -31,28 +30,34 @@ from lmms_eval.server.store import Job
 MOST_JOBS = 16
 MOST_TASKS = 200
 MOST_LETTERS = 300
-"""Of a reason for which documents have no score."""
+"""Characters that are sent of a reason why documents have no score."""
+EVERY_S = 0.5
+PROGRESS_EVERY_S = 2.0
+"""Least seconds between two progress events. The rates of a running job change at every look."""
+MOST_STREAMS, RETRY_S = 1000, 5.0
+_ALIVE_S = 15.0
+_PIECE_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Numbers of a job's run at one moment."""
+    """Progress of a job's run at one moment."""
 
     snapshot: Snapshot | None = None
     """``None`` before the run has begun."""
     is_read: bool = True
-    """All that the journals held has been read once."""
+    """Whether the journals have been read to their end once."""
 
-    def told(self, clean: Callable[[str], str]) -> Mapping[str, Any]:
-        """Return what clients get.
+    def content(self, clean: Callable[[str], str]) -> Mapping[str, Any]:
+        """Return the progress as clients receive it.
 
         Args:
-            clean: makes of a text what the client may read.
+            clean: removes from a text what the client may not read.
         """
         if self.snapshot is None:
             return {}
         known = asdict(self.snapshot)
-        del known["processes"]  # names of hosts
+        del known["processes"]  # they name hosts
         tasks = known["tasks"]
         return known | {
             "reasons": [(clean(text)[:MOST_LETTERS], count) for text, count in known["reasons"]],
@@ -63,16 +68,16 @@ class Progress:
 
 @dataclass(slots=True)
 class JobProgress:
-    """Follows what a job's run writes; each look reads what has come since the last one."""
+    """Follows what a job's run writes. Each look reads what was written since the last one."""
 
     _runs: dict[Path, FollowedRun] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self, records: Iterable[Path]) -> Progress:
-        """Read the news. Where a job has several records, its run was begun anew: the last one counts.
+        """Read what is new. If a job has several records, its run was restarted and the last record counts.
 
         Args:
-            records: the records of the job's run.
+            records: folders of the run's journals.
         """
         with self._lock:
             for folder in records:
@@ -87,18 +92,18 @@ class JobProgress:
 
 
 class JobsProgress:
-    """The jobs that were asked after last; the journals of a job that was forgotten meanwhile are read anew."""
+    """Progress of the jobs that clients asked for last. For other jobs the journals are read from their beginning."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: OrderedDict[str, JobProgress] = OrderedDict()
 
     def look(self, job_id: str, records: Iterable[Path]) -> Progress:
-        """Read the news of a job.
+        """Return the progress of a job.
 
         Args:
             job_id: the job.
-            records: the records of its run.
+            records: folders of the run's journals.
         """
         with self._lock:
             followed = self._jobs.setdefault(job_id, JobProgress())
@@ -108,33 +113,25 @@ class JobsProgress:
         return followed.look(records)
 
 
-EVERY_S = 0.5
-PROGRESS_EVERY_S = 2.0
-"""The rates of a run that goes on are others at each look; its progress is told so often at most."""
-MOST_STREAMS, RETRY_S = 1000, 5.0
-_ALIVE_S = 15.0
-_PIECE_BYTES = 64 << 10
-
-
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A job at one time."""
+    """State of a job at one moment."""
 
     job: Job | None
     state: str
-    """JSON of what is told of its state."""
+    """Data of its state event, as JSON."""
     progress: Progress
     log_end: int
 
     @property
     def is_last(self) -> bool:
-        """The job has ended, and no look will find more."""
+        """Whether the job has ended and everything was read."""
         return self.job is not None and self.job.has_ended and self.progress.is_read
 
 
 @dataclass(slots=True)
 class Feed:
-    """The looks at one job, shared by all streams of it."""
+    """Looks at one job, shared by all its event streams."""
 
     service: Service
     job_id: str
@@ -146,7 +143,7 @@ class Feed:
     _piece: tuple[int, Piece] | None = None
 
     async def look(self) -> Look:
-        """Look at the job; a look that is younger than ``EVERY_S`` is taken again."""
+        """Return a look at the job that is not older than ``EVERY_S``."""
         async with self._lock:
             if self._last is None or time.monotonic() - self._at >= EVERY_S:
                 self._last = await run_in_threadpool(self._look)
@@ -157,23 +154,22 @@ class Feed:
         job = self.service.job(self.job_id)
         if job is None:
             return Look(None, "", Progress(), 0)
-        folder = JobFolder(Path(job.folder))
-        end = JobLog(folder.log).end  # before the state is read, so that nothing comes behind the last look
-        progress = self._progress.look(records(job, folder)) if job.started_at is not None else Progress()
+        end = JobLog(job.files.log).end  # before the state is read, so that the last look misses nothing
+        progress = self._progress.look(records(job)) if job.started_at is not None else Progress()
         state: dict[str, Any] = {"status": job.state, "position_in_queue": self.service.store.position(job)}
         return Look(job, json.dumps(state), progress, end)
 
     async def piece(self, job: Job, place: int) -> Piece:
-        """Read the log from a place on; streams that stand at the same place share what was read."""
+        """Read the log from a position on. Streams at the same position share what was read."""
         async with self._lock:
             if self._piece is None or self._piece[0] != place or not self._piece[1].data:
-                log = JobLog(JobFolder(Path(job.folder)).log)
+                log = JobLog(job.files.log)
                 self._piece = place, _whole_lines(await run_in_threadpool(log.read, place, _PIECE_BYTES), job)
             return self._piece[1]
 
 
 def _whole_lines(piece: Piece, job: Job) -> Piece:
-    """Leave a line that is being written to the next piece."""
+    """Leave an incomplete last line to the next piece."""
     cut = piece.data.rfind(b"\n") + 1
     if cut == len(piece.data) or job.has_ended or (cut == 0 and len(piece.data) >= _PIECE_BYTES):
         return piece
@@ -181,7 +177,7 @@ def _whole_lines(piece: Piece, job: Job) -> Piece:
 
 
 class Feeds:
-    """The feeds that somebody reads."""
+    """Feeds of the jobs that have open event streams."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -189,17 +185,17 @@ class Feeds:
 
     @property
     def count(self) -> int:
-        """The streams that are open."""
+        """Number of open streams."""
         return sum(feed.readers for feed in [*self._feeds.values()])
 
     def check_room(self) -> None:
-        """Raise ``BusyError`` if as many streams are open as may be."""
+        """Raise ``BusyError`` if the greatest number of streams is open."""
         if self.count >= MOST_STREAMS:
             raise BusyError(f"{MOST_STREAMS} event streams are open: ask for the job itself", RETRY_S)
 
     @contextmanager
     def open(self, job_id: str) -> Iterator[Feed]:
-        """Lend the feed of a job."""
+        """Open the feed of a job for one reader."""
         feed = self._feeds.setdefault(job_id, Feed(self._service, job_id))
         feed.readers += 1
         try:
@@ -210,15 +206,15 @@ class Feeds:
                 self._feeds.pop(job_id, None)
 
     async def stream(self, job_id: str, place: int, clean: Callable[[str], str]) -> AsyncIterator[bytes]:
-        """Send the events of a job until it has ended and its log was sent.
+        """Yield the events of a job until it has ended and its log was sent.
 
         Args:
             job_id: the job.
-            place: the place in the log from which on it is sent.
-            clean: makes of a text what the client may read.
+            place: position in the log to start from.
+            clean: removes from a text what the client may not read.
         """
         with self.open(job_id) as feed:
-            state, told_at = "", time.monotonic()
+            state, sent_at = "", time.monotonic()
             progress, progress_at = Progress(), -PROGRESS_EVERY_S
             while True:
                 look = await feed.look()
@@ -226,20 +222,19 @@ class Feeds:
                     return
                 now = time.monotonic()
                 if look.progress != progress and (look.is_last or now >= progress_at + PROGRESS_EVERY_S):
-                    progress, progress_at, told_at = look.progress, now, now
-                    yield _event("progress", orjson.dumps(progress.told(clean)).decode())
+                    progress, progress_at, sent_at = look.progress, now, now
+                    yield _event("progress", orjson.dumps(progress.content(clean)).decode())
                 if look.state != state and not look.job.has_ended:
-                    state, told_at = look.state, now
+                    state, sent_at = look.state, now
                     yield _event("state", state)
                 while look.log_end > place and (piece := await feed.piece(look.job, place)).data:
-                    place, told_at = piece.next, time.monotonic()
-                    told = {"text": clean(piece.text()), "left_out": piece.left_out}
-                    yield _event("log", json.dumps(told), place)
+                    place, sent_at = piece.next, time.monotonic()
+                    yield _event("log", json.dumps({"text": clean(piece.text()), "left_out": piece.left_out}), place)
                 if look.is_last:
                     yield _event("state", look.state)
                     return
-                if time.monotonic() - told_at > _ALIVE_S:
-                    told_at = time.monotonic()
+                if time.monotonic() - sent_at > _ALIVE_S:
+                    sent_at = time.monotonic()
                     yield b": still here\n\n"
                 await asyncio.sleep(EVERY_S)
 

@@ -1,6 +1,6 @@
-"""The folder of a job: what its keeper is told, what it leaves behind, and the output of the run.
+"""The folder of a job: the keeper's orders, the record of the job's end, and the output of the run.
 
-Everything that decides about a job's end stands here as a file, so that a server which was killed finds it again.
+Everything that decides how a job ends is a file in this folder, so a server that is restarted after a kill finds it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from lmms_eval.storage.atomic import write_atomically
 
 _RESERVED = 4096
-"""Bytes of the note about the end, written beforehand: a disk that has become full takes it all the same."""
+"""Bytes that are reserved for the record of the end, so that it can be written even if the disk is full by then."""
 _ATTEMPTS, _BETWEEN_S = 10, 0.05
 
 
@@ -26,21 +26,21 @@ class Exit:
     """The end of a job's process."""
 
     code: int
-    """Negative: the number of the signal that killed it."""
+    """Exit code; a negative value is the number of the signal that killed the process."""
     ended_at: str
     problem: str = ""
-    """The reason for which it was never started."""
+    """Why the process was never started."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFolder:
-    """The places in a job's folder."""
+    """Paths in a job's folder, and the files that the server and the keeper exchange."""
 
     path: Path
 
     @property
     def job_file(self) -> Path:
-        """The job itself, should the list of jobs be lost."""
+        """Copy of the job, in case the list of jobs is lost."""
         return self.path / "job.json"
 
     @property
@@ -50,12 +50,12 @@ class JobFolder:
 
     @property
     def output(self) -> Path:
-        """Output folder of the run, where the request names no other."""
+        """Output folder of the run, unless the request names another."""
         return self.path / "output"
 
     @property
     def work(self) -> Path:
-        """Working folder of the run: a relative path leads nowhere else."""
+        """Working folder of the run: relative paths stay inside it."""
         return self.path / "work"
 
     @property
@@ -75,12 +75,12 @@ class JobFolder:
 
     @property
     def cancel_file(self) -> Path:
-        """Tells the keeper to end the run for good."""
+        """Signal to the keeper to end the run for good."""
         return self.path / "cancel"
 
     @property
     def suspend_file(self) -> Path:
-        """Tells the keeper to end the run, which is to go on later."""
+        """Signal to the keeper to interrupt the run, which resumes later."""
         return self.path / "suspend"
 
     @property
@@ -100,7 +100,7 @@ class JobFolder:
         write_atomically(file, json.dumps(content, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
 
     def read(self, file: Path) -> dict[str, Any]:
-        """Read a file of this folder; empty where it is missing or damaged."""
+        """Read a file of this folder; empty if it is missing or damaged."""
         try:
             found = json.loads(file.read_bytes())
         except (OSError, ValueError):
@@ -108,14 +108,14 @@ class JobFolder:
         return found if isinstance(found, dict) else {}
 
     def reserve_exit(self) -> None:
-        """Take the room for the note about the end. Raises ``OSError`` where there is none."""
+        """Reserve disk space for the record of the end. Raises ``OSError`` if the disk is full."""
         with open(self._reserve, "wb") as file:
             file.write(b" " * _RESERVED)
             file.flush()
             os.fsync(file.fileno())
 
     def write_exit(self, ended: Exit) -> None:
-        """Note the end durably, in the room that was taken. Raises ``OSError``."""
+        """Record the end durably, in the reserved space. Raises ``OSError``."""
         note = {"code": ended.code, "ended_at": ended.ended_at, "problem": ended.problem[: _RESERVED // 4]}
         with open(self._reserve, "r+b") as file:
             file.write(json.dumps(note).encode().ljust(_RESERVED))
@@ -124,19 +124,19 @@ class JobFolder:
         os.replace(self._reserve, self.exit_file)
 
     def exit(self) -> Exit | None:
-        """Read how the run has ended; ``None`` while it has not."""
+        """Read how the run ended; ``None`` if it has not ended."""
         found = self.read(self.exit_file)
         if not isinstance(found.get("code"), int):
             return None
         return Exit(found["code"], str(found.get("ended_at", "")), str(found.get("problem", "")))
 
     def hold(self) -> int | None:
-        """Become this folder's keeper until the process ends; ``None`` if another process is. Raises ``OSError``."""
+        """Become this folder's keeper until this process ends; ``None`` if there is another. Raises ``OSError``."""
         handle = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         for _ in range(_ATTEMPTS):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # another keeper, or the server that looks whether there is one
+            except BlockingIOError:  # held by another keeper, or by the server while it checks for one
                 time.sleep(_BETWEEN_S)
             else:
                 return handle
@@ -145,7 +145,7 @@ class JobFolder:
 
     @property
     def has_keeper(self) -> bool:
-        """A live process is this folder's keeper. The system frees the lock when it dies, whatever it dies of."""
+        """Whether a live process is this folder's keeper. The system frees the lock however that process dies."""
         try:
             handle = os.open(self._lock_file, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Events of a job as clients get them, and the following of a job over connections that are lost."""
+"""Events of a job as clients receive them, and their resumption after a lost connection."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 SILENCE_S = 60.0
-"""A server gives a sign of life more often than this; a connection without one is lost."""
+"""A server sends something more often than this. A connection that is silent for longer counts as lost."""
 ENDED_EARLY = Reply(0, b"the connection has ended before the job")
 
 
 @dataclass(frozen=True, slots=True)
 class StateEvent:
-    """The state of a job is another one, or its place in the queue is."""
+    """Change of a job's state or of its position in the queue."""
 
     event_id: str
-    """Place in the events behind which they go on from here."""
+    """Position in the events: give it to ``events`` to resume after this one."""
     status: str
     position_in_queue: int
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressEvent:
-    """Numbers of a job's run: the ones that ``lmms-eval view`` shows."""
+    """Progress of a job's run, with the numbers that ``lmms-eval view`` shows."""
 
     event_id: str
     snapshot: Snapshot
-    """Without the processes of the run."""
+    """Progress without the processes of the run."""
     tasks_left_out: int
-    """Tasks beyond those that are told."""
+    """Number of tasks that the snapshot leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """Lines that the log has grown by."""
+    """New lines of the log."""
 
     event_id: str
     text: str
     left_out: int
-    """Bytes before the text that the server has not kept."""
+    """Bytes before the text that the server no longer keeps."""
 
 
 JobEvent = StateEvent | ProgressEvent | LogEvent
@@ -57,12 +57,12 @@ JobEvent = StateEvent | ProgressEvent | LogEvent
 
 @dataclass(slots=True)
 class Following:
-    """The way through the events of a job, over as many connections as it takes.
+    """Position in the events of a job, kept over lost connections.
 
     Args:
         job_id: the job.
-        place: id of the last event that is known.
-        patience: seconds for which a lost connection is made again.
+        place: id of the last event that was received.
+        patience: seconds for which a lost connection is retried.
     """
 
     job_id: str
@@ -70,7 +70,7 @@ class Following:
     patience: float
     has_ended: bool = False
     _last: dict[str, bytes] = field(default_factory=dict)
-    """Data of the last event of each kind: they are told anew over a new connection."""
+    """Data of the last event of each kind: a new connection sends them again."""
     _waiting: Patience | None = None
 
     @property
@@ -79,10 +79,10 @@ class Following:
         return Call("GET", job(self.job_id, "/events").path, headers=headers)
 
     def read(self, kind: str, event_id: str, data: str) -> JobEvent | None:
-        """Read an event that has come; ``None`` for one that was told before, or of another kind.
+        """Read a received event; ``None`` if it is a repetition or of an unknown kind.
 
         Raises:
-            EvaluationServerError: it has another form.
+            EvaluationServerError: the event does not have the expected form.
         """
         self._waiting = None
         self.place = event_id or self.place
@@ -93,16 +93,16 @@ class Following:
         try:
             found = _read(kind, self.place, orjson.loads(content))
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-            text = f"an event {kind!r} of job {self.job_id} has another form than expected: {error!r}"
+            text = f"an event {kind!r} of job {self.job_id} has an unexpected form: {error!r}"
             raise EvaluationServerError(text) from error
         self.has_ended = isinstance(found, StateEvent) and found.status in FINAL
         return found
 
     def pause(self, reply: Reply) -> float:
-        """Return the seconds to wait before the next connection, when one is lost or was refused.
+        """Return the seconds to wait before the next connection, after one was lost or refused.
 
         Raises:
-            EvaluationServerError: it was refused for good, or patience is at its end.
+            EvaluationServerError: the server has refused for good, or no time is left to retry.
         """
         self._waiting = self._waiting or Patience(self.patience)
         return pause_before(self.call, reply, self._waiting)
@@ -121,8 +121,8 @@ def _read(kind: str, place: str, content: Any) -> JobEvent | None:
 def _snapshot(content: Mapping[str, Any]) -> Snapshot:
     from lmms_eval.results.follow import ScoreSoFar, Snapshot, TaskSnapshot
 
-    def score(told: Mapping[str, Any] | None) -> ScoreSoFar | None:
-        return None if told is None else _made(ScoreSoFar, told)
+    def score(stated: Mapping[str, Any] | None) -> ScoreSoFar | None:
+        return None if stated is None else _made(ScoreSoFar, stated)
 
     return _made(
         Snapshot,
@@ -130,11 +130,11 @@ def _snapshot(content: Mapping[str, Any]) -> Snapshot:
         processes=(),
         score=score(content["score"]),
         reasons=tuple((str(text), int(count)) for text, count in content["reasons"]),
-        tasks=tuple(_made(TaskSnapshot, told, score=score(told["score"])) for told in content["tasks"]),
+        tasks=tuple(_made(TaskSnapshot, task, score=score(task["score"])) for task in content["tasks"]),
     )
 
 
 def _made(kind: type[_T], content: Mapping[str, Any], **known: Any) -> _T:
-    """Make a data class; what a later server tells beyond its fields is passed over."""
+    """Build a data class. Fields that a newer server adds are ignored."""
     names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: known[name] if name in known else content[name] for name in names})

@@ -1,7 +1,7 @@
-"""The log of a job: bounded on disk, with its beginning and its end kept; places in it stay what they were.
+"""The log of a job: bounded on disk, with its beginning and its end kept.
 
-It is kept in parts, each a file named by the place (in bytes) of its first byte in the whole. The first part stays, and
-the last two; parts between them are deleted while the job writes.
+The log is stored in parts. Each part is a file that is named by the position of its first byte in the whole log, so
+positions stay valid. The first part and the last two are kept; parts between them are deleted while the job writes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ PART_BYTES = 4 << 20
 _LAST_PARTS = 2
 _SUFFIX = ".log"
 _TAIL_BYTES = 256 << 10
-"""Bytes in which the last lines are looked for."""
+"""Bytes at the end of the log that are searched for the last lines."""
 _LONGEST_WAIT = 8 << 10
-"""Bytes of a line that is not complete yet which are kept back; no secret is as long."""
+"""Bytes of an incomplete line that are held back. No secret is as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ def _parts(folder: Path) -> list[_Part]:
 
 @dataclass(slots=True)
 class LogWriter:
-    """Writes the parts, going on behind what is there. What the disk does not take is counted and dropped."""
+    """Appends to the parts of a log. Data that the disk refuses is counted and dropped."""
 
     folder: Path
     part_bytes: int = PART_BYTES
     _end: int = field(init=False, default=0)
     _start: int = field(init=False, default=0)
-    """Of the last part, which is gone on with if there is room in it."""
+    """Position of the last part, which is continued if it has room."""
     _handle: int | None = field(init=False, default=None)
     _part_end: int = field(init=False, default=0)
     _lost: int = field(init=False, default=0)
@@ -59,7 +59,7 @@ class LogWriter:
             self._end, self._start = parts[-1].end, parts[-1].start
 
     def write(self, data: bytes) -> None:
-        """Append to the log. It never raises: a job goes on where its log cannot be kept."""
+        """Append to the log. Never raises: a job continues even if its log cannot be written."""
         if self._lost and not self._append(f"[{self._lost} bytes of the log could not be written]\n".encode()):
             self._lost += len(data)
             return
@@ -104,24 +104,24 @@ class Piece:
 
     data: bytes
     next: int
-    """Place behind it."""
+    """Position after the piece."""
     left_out: int = 0
-    """Bytes before it that are not kept any longer."""
+    """Bytes before the piece that are no longer kept."""
 
     def text(self) -> str:
-        """The piece as text, with a line in the place of what is not kept."""
+        """Return the piece as text, with a line in place of what is no longer kept."""
         gap = f"[{self.left_out} bytes of the log are not kept]\n" if self.left_out else ""
         return gap + self.data.decode("utf-8", "replace")
 
 
 class MaskedLog:
-    """A log whose secrets, as far as this process knows them, are masked before anything is written."""
+    """Log that masks the secrets known to this process before anything is written."""
 
     def __init__(self, writer: LogWriter) -> None:
         self._writer, self._rest = writer, b""
 
     def write(self, data: bytes) -> None:
-        """Write the whole lines; the rest of a line waits for what completes it, as a secret in it may."""
+        """Write the complete lines. An incomplete line is held back, since it may end within a secret."""
         text = mask_known((self._rest + data).decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         cut = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
         cut = max(cut, len(text) - _LONGEST_WAIT)
@@ -137,18 +137,18 @@ class MaskedLog:
 
 @dataclass(frozen=True, slots=True)
 class JobLog:
-    """Reads the log of a job, also while it is written."""
+    """Reader of a job's log, which may still be growing."""
 
     folder: Path
 
     @property
     def end(self) -> int:
-        """The place behind the last byte."""
+        """Position after the last byte."""
         parts = _parts(self.folder)
         return parts[-1].end if parts else 0
 
     def read(self, place: int, most: int) -> Piece:
-        """Read up to ``most`` bytes from a place on; empty at the end. Raises ``OSError``."""
+        """Read up to ``most`` bytes from a position; empty at the end. Raises ``OSError``."""
         for part in _parts(self.folder):
             try:
                 end = part.end
@@ -164,7 +164,7 @@ class JobLog:
         return Piece(b"", place)
 
     def lines(self, piece_bytes: int = 1 << 20) -> Iterator[str]:
-        """Go through the log's lines, each with its end. Raises ``OSError``."""
+        """Yield the lines of the log with their line ends. Raises ``OSError``."""
         place, rest = 0, ""
         while (piece := self.read(place, piece_bytes)).data:
             whole = (rest + piece.text()).splitlines(keepends=True)

@@ -1,6 +1,6 @@
-"""The process beside each job: starts its run, keeps its log, ends it whole, and notes durably how it has ended.
+"""The keeper of a job: a process that starts the run, writes its log, stops it, and records durably how it ended.
 
-``python -m lmms_eval.server.keeper FOLDER``: it outlives the server, which finds it again by the lock on the folder.
+``python -m lmms_eval.server.keeper FOLDER``. It outlives the server, which finds it again by the lock on the folder.
 """
 
 from __future__ import annotations
@@ -27,15 +27,20 @@ from lmms_eval.utils.redaction import learn_secrets
 
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _BETWEEN_S = 0.02
+POLL_S = 0.1
+_READ_BYTES = 1 << 16
+_DRAIN_S = 2.0
+"""Seconds to read what is left in the pipe after every process that could write to it has ended."""
+_RETRY_S = 1.0
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every process below this one whose own parent dies. Only Linux can."""
+    """Become the parent of every descendant process whose own parent dies. Works on Linux only."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
 def end_with_parent() -> None:
-    """Have this process told to end (SIGTERM) when its parent dies. Only Linux can."""
+    """Send this process SIGTERM when its parent dies. Works on Linux only."""
     _prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
@@ -46,26 +51,20 @@ def _prctl(option: int, value: int) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """List the live processes below one, as far as the system tells."""
+    """List the live descendants of a process that ``/proc`` shows."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
-        children = _children(waiting.pop())
-        found += children
-        waiting += children
+        for file in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                children = [int(name) for name in file.read_text().split()]
+                found += children
+                waiting += children
     return found
 
 
-def _children(pid: int) -> list[int]:
-    names: list[str] = []
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            names += file.read_text().split()
-    return [int(name) for name in names]
-
-
 def kill_descendants(patience_s: float = 5.0) -> None:
-    """Kill every process below this one and wait until they are gone, for ``patience_s`` seconds at most."""
+    """Kill every descendant of this process and wait up to ``patience_s`` seconds until they are gone."""
     deadline = time.monotonic() + patience_s
     while (found := descendants(os.getpid())) and time.monotonic() < deadline:
         for pid in found:
@@ -82,13 +81,6 @@ def _reap() -> None:
             pass
 
 
-POLL_S = 0.1
-_READ_BYTES = 1 << 16
-_DRAIN_S = 2.0
-"""After the end of everything that could write: seconds for what is still in the pipe."""
-_RETRY_S = 1.0
-
-
 @dataclass(slots=True)
 class Keeper:
     """Runs the command of a job's folder to its end."""
@@ -98,7 +90,7 @@ class Keeper:
     _asked_at: float | None = field(init=False, default=None)
 
     def run(self) -> None:
-        """Start the run and wait for its end. Raises ``OSError`` where the folder cannot be used."""
+        """Start the run and wait for its end. Raises ``OSError`` if the folder cannot be used."""
         start = self.folder.read(self.folder.start_file)
         command = [str(word) for word in start.get("command", [])]
         self.folder.reserve_exit()
@@ -122,7 +114,7 @@ class Keeper:
         except OSError as error:
             self._note(Exit(127, now(), f"the run cannot be started: {error.strerror or error}"))
             return
-        with contextlib.suppress(JournalError):  # only for ending it should this process be killed
+        with contextlib.suppress(JournalError):  # used only to end the run after this process was killed
             self.folder.write(self.folder.child_file, {"pid": child.pid, "started": start_time(child.pid)})
         code = self._wait(child, log, float(start.get("grace_s", 30.0)))
         log.close()
@@ -133,7 +125,7 @@ class Keeper:
         self._is_suspended = True
 
     def _wait(self, child: subprocess.Popen[bytes], log: MaskedLog, grace_s: float) -> int:
-        """Keep the log until the run and all processes below it are gone; return the run's exit code."""
+        """Write the log until the run and all its descendants are gone, and return the run's exit code."""
         assert child.stdout is not None
         pipe = child.stdout.fileno()
         os.set_blocking(pipe, False)
@@ -142,8 +134,8 @@ class Keeper:
             while child.poll() is None:
                 if selector.select(POLL_S):
                     self._copy(pipe, log, selector)
-                self._end_where_asked(child, grace_s)
-            kill_descendants()  # whatever it has left behind
+                self._end_if_asked(child, grace_s)
+            kill_descendants()  # processes that the run has left
             deadline = time.monotonic() + _DRAIN_S
             while selector.get_map() and selector.select(POLL_S) and time.monotonic() < deadline:
                 self._copy(pipe, log, selector)
@@ -157,8 +149,8 @@ class Keeper:
             else:
                 selector.unregister(pipe)
 
-    def _end_where_asked(self, child: subprocess.Popen[bytes], grace_s: float) -> None:
-        """Tell the run to end, once; kill it and everything below it when its time is over."""
+    def _end_if_asked(self, child: subprocess.Popen[bytes], grace_s: float) -> None:
+        """Send the run SIGTERM once, if it is to end; kill it and its descendants when the grace period is over."""
         if self._asked_at is None:
             if self.folder.cancel_file.exists():
                 self._is_suspended = False
@@ -175,7 +167,7 @@ class Keeper:
                     os.kill(pid, signal.SIGKILL)
 
     def _note(self, ended: Exit) -> None:
-        """Write the end down, and try again while the disk does not take it."""
+        """Record the end, and retry while the disk cannot be written."""
         while True:
             try:
                 self.folder.write_exit(ended)
@@ -186,7 +178,7 @@ class Keeper:
 
 
 def end_leftover(folder: JobFolder) -> None:
-    """Kill the process that an earlier keeper has started, should it have outlived that one."""
+    """Kill the process that an earlier keeper started, if it is still alive."""
     child: dict[str, Any] = folder.read(folder.child_file)
     pid, started = child.get("pid"), child.get("started")
     if isinstance(pid, int) and pid > 1 and started and start_time(pid) == started:

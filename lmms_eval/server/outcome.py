@@ -1,4 +1,4 @@
-"""The outcome of a job: the files that its run has written, and, of a failed one, why."""
+"""The outcome of a job: how it ended, and the results, samples and files that its run has written."""
 
 from __future__ import annotations
 
@@ -29,46 +29,50 @@ from lmms_eval.utils.where import parse_where
 from lmms_eval.viewer.numbers import stated_rows
 
 LOG_LINES = 50
-"""Last lines of the log that the reason of a failure ends with."""
+"""Last lines of the log that are appended to the reason of a failure."""
 MOST_WITHHELD = 5
 """Tasks that the reason of a failure names."""
+MOST_SAMPLES = 500
+_KEPT_RUNS = 8
+_PIECE, _LARGE = 1 << 20, 1 << 30
+_LEFT_OUT = frozenset({"owner.json"})
 _INTERRUPTS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
-def ending_of(job: Job, folder: JobFolder, ended: Exit) -> Ending:
-    """Tell how a job has ended whose process has."""
-    result = result_of(job, folder)
+def ending_of(job: Job, ended: Exit) -> Ending:
+    """Decide how a job has ended, from the end of its process and the results that it wrote."""
+    result = result_of(job)
     if ended.code == 0 and result:
         return Ending("completed", result)
     if job.is_cancelled and ended.code != 0:
         return Ending("cancelled", result or None)
-    return Ending("failed", result or None, _reason(folder, ended, result))
+    return Ending("failed", result or None, _reason(job.files, ended, result))
 
 
-def lost(folder: JobFolder) -> Ending:
-    """End a job whose processes were killed again and again."""
-    return Ending("failed", None, "its processes were killed from outside, each time anew\n" + _last_lines(folder))
+def lost(job: Job) -> Ending:
+    """Return the end of a job whose processes were killed too often."""
+    return Ending("failed", None, "its processes were killed from outside repeatedly\n" + _last_lines(job.files))
 
 
 def _reason(folder: JobFolder, ended: Exit, result: Mapping[str, Any]) -> str:
     if ended.problem:
         return ended.problem
     if ended.code < 0:
-        told = f"the run was killed by signal {-ended.code} ({_signal_name(-ended.code)})"
+        text = f"the run was killed by signal {-ended.code} ({_signal_name(-ended.code)})"
     elif ended.code == 0:
-        told = "the run has written no results"
+        text = "the run has written no results"
     elif ended.code - 128 in _INTERRUPTS:
-        told = f"the run was interrupted by {_signal_name(ended.code - 128)}, which this server has not sent"
+        text = f"the run was interrupted by {_signal_name(ended.code - 128)}, which this server has not sent"
     elif withheld := _withheld(result):
-        told = f"scores are withheld (exit code {ended.code}), see the results: {withheld}"
+        text = f"scores are withheld (exit code {ended.code}), see the results: {withheld}"
     else:
-        told = f"the run ended with exit code {ended.code}"
-    return f"{told}; the end of its log:\n{_last_lines(folder)}"
+        text = f"the run ended with exit code {ended.code}"
+    return f"{text}; the end of its log:\n{_last_lines(folder)}"
 
 
 def _withheld(result: Mapping[str, Any]) -> str:
-    """Tell which scores the results of a run withhold, and why; empty if they withhold none."""
-    found = [told for files in result.values() for told in _withheld_in(Path(files["results"]))]
+    """Name the scores that the results of a run withhold, with the reasons; empty if none are withheld."""
+    found = [text for files in result.values() for text in _withheld_in(Path(files["results"]))]
     more = f", and {len(found) - MOST_WITHHELD} more" if len(found) > MOST_WITHHELD else ""
     return ", ".join(found[:MOST_WITHHELD]) + more
 
@@ -103,17 +107,17 @@ def _last_lines(folder: JobFolder) -> str:
         return f"[the log cannot be read: {error.strerror or error}]"
 
 
-def output_of(job: Job, folder: JobFolder) -> Path:
+def output_of(job: Job) -> Path:
     """Return the output folder of a job's run."""
     stated = job.request.get("output_dir")
-    return folder.work / Path(stated).expanduser() if stated else folder.output
+    return job.files.work / Path(stated).expanduser() if stated else job.files.output
 
 
-def result_of(job: Job, folder: JobFolder) -> dict[str, Any]:
-    """List the files of a job's run by the folder of its model; of several results of one model the newest."""
+def result_of(job: Job) -> dict[str, Any]:
+    """List the files of a job's run by the model's folder. If a model has several results, the newest one counts."""
     found: dict[str, Any] = {}
-    output = output_of(job, folder)
-    for path in results_files(job, folder):
+    output = output_of(job)
+    for path in results_files(job):
         stamp = results_date(path.name)
         name = path.parent.name if path.parent != output else str(job.request.get("model"))
         samples = sorted(path.parent.glob(f"{stamp}_samples_*.jsonl"))
@@ -122,10 +126,10 @@ def result_of(job: Job, folder: JobFolder) -> dict[str, Any]:
 
 
 def named_files(job: Job) -> dict[str, Any] | None:
-    """Name the files of a job's result as its archive does, for who cannot read the folder."""
+    """Return the job's result with file names of its archive, for clients that cannot read the folder."""
     if job.result is None:
         return None
-    output = str(output_of(job, JobFolder(Path(job.folder))))
+    output = str(output_of(job))
     return {
         model: {
             "results": _below(files["results"], output),
@@ -139,20 +143,20 @@ def _below(path: str, folder: str) -> str:
     return path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else Path(path).name
 
 
-def results_files(job: Job, folder: JobFolder) -> list[Path]:
+def results_files(job: Job) -> list[Path]:
     """List the results files that a job's run has written, oldest first.
 
     Only ``STAMP_results.json`` counts: benchmarks write further files (``task_results.json``) whose names end alike.
     """
-    output = output_of(job, folder)
+    output = output_of(job)
     found = [*output.glob("*_results.json"), *output.glob("*/*_results.json")]
     files = [path for path in found if is_stamp(results_date(path.name) or "")]
     is_shared = bool(job.request.get("output_dir"))
-    return sorted(path for path in files if not is_shared or _is_of(path, job, folder))
+    return sorted(path for path in files if not is_shared or _is_of(path, job))
 
 
-def _is_of(path: Path, job: Job, folder: JobFolder) -> bool:
-    """Tell whether a file in a folder that other runs write into too is this job's: its record names the options."""
+def _is_of(path: Path, job: Job) -> bool:
+    """Return whether a file in a shared output folder belongs to this job: it names the job's configuration file."""
     try:
         if job.started_at is None or path.stat().st_mtime < datetime.fromisoformat(job.started_at).timestamp() - 60:
             return False
@@ -160,15 +164,16 @@ def _is_of(path: Path, job: Job, folder: JobFolder) -> bool:
     except (OSError, DataError):
         return False
     stated: Mapping[str, Any] = part_of(document, "config", "resolved_cli_args") if isinstance(document, dict) else {}
-    return stated.get("config") == str(folder.config_file)
+    return stated.get("config") == str(job.files.config_file)
 
 
-def records(job: Job, folder: JobFolder) -> Iterator[Path]:
-    """Go through the folders of journals (``.runs/KEY``) that a job's run writes."""
-    output = output_of(job, folder)
+def records(job: Job) -> Iterator[Path]:
+    """Yield the journal folders (``.runs/KEY``) of a job's run."""
+    output = output_of(job)
     for place in (output, *_folders(output)):
         for state in sorted((place / RUNS).glob("*/run.json")):
-            if not job.request.get("output_dir") or _is_record_of(state.parent, folder):
+            stated = part_of(read_state(state.parent), "arguments").get("config")
+            if not job.request.get("output_dir") or stated == str(job.files.config_file):
                 yield state.parent
 
 
@@ -178,19 +183,9 @@ def _folders(output: Path) -> list[Path]:
     return []
 
 
-def _is_record_of(record: Path, folder: JobFolder) -> bool:
-    from lmms_eval.results.files import read_state
-
-    return part_of(read_state(record), "arguments").get("config") == str(folder.config_file)
-
-
-MOST_SAMPLES = 500
-_KEPT_RUNS = 8
-
-
-def scores_of(job: Job, folder: JobFolder) -> dict[str, Any]:
-    """Tell the scores of a job by model. Raises ``DataError`` where there are none, or a file cannot be read."""
-    files = result_of(job, folder)
+def scores_of(job: Job) -> dict[str, Any]:
+    """Return the scores of a job by model. Raises ``DataError`` if it has none or a file cannot be read."""
+    files = result_of(job)
     if not files:
         raise DataError(f"Job {job.job_id} has no results: it is {job.state}")
     return {name: _scores(load(Path(found["results"]))) for name, found in files.items()}
@@ -210,18 +205,18 @@ def _scores(run: Run) -> dict[str, Any]:
 
 
 class Runs:
-    """The runs that samples were asked of last: their index need not be made for each page."""
+    """Cache of the runs whose samples were read last, so that their index is not built for every page."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._known: OrderedDict[tuple[str, int, int], Run] = OrderedDict()
 
-    def of(self, job: Job, folder: JobFolder) -> list[Run]:
+    def of(self, job: Job) -> list[Run]:
         """Read the runs of a job, finished or not. Raises ``DataError``."""
-        files = [Path(found["results"]) for found in result_of(job, folder).values()]
+        files = [Path(found["results"]) for found in result_of(job).values()]
         if files:
             return [self._finished(path) for path in files]
-        return [load(record) for record in records(job, folder)]
+        return [load(record) for record in records(job)]
 
     def _finished(self, path: Path) -> Run:
         found = path.stat()
@@ -235,11 +230,11 @@ class Runs:
 
 
 def page_of(runs: list[Run], task: str | None, offset: int, limit: int, where: str | None) -> dict[str, Any]:
-    """Read some samples of one task.
+    """Read a page of samples of one task.
 
     Raises:
-        RequestError: the task must be named, the bounds are wrong.
-        UsageError: there is no such task, or the expression is wrong.
+        RequestError: the task must be named, or the bounds are wrong.
+        UsageError: the task does not exist, or the expression is wrong.
     """
     if not (offset >= 0 and 1 <= limit <= MOST_SAMPLES):
         raise RequestError(f"offset: 0 or more; limit: from 1 to {MOST_SAMPLES}")
@@ -268,34 +263,21 @@ def _chosen(run: Run, task: RunTask, offset: int, limit: int, where: str) -> tup
     return passed + len(page) + sum(1 for _ in samples), page
 
 
-_PIECE, _LARGE = 1 << 20, 1 << 30
-_LEFT_OUT = frozenset({"owner.json"})
+def files_of(job: Job) -> Mapping[str, Path]:
+    """List the regular files that a job's run has written, by their paths relative to the output folder.
 
-
-def files_of(job: Job, folder: JobFolder) -> Mapping[str, Path]:
-    """List the regular files that a job's run has written, by their names below its output folder.
-
-    Of an output folder that other runs write into too these are the ones of its date stamps and journals. Links are
-    left out: they may lead anywhere.
+    In an output folder that other runs share, only the files with the run's date stamps and its journals count. Links
+    are left out, since they may lead anywhere.
     """
-    output = output_of(job, folder)
-    if not job.request.get("output_dir"):
-        found = _files_below(output)
-    else:
-        found = [path for place, stamp in _stamps(job, folder) for path in _stamped(place, stamp)]
-        found += [path for record in records(job, folder) for path in _files_below(record)]
-    return {str(path.relative_to(output)): path for path in sorted(set(found))}
-
-
-def _stamps(job: Job, folder: JobFolder) -> set[tuple[Path, str]]:
-    ended = {(path.parent, results_date(path.name) or "") for path in results_files(job, folder)}
-    begun = {(record.parent.parent, str(read_state(record).get("stamp") or "")) for record in records(job, folder)}
-    return {(place, stamp) for place, stamp in ended | begun if stamp}
-
-
-def _stamped(place: Path, stamp: str) -> Iterator[Path]:
-    for path in place.glob(f"{stamp}_*"):
-        yield from _files_below(path)
+    output = output_of(job)
+    places = [output]
+    if job.request.get("output_dir"):
+        places = [*records(job)]
+        stamps = {(path.parent, results_date(path.name) or "") for path in results_files(job)}
+        stamps |= {(record.parent.parent, str(read_state(record).get("stamp") or "")) for record in places}
+        places += [path for folder, stamp in stamps if stamp for path in folder.glob(f"{stamp}_*")]
+    found = {path for place in places for path in _files_below(place)}
+    return {str(path.relative_to(output)): path for path in sorted(found)}
 
 
 def _files_below(place: Path) -> list[Path]:
@@ -319,7 +301,7 @@ def _is_file(path: Path) -> bool:
 
 
 class _Sink:
-    """Target of a zip archive; what was written is taken out piece by piece."""
+    """File-like target of a zip archive whose data is taken out piece by piece."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -338,7 +320,7 @@ class _Sink:
 
 
 def zip_stream(files: Mapping[str, Path]) -> Iterator[bytes]:
-    """Make an archive piece by piece; memory holds one piece. A file that is gone meanwhile is left out."""
+    """Yield an archive piece by piece, with one piece in memory. A file that disappears meanwhile is left out."""
     sink = _Sink()
     with zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, path in files.items():
@@ -349,7 +331,7 @@ def zip_stream(files: Mapping[str, Path]) -> Iterator[bytes]:
 
 
 def _add(archive: zipfile.ZipFile, name: str, path: Path) -> Iterator[None]:
-    """Add a file, as long as it is at the beginning: a run that goes on writes behind that."""
+    """Add a file up to its current length. A running job may append to it meanwhile."""
     with open(path, "rb") as source:
         left = os.fstat(source.fileno()).st_size
         entry = zipfile.ZipInfo.from_file(path, name, strict_timestamps=False)

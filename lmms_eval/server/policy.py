@@ -1,4 +1,4 @@
-"""The rules of what a request may ask for: no file, address or code that the server was not started with."""
+"""Rules for requests: they may use only the files, addresses and code that the server was started with."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _CODE = frozenset(
         "trust_remote_code",
     }
 )  # fmt: skip
-"""Options and arguments by which code that is not the server's would run."""
+"""Options and arguments that would run code of the request."""
 _CODE_ENDINGS = ("_cls", "_module", "_module_path", "_plugin", "_plugins")
 _UPLOADS = ("hf_hub_log_args", "swanlab_args", "trackio_args", "wandb_args")
-"""Options that send results elsewhere with the keys of the server's environment."""
+"""Options that upload results with the keys of the server's environment."""
 _ADDRESS_ENDINGS = ("_addr", "_address", "_base", "_endpoint", "_host", "_proxy", "_uri", "_url")
 _ADDRESS_NAMES = frozenset(ending[1:] for ending in _ADDRESS_ENDINGS) | {"geocoder", "proxies"}
 _NO_ADDRESSES = frozenset({"nominatim", "true", "false"})
@@ -41,15 +41,15 @@ _TASK_FILES = (".yaml", ".yml", ".py")
 _RUN_FILES = (".json", ".jsonl")
 _SEPARATORS = re.compile(r"""[,;:=|@#"'`()\[\]{}]""")
 _ARGUMENT_SEPARATORS = re.compile(r"""[,;:=|@#"'`()\[\]{}\s]""")
-"""Of arguments, which back ends may take apart at spaces too."""
+"""Separators in arguments, which back ends may split at spaces too."""
 _ADDRESS = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s,;|"'`()<>\[\]{}]*""")
 _HUB = re.compile(r"(?:[^/]*[\s:=])?hf://(?!.*://)", re.DOTALL)
-"""A place on the hub, behind nothing or behind a word and a colon (``decided:``)."""
+"""A place on the hub, alone or after a word and a colon (``decided:``)."""
 _FREE = frozenset({
     ("gen_kwargs", "stop"), ("gen_kwargs", "until"), ("reasoning_tags",), ("system_instruction",), ("thinking_tags",),
     ("where",),
 })  # fmt: skip
-"""Texts for a model or of a grammar of their own, within which nobody looks for a path."""
+"""Texts for a model or in a grammar of their own, which are not searched for paths."""
 _ENDS = re.compile(r"[,;\s]")
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
 _PATH_MARKS = ("FILE", "DIR", "PATH")
@@ -57,7 +57,7 @@ _PATH_MARKS = ("FILE", "DIR", "PATH")
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A plain value in a request, and the keys on the way to it."""
+    """A plain value in a request, with the keys that lead to it."""
 
     place: tuple[str, ...]
     value: Any
@@ -68,21 +68,23 @@ class _Value:
 
     @property
     def is_address(self) -> bool:
-        """Requests would go there."""
+        """Whether the value is an address that the run would send requests to."""
         name = self.place[-1].strip().lower().replace("-", "_")
         return name in _ADDRESS_NAMES or name.endswith(_ADDRESS_ENDINGS)
 
     @property
     def hidden_paths(self) -> list[str]:
-        """Paths within a text, behind a name (``replay:PATH``) or another sign, whatever option it is of: back ends,
-        judges and rules take such texts apart, each in its own way."""
+        """Paths within a text, after a name (``replay:PATH``) or another separator.
+
+        This applies to all options, since back ends, judges and rules split such texts in their own ways.
+        """
         if self.place[:1] in _FREE or self.place[:2] in _FREE:
             return []
         is_argument = self.place[0].endswith("_args")
         text = _ADDRESS.sub(",", self.value)
         parts = (_ARGUMENT_SEPARATORS if is_argument else _SEPARATORS).split(text)
         found = [part.strip() for part in parts if part.strip() != "/" or not is_argument]
-        # What stands behind the first sign may be a path as a whole, signs and all.
+        # Everything after the first separator may be one path that contains separators.
         rest = _SEPARATORS.search(text)
         tail = text[rest.end() :].strip() if rest else ""
         return [part for part in (*found, *([tail] if tail.startswith("/") else [])) if _leads_elsewhere(part)]
@@ -90,14 +92,14 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Bounds of what requests may ask for.
+    """Limits of what requests may ask for.
 
     Args:
-        roots: folders in which the paths of requests lie.
-        addresses: servers that requests may name: they are sent the keys of this server's environment.
+        roots: folders that the paths of requests must lie in.
+        addresses: servers that requests may name; they receive the keys of this server's environment.
         allows_code: requests may bring code (``trust_remote_code``, ``include_path``, plugins, task files).
-        allows_uploads: requests may send results elsewhere, with the server's keys.
-        own: the server's folder, which an allowed one above it does not open: others' jobs lie there.
+        allows_uploads: requests may upload results with the server's keys.
+        own: the server's folder. It holds the jobs of other clients, so it stays closed inside an allowed folder.
     """
 
     roots: tuple[Path, ...] = ()
@@ -108,23 +110,23 @@ class Policy:
 
     @classmethod
     def of(cls, settings: ServerSettings) -> Policy:
-        """Make the rules of a server."""
+        """Return the rules of a server."""
         rules = cls.of_places(settings.allow_paths, settings.allow_code)
         return replace(rules, allows_uploads=settings.allow_uploads, own=settings.folder.resolve())
 
     @classmethod
     def of_places(cls, places: tuple[str, ...], allows_code: bool = False) -> Policy:
-        """Make the rules of folders and addresses as ``--allow_path`` names them."""
+        """Return the rules for folders and addresses as ``--allow_path`` names them."""
         addresses = tuple(place.rstrip("/") for place in places if "://" in place)
         roots = tuple(Path(place).expanduser().resolve() for place in places if "://" not in place)
         return cls(roots, addresses, allows_code)
 
     def check(self, request: Mapping[str, Any]) -> None:
-        """Check a request, whose values may be of any form yet.
+        """Check a request, whose values may still have any type.
 
         Raises:
-            RefusedRequestError: it asks for more than is allowed; the message names the field and the flag.
-            RequestError: a text of arguments cannot be read.
+            RefusedRequestError: the request asks for more than is allowed. The message names the field and the flag.
+            RequestError: the text of an argument cannot be parsed.
         """
         for value in _values(request):
             self._check_secret(value)
@@ -134,15 +136,15 @@ class Policy:
                 self._check_text(value)
 
     def check_path(self, name: str, text: str) -> Path:
-        """Return the path, links followed, if it lies in an allowed folder and is no pipe or device.
+        """Resolve a path that must be a file or folder in an allowed folder.
 
-        Outside of allowed folders nothing is told of what is there: no message depends on it.
+        For paths outside of the allowed folders, the message does not depend on what exists there.
 
         Raises:
-            RefusedRequestError: it does not.
+            RefusedRequestError: the path is not allowed.
         """
         if len(text) > _LONGEST_PATH or any(len(os.fsencode(part)) > _LONGEST_NAME for part in text.split("/")):
-            raise RefusedRequestError(f"{name}: no path is as long as this one")
+            raise RefusedRequestError(f"{name}: the path is too long")
         if not text.startswith("/"):
             raise RefusedRequestError(f"{name}: give an absolute path")
         try:
@@ -162,7 +164,7 @@ class Policy:
         return path
 
     def _closes(self, path: Path, root: Path) -> bool:
-        """Tell whether a path lies in the server's own folder, and the allowed one is larger than that."""
+        """Return whether a path lies in the server's own folder and is allowed only by a folder above that one."""
         own = self.own
         return own is not None and path.is_relative_to(own) and own.is_relative_to(root) and own != root
 
@@ -228,7 +230,7 @@ def _options() -> dict[str, Option]:
 
 
 def names_file(task: str) -> bool:
-    """Tell whether a task of a request is a file rather than a name."""
+    """Return whether a task of a request is a file rather than a name."""
     return "/" in task or "\\" in task or task.lower().endswith(_TASK_FILES)
 
 
@@ -237,8 +239,10 @@ def _is_on_hub(text: str) -> bool:
 
 
 def _is_path(text: str, value: _Value, option: Option | None) -> bool:
-    """Tell whether a text names a place on this machine. A relative one leads into the job's own working folder, but
-    for files that are to be read: they would have to be there."""
+    """Return whether a text is a path that must be checked.
+
+    A relative output path is not: it leads into the job's own working folder. A file to be read is always checked.
+    """
     stripped = text.strip()
     if len(value.place) > 1 and value.place[:2] in _FREE:
         return False
@@ -259,7 +263,7 @@ def _is_path(text: str, value: _Value, option: Option | None) -> bool:
 
 
 def _several(text: str, option: Option | None) -> list[str]:
-    """The paths of an option that takes several."""
+    """Return the paths of an option, which may take several."""
     if option is not None and option.name == "nltk_data":
         return text.split(os.pathsep)
     return text.split(",") if option is not None and "," in option.metavar else [text]
@@ -278,7 +282,7 @@ def _are_numbers(text: str) -> bool:
 
 
 def _values(request: Mapping[str, Any]) -> Iterator[_Value]:
-    """Go through all plain values, those in texts of the form ``k=v,k=v`` too."""
+    """Yield all plain values, including those in texts of the form ``k=v,k=v``."""
     for name, value in request.items():
         if isinstance(value, str) and name.endswith(("_args", "_kwargs")):
             try:
@@ -303,7 +307,7 @@ def _within(value: Any, place: tuple[str, ...]) -> Iterator[_Value]:
 
 
 def _nested(text: str, place: tuple[str, ...]) -> Any:
-    """Read arguments that are spelled as a text within arguments; ``None``: they are none."""
+    """Parse arguments that are written as a text within arguments; ``None`` if the text holds no arguments."""
     if not place[0].endswith(("_args", "_kwargs")) or len(place) > _DEEPEST_TEXT:
         return None
     try:
@@ -319,7 +323,7 @@ def _nested(text: str, place: tuple[str, ...]) -> Any:
 
 
 def without_paths(text: str) -> str:
-    """Leave of every absolute path in a text its last part, for readers on other machines."""
+    """Replace every absolute path in a text by its last part, for readers on other machines."""
     return "".join(_last_part(word) for word in _words(_COLOURS.sub("", text)))
 
 
@@ -334,5 +338,6 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _last_part(word: str) -> str:
-    is_path = word.startswith("/") and len(word) > 1 and (word[1] != "/" or word[2:3] == "/")  # no rest of an address
+    # Two slashes at the beginning are the rest of an address.
+    is_path = word.startswith("/") and len(word) > 1 and (word[1] != "/" or word[2:3] == "/")
     return "…/" + word.rstrip("/").rpartition("/")[2] if is_path else word

@@ -1,11 +1,11 @@
-"""The body of a submission: the family's fields, and every option of a run by its name."""
+"""The body of a submission: the fields of the server's interface, and every option of a run by its name."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -22,18 +22,23 @@ NOT_TAKEN: Mapping[str, str] = {
     "output_path": "here it is called output_dir",
     "power_analysis": "no run: use lmms-eval power",
     "processes": "here it is called num_gpus",
-    "resume": "the server goes on with what was killed",
+    "resume": "the server resumes what was killed",
     "show_config": "GET /jobs/{id}/results gives the scores",
     "tui": "a server has no terminal",
 }
-"""Options of a run that a request does not take, each with the reason."""
+"""Options of a run that a request does not accept, with the reasons."""
 _TAKE_LISTS = frozenset(
     {"allow_media", "ids", "include_path", "plugins", "reasoning_tags", "seed", "thinking_tags", "until"}
 )
 _LISTS = list[Any] | str | int
-"""Further forms of the options that configuration files may state as lists."""
+"""Further types of the options that configuration files may state as lists."""
 _LONGEST = 60
 _DEEPEST = 32
+FAMILY_FIELDS = (
+    "model", "tasks", "model_args", "num_fewshot", "batch_size", "device", "limit", "gen_kwargs", "log_samples",
+    "predict_only", "num_gpus", "output_dir",
+)  # fmt: skip
+"""Fields that a stored request always has, given or not."""
 
 
 class _Body(BaseModel):
@@ -42,7 +47,7 @@ class _Body(BaseModel):
 
 @cache
 def body_type() -> type[BaseModel]:
-    """Make the type of the body from the declaration of the options."""
+    """Build the type of the body from the declaration of the options."""
     hints = typing.get_type_hints(RunConfig)
     fields: dict[str, Any] = {
         "model": (str, Field(min_length=1, description="model name or alias; GET /models lists them")),
@@ -71,15 +76,8 @@ def body_type() -> type[BaseModel]:
     return create_model("EvaluateRequest", __base__=_Body, **fields)
 
 
-FAMILY_FIELDS = (
-    "model", "tasks", "model_args", "num_fewshot", "batch_size", "device", "limit", "gen_kwargs", "log_samples",
-    "predict_only", "num_gpus", "output_dir",
-)  # fmt: skip
-"""Fields that a job shows whether they were given or not."""
-
-
 class InvalidBodyError(RequestError):
-    """A body of the wrong form; ``details`` says so field by field."""
+    """A body of the wrong form. ``details`` lists the mistakes field by field."""
 
     def __init__(self, details: list[dict[str, Any]]) -> None:
         super().__init__("; ".join(str(detail["msg"]) for detail in details))
@@ -87,21 +85,22 @@ class InvalidBodyError(RequestError):
 
 
 def read_body(body: bytes) -> dict[str, Any]:
-    """Read the body of a submission, with the family's defaults filled in.
+    """Read the body of a submission and fill in defaults.
 
     Raises:
-        InvalidBodyError: it is no JSON, an unknown field stands in it, or a field has a wrong type.
+        InvalidBodyError: the body is not JSON, has an unknown field, or a field has a wrong type.
     """
     try:
         given = json.loads(body)
         _check_depth(given)
         json.dumps(given, ensure_ascii=False, allow_nan=False).encode()  # no lone surrogates, no NaN
     except (ValueError, RecursionError) as error:
-        raise InvalidBodyError([_detail(("body",), "json_invalid", f"the body is no JSON: {error}")]) from None
+        raise InvalidBodyError([_detail(("body",), "json_invalid", f"the body is not JSON: {error}")]) from None
     try:
         read = body_type().model_validate(given)
     except ValidationError as error:
-        raise InvalidBodyError([_told(one) for one in error.errors(include_url=False, include_input=False)]) from None
+        errors = error.errors(include_url=False, include_input=False)
+        raise InvalidBodyError([_field_error(one) for one in errors]) from None
     shown = {name: getattr(read, name) for name in FAMILY_FIELDS}
     more = {name: getattr(read, name) for name in sorted(read.model_fields_set) if name not in shown}
     plain: dict[str, Any] = json.loads(json.dumps({**shown, **more}))
@@ -109,20 +108,21 @@ def read_body(body: bytes) -> dict[str, Any]:
 
 
 def _check_depth(given: Any) -> None:
-    """Raise ``ValueError`` for what is nested deeper than any option is."""
+    """Raise ``ValueError`` if the body is nested deeper than any option."""
     level = [given]
     for _ in range(_DEEPEST):
-        level = [item for one in level if isinstance(one, dict | list) for item in _items(one)]
+        level = [
+            item
+            for one in level
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
     if level:
         raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
 
 
-def _items(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
-
-
 def check_options(request: Mapping[str, Any]) -> None:
-    """Check the values as the command line would. Raises ``InvalidBodyError``."""
+    """Check the values by the rules of the command line. Raises ``InvalidBodyError``."""
     values = {
         name: value for name, value in request.items() if value is not None and name not in ("num_gpus", "output_dir")
     }
@@ -132,7 +132,7 @@ def check_options(request: Mapping[str, Any]) -> None:
         raise InvalidBodyError([_detail(("body",), "value_error", str(error))]) from None
 
 
-def _told(error: Any) -> dict[str, Any]:
+def _field_error(error: Any) -> dict[str, Any]:
     place, message = error["loc"], error["msg"]
     if error["type"] == "extra_forbidden":
         name = str(place[-1])[:_LONGEST]

@@ -1,4 +1,4 @@
-"""The scheduler: starts jobs in the order of their submission as far as there is room, and sees each to its one end."""
+"""The scheduler starts jobs in the order of submission while there is room, and records exactly one end for each."""
 
 from __future__ import annotations
 
@@ -19,25 +19,33 @@ from typing import Any
 
 from lmms_eval.errors import BusyError, JobStoreError, LmmsEvalError, RequestError
 from lmms_eval.server.command import Additions, command_line, environment, run_options, write_config
-from lmms_eval.server.folder import Exit, JobFolder
+from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.outcome import ending_of, lost
-from lmms_eval.server.store import Ending, Job, JobStore, NewJob, Submission, now
+from lmms_eval.server.settings import ServerSettings
+from lmms_eval.server.store import Ending, Job, JobStore, Submission, now
 from lmms_eval.storage.atomic import write_atomically
 
 _WORKERS = ("media_workers", "score_workers")
 _WORKERS_PER_CORE = 8
+log = logging.getLogger(__name__)
+POLL_S = 0.1
+_KILLING_S = 10.0
+_FULL_S = 30.0
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
+MOST_DEATHS = 3
+"""Times that the processes of one job may be killed from outside before the job fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """All that a server may give to runs.
+    """Resources that a server assigns to runs.
 
     Args:
-        gpus: the GPUs that are given out, by the names that ``CUDA_VISIBLE_DEVICES`` takes; empty: none are, each run
-            sees what the server sees.
-        parallel: runs side by side at most.
-        seen: the number of GPUs that the server sees, which bounds a run where none are given out.
-        cores: the number of its cores, which bounds the workers of a run.
+        gpus: GPUs to assign, by the names that ``CUDA_VISIBLE_DEVICES`` takes. If empty, GPUs are not assigned and each
+            run sees what the server sees.
+        parallel: number of parallel runs at most.
+        seen: number of GPUs that the server sees; limits a run if GPUs are not assigned.
+        cores: number of CPU cores; limits the workers of a run.
     """
 
     gpus: tuple[str, ...] = ()
@@ -46,7 +54,7 @@ class Room:
     cores: int = 1
 
     def check(self, request: Mapping[str, Any]) -> None:
-        """Refuse what never fits. Raises ``RequestError``."""
+        """Refuse a request that can never run here. Raises ``RequestError``."""
         for name in _WORKERS:
             count = request.get(name)
             if isinstance(count, int) and count > self.cores * _WORKERS_PER_CORE:
@@ -58,18 +66,18 @@ class Room:
             return
         wanted = _named_gpu(request)
         if wanted is not None and wanted not in self.gpus:
-            raise RequestError(f"device: this server gives out the GPUs {', '.join(self.gpus)}; there is no {wanted}")
+            raise RequestError(f"device: this server assigns the GPUs {', '.join(self.gpus)}; there is no {wanted}")
         if wanted is not None and _count(request) > 1:
             raise RequestError("device: cuda:N is one GPU; leave it out for num_gpus above 1")
         if _count(request) > len(self.gpus):
-            raise RequestError(f"num_gpus: this server gives out {len(self.gpus)}; got {_count(request)}")
+            raise RequestError(f"num_gpus: this server assigns {len(self.gpus)} GPUs; got {_count(request)}")
 
     def find(self, request: Mapping[str, Any], held: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
-        """Find room for a run beside those that hold theirs: its GPUs, or ``None`` where it must wait."""
+        """Return the GPUs for a run, given those that other runs hold; ``None`` if the run must wait."""
         taken = list(held)
         if len(taken) >= self.parallel:
             return None
-        if not self.gpus or _runs_without(request):
+        if not self.gpus or str(request.get("device") or "").strip().lower() == "cpu":
             return ()
         free = [gpu for gpu in self.gpus if not any(gpu in one for one in taken)]
         wanted = _named_gpu(request)
@@ -78,16 +86,12 @@ class Room:
         return tuple(free[: _count(request)]) if len(free) >= _count(request) else None
 
     def visible(self, gpus: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return the GPUs that a run is shown; ``None`` where this server does not give them out."""
+        """Return the GPUs that a run may see; ``None`` if this server does not assign GPUs."""
         return gpus if self.gpus else None
 
 
 def _count(request: Mapping[str, Any]) -> int:
     return int(request.get("num_gpus") or 1)
-
-
-def _runs_without(request: Mapping[str, Any]) -> bool:
-    return str(request.get("device") or "").strip().lower() == "cpu"
 
 
 def _named_gpu(request: Mapping[str, Any]) -> str | None:
@@ -97,13 +101,13 @@ def _named_gpu(request: Mapping[str, Any]) -> str | None:
 
 @dataclass(slots=True)
 class Worker:
-    """A running job. It may have been started by an earlier server, whose keeper lives on.
+    """A running job. An earlier server may have started it; its keeper outlives that server.
 
     Args:
-        job: the job, as it was when it was claimed or found.
-        additions: part of every run of this server.
-        room: what this server gives to runs.
-        grace_s: seconds in which a run that is told to end may finish what is in flight; then it is killed.
+        job: the job, as of the time when it was claimed or found.
+        additions: tasks and models that every run of this server gets.
+        room: resources that this server assigns to runs.
+        grace_s: seconds in which a stopped run may finish its requests in flight; then it is killed.
     """
 
     job: Job
@@ -111,22 +115,22 @@ class Worker:
     room: Room
     grace_s: float
     deaths: int = 0
-    """Times that its processes were killed from outside since this server watches."""
+    """Times that its processes were killed from outside since this server started."""
     _process: subprocess.Popen[bytes] | None = field(init=False, default=None)
 
     @property
     def folder(self) -> JobFolder:
-        return JobFolder(Path(self.job.folder))
+        return self.job.files
 
     @property
     def is_alive(self) -> bool:
         if self._process is not None and self._process.poll() is None:
-            return True  # perhaps on its way to the lock
+            return True  # it may not hold the lock yet
         self._process = None
         return self.folder.has_keeper
 
     def start(self) -> None:
-        """Start the job's keeper. Raises ``LmmsEvalError`` where its folder does not take what it needs."""
+        """Start the job's keeper. Raises ``LmmsEvalError`` if the job's folder cannot be written."""
         folder, request = self.folder, self.job.request
         was_begun = folder.start_file.exists()
         try:
@@ -148,55 +152,30 @@ class Worker:
             raise LmmsEvalError(f"job {self.job.job_id} cannot be started: {error.strerror or error}") from error
 
     def cancel(self) -> None:
-        """Have the run ended for good. Raises ``JournalError`` where the disk does not take the note."""
+        """Make the keeper end the run for good. Raises ``JournalError`` if the disk cannot be written."""
         write_atomically(self.folder.cancel_file, b"")
 
     def suspend(self) -> None:
-        """Have the run ended, to go on when a server starts it again. Raises ``JournalError``."""
+        """Make the keeper interrupt the run, which resumes when a server starts it again. Raises ``JournalError``."""
         write_atomically(self.folder.suspend_file, b"")
 
 
-log = logging.getLogger(__name__)
-POLL_S = 0.1
-_KILLING_S = 10.0
-_FULL_S = 30.0
-_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
-MOST_DEATHS = 3
-"""Times that the processes of one job may be killed from outside before it is given up."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The rules by which a server runs jobs.
+class Scheduler:
+    """Runs the jobs of a store. Jobs that were running when an earlier server ended continue.
 
     Args:
-        jobs: folder with a folder for each job.
-        room: what is given to runs.
-        additions: part of every run.
-        most_ended: ended jobs that stay in the list.
-        deletes_files: a job that leaves the list leaves no files.
-        prefix: beginning of the names of the jobs' folders.
-        grace_s: seconds in which a run that is told to end may do so.
-        most_queued: jobs that may wait.
+        store: the list of jobs.
+        settings: settings of the server.
+        jobs: folder that holds the folders of the jobs.
+        room: resources that runs get.
     """
 
-    jobs: Path
-    room: Room = field(default_factory=Room)
-    additions: Additions = field(default_factory=Additions)
-    most_ended: int = 100
-    deletes_files: bool = False
-    prefix: str = ""
-    grace_s: float = 30.0
-    most_queued: int = 10_000
-
-
-class Scheduler:
-    """Runs the jobs of a store. What was running when an earlier server ended goes on."""
-
-    def __init__(self, store: JobStore, plan: Plan) -> None:
-        self.store, self.plan = store, plan
+    def __init__(self, store: JobStore, settings: ServerSettings, jobs: Path, room: Room) -> None:
+        self.store, self.settings, self.room = store, settings, room
+        self._jobs = jobs
+        self._additions = Additions(settings.include_paths, settings.plugins, settings.data_root)
         self.ended = {"completed": 0, "failed": 0, "cancelled": 0}
-        """Jobs that have ended since the server was started, by how."""
+        """Number of jobs that have ended since the server started, by state."""
         self._workers = {job.job_id: self._worker(job) for job in store.of_state("running")}
         self._lock = threading.RLock()
         self._stop = threading.Event()
@@ -204,15 +183,15 @@ class Scheduler:
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
     def _worker(self, job: Job) -> Worker:
-        return Worker(job, self.plan.additions, self.plan.room, self.plan.grace_s)
+        return Worker(job, self._additions, self.room, self.settings.grace)
 
     def start(self) -> None:
-        """Go on with what was running, and begin with what waits."""
+        """Continue the running jobs and begin with the queued ones."""
         self._claim()
         self._thread.start()
 
     def stop(self, leaves_running: bool = False) -> None:
-        """Start nothing any more; have running jobs interrupted, to go on when a server starts on this folder again."""
+        """Start no more jobs, and interrupt the running ones. They resume when a server starts on this folder again."""
         self._stop.set()
         self._wake.set()
         self._thread.join()
@@ -222,32 +201,32 @@ class Scheduler:
             try:
                 worker.suspend()
             except LmmsEvalError as error:
-                log.error("job %s goes on running: %s", worker.job.job_id, error)
-        deadline = time.monotonic() + self.plan.grace_s + _KILLING_S
+                log.error("job %s keeps running: %s", worker.job.job_id, error)
+        deadline = time.monotonic() + self.settings.grace + _KILLING_S
         while any(worker.is_alive for worker in self._workers.values()) and time.monotonic() < deadline:
             time.sleep(POLL_S)
-        self._settle_all()  # those that had come to their end
+        self._settle_all()  # record the jobs that had finished
 
     def submit(self, request: Mapping[str, Any], key: str | None = None) -> Submission:
-        """Store a job; it is started at once if there is room.
+        """Store a job, and start it at once if there is room.
 
         Raises:
-            BusyError: as many jobs wait as may.
-            RequestError: it never fits, or another request was submitted with the same key.
-            LmmsEvalError: the disk does not take it.
+            BusyError: the queue is full.
+            RequestError: the job can never run here, or a different request was submitted with the same key.
+            LmmsEvalError: the disk cannot be written.
         """
-        self.plan.room.check(request)
+        self.room.check(request)
         if key is not None and (earlier := self.store.by_key(key, request)) is not None:
             return earlier
-        if self.store.counts().get("queued", 0) >= self.plan.most_queued:
-            raise BusyError(f"{self.plan.most_queued} jobs wait (--max_queued_jobs)", _FULL_S)
+        if self.store.counts().get("queued", 0) >= self.settings.max_queued_jobs:
+            raise BusyError(f"{self.settings.max_queued_jobs} jobs wait (--max_queued_jobs)", _FULL_S)
         job_id = str(uuid.uuid4())
-        folder = JobFolder(self.plan.jobs / f"{self.plan.prefix}{job_id}")
+        folder = JobFolder(self._jobs / f"{self.settings.prefix}{job_id}")
         created = now()
         note = {"job_id": job_id, "state": "queued", "request": dict(request), "created_at": created, "key": key}
         try:
             folder.write(folder.job_file, note)
-            submission = self.store.add(NewJob(job_id, request, str(folder.path), created, key))
+            submission = self.store.add(job_id, request, str(folder.path), created, key)
         except LmmsEvalError:
             shutil.rmtree(folder.path, ignore_errors=True)
             raise
@@ -258,10 +237,13 @@ class Scheduler:
         return submission
 
     def cancel(self, job_id: str) -> Job | None:
-        """End a job: a queued one at once, a running one as soon as its processes are gone; ``None``: there is none.
+        """Cancel a job: a queued one ends at once, a running one as soon as its processes are gone.
+
+        Returns:
+            The changed job, ``None`` if it does not exist.
 
         Raises:
-            LmmsEvalError: the disk does not take the note.
+            LmmsEvalError: the disk cannot be written.
         """
         with self._lock:
             job = self.store.cancel(job_id)
@@ -284,20 +266,20 @@ class Scheduler:
                 self._settle_all()
                 self._claim()
                 self._start_all()
-            except LmmsEvalError as error:  # a full disk: the next look tries again
+            except LmmsEvalError as error:  # a full disk: the next round tries again
                 log.error("%s", error)
                 self._stop.wait(1.0)
             except Exception:
-                log.exception("the scheduler goes on")
+                log.exception("an error in the scheduler, which continues")
                 self._stop.wait(1.0)
             self._wake.wait(POLL_S)
             self._wake.clear()
 
     def _claim(self) -> None:
-        """Turn queued jobs into running ones while there is room for the first of them."""
+        """Turn queued jobs into running ones while there is room for the first in the queue."""
         with self._lock:
             while not self._stop.is_set() and (job := self.store.first_queued()) is not None:
-                gpus = self.plan.room.find(job.request, [worker.job.gpus for worker in self._workers.values()])
+                gpus = self.room.find(job.request, [worker.job.gpus for worker in self._workers.values()])
                 if gpus is None:
                     break
                 if self.store.claim(job.job_id, gpus):
@@ -309,12 +291,12 @@ class Scheduler:
         for worker in [*self._workers.values()]:
             if not worker.is_alive and worker.folder.exit() is None:
                 was_begun = worker.folder.start_file.exists()
-                log.info("job %s is %s", worker.job.job_id, "gone on with" if was_begun else "started")
+                log.info("job %s is %s", worker.job.job_id, "resumed" if was_begun else "started")
                 try:
                     worker.start()
                 except LmmsEvalError as error:
                     if isinstance(error.__cause__, OSError) and error.__cause__.errno in _PASSING:
-                        raise  # tried again: a full disk is no fault of the jobs that wait
+                        raise  # retried: the queued jobs must not fail because the disk is full
                     self._end(worker, Ending("failed", None, str(error)))
 
     def _settle_all(self) -> None:
@@ -325,20 +307,24 @@ class Scheduler:
                 continue
             ended = worker.folder.exit()
             if ended is not None:
-                self._end(worker, _ending(worker, ended))
+                try:
+                    ending = ending_of(worker.job, ended)
+                except (OSError, LmmsEvalError, ValueError) as error:
+                    ending = Ending("failed", None, f"the run's files cannot be read: {error}")
+                self._end(worker, ending)
             elif worker.folder.start_file.exists():
                 self._after_death(worker)
 
     def _after_death(self, worker: Worker) -> None:
-        """Decide about a job whose keeper is gone without a word: an earlier server has ended it, or it was killed."""
+        """Handle a job whose keeper left no record of the end: an earlier server stopped it, or it was killed."""
         worker.deaths += 1
         if worker.job.is_cancelled:
             self._end(worker, Ending("cancelled"))
         elif worker.deaths > MOST_DEATHS:
-            self._end(worker, lost(worker.folder))
+            self._end(worker, lost(worker.job))
 
     def _end(self, worker: Worker, ending: Ending) -> None:
-        """Note the end of a job, once. Raises ``JobStoreError`` where the disk does not take it: tried again later."""
+        """Record the end of a job, once. Raises ``JobStoreError`` if the disk is full; the caller retries."""
         job_id = worker.job.job_id
         is_first = self.store.finish(job_id, ending)
         with self._lock:
@@ -351,27 +337,20 @@ class Scheduler:
         self._note_end(job)
 
     def _note_end(self, job: Job) -> None:
-        """Leave the end beside the job's files too, for the case that the list of jobs is lost."""
+        """Record the end in the job's folder too, in case the list of jobs is lost."""
         if job.state in self.ended:
             self.ended[job.state] += 1
-        folder = JobFolder(Path(job.folder))
+        folder = job.files
         note = {name: getattr(job, name) for name in ("state", "started_at", "completed_at", "result", "error")}
         try:
             folder.write(folder.job_file, {**folder.read(folder.job_file), **note})
         except LmmsEvalError as error:
             log.warning("%s", error)
         try:
-            dropped = self.store.drop_ended(self.plan.most_ended)
+            dropped = self.store.drop_ended(self.settings.max_completed_jobs)
         except JobStoreError as error:
             log.warning("%s", error)
             return
-        if self.plan.deletes_files:
+        if self.settings.delete_files:
             for old in dropped:
                 shutil.rmtree(old.folder, ignore_errors=True)
-
-
-def _ending(worker: Worker, ended: Exit) -> Ending:
-    try:
-        return ending_of(worker.job, worker.folder, ended)
-    except (OSError, LmmsEvalError, ValueError) as error:
-        return Ending("failed", None, f"the run's files cannot be read: {error}")

@@ -1,4 +1,4 @@
-"""The service below the endpoints: submissions are checked, stored, run; jobs are told. HTTP stands above it."""
+"""The service below the HTTP endpoints: it checks, stores and runs submissions, and describes jobs."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from typing import Any
 
 from lmms_eval.errors import BusyError, UsageError
 from lmms_eval.http.guard import Rates, retry_after
-from lmms_eval.server.command import Additions
 from lmms_eval.server.policy import Policy
 from lmms_eval.server.requests import check_options, read_body
-from lmms_eval.server.scheduler import Plan, Room, Scheduler
+from lmms_eval.server.scheduler import Room, Scheduler
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Job, Submission, open_store
 from lmms_eval.utils.launch import count_gpus
 
 
 class FolderInUseError(UsageError):
-    """Another server uses the folder."""
+    """Another server uses the same folder."""
 
 
 class Service:
-    """An evaluation server without its network.
+    """An evaluation server without its network interface.
 
     Raises:
-        UsageError: its folder cannot be made, another server uses it (``FolderInUseError``), or tasks, models or data
-            that it was told of are not there.
+        UsageError: the folder cannot be created, another server uses it (``FolderInUseError``), or the tasks, models
+            or data that the settings name do not exist.
         JobStoreError: the list of jobs cannot be opened.
     """
 
@@ -50,26 +49,13 @@ class Service:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._lock)
-            told = f"another server uses the folder {settings.folder}: give this one its own"
-            raise FolderInUseError(told) from error
+            text = f"another server uses the folder {settings.folder}: give this one its own"
+            raise FolderInUseError(text) from error
         self.policy = Policy.of(settings)
         self.store = open_store(settings.folder.absolute(), jobs)
         parallel = settings.parallel or max(1, len(settings.gpus))
         room = Room(settings.gpus, parallel, count_gpus(os.environ), os.cpu_count() or 1)
-        additions = Additions(settings.include_paths, settings.plugins, settings.data_root)
-        self.scheduler = Scheduler(
-            self.store,
-            Plan(
-                jobs=jobs,
-                room=room,
-                additions=additions,
-                most_ended=settings.max_completed_jobs,
-                deletes_files=settings.delete_files,
-                prefix=settings.prefix,
-                grace_s=settings.grace,
-                most_queued=settings.max_queued_jobs,
-            ),
-        )
+        self.scheduler = Scheduler(self.store, settings, jobs, room)
         self._rates = Rates(settings.submissions_per_minute, settings.submissions_per_minute / 60)
         self._names_lock = threading.Lock()
 
@@ -86,17 +72,17 @@ class Service:
 
         Args:
             body: the request.
-            key: a submission that is repeated under it is the same job.
-            client: address of who submits, each of which may do so only so often.
+            key: a submission that is repeated with the same key is the same job.
+            client: address of the client; its rate of submissions is limited.
 
         Raises:
-            BusyError: as many jobs wait as may, or the client submits too often.
+            BusyError: the queue is full, or the client submits too often.
             RequestError: the body is wrong, asks for what is not allowed, or repeats a key with another request.
-            LmmsEvalError: the disk does not take it.
+            LmmsEvalError: the disk cannot be written.
         """
         if wait_s := self._rates.take(client):
-            told = f"this client submits too often (--submissions_per_minute): wait {retry_after(wait_s)} s"
-            raise BusyError(told, wait_s, is_clients=True)
+            text = f"this client submits too often (--submissions_per_minute): wait {retry_after(wait_s)} s"
+            raise BusyError(text, wait_s, is_clients=True)
         request = read_body(body)
         self.policy.check(request)
         check_options(request)
@@ -106,11 +92,11 @@ class Service:
         return self.store.get(job_id)
 
     def cancel(self, job_id: str) -> Job | None:
-        """End a job that has not ended; ``None``: there is no such job. Raises ``LmmsEvalError``."""
+        """Cancel a job that has not ended; ``None`` if it does not exist. Raises ``LmmsEvalError``."""
         return self.scheduler.cancel(job_id)
 
     def described(self, job: Job) -> dict[str, Any]:
-        """Describe a job as clients read it."""
+        """Describe a job for clients."""
         return {
             "job_id": job.job_id,
             "status": job.state,
@@ -124,7 +110,7 @@ class Service:
         }
 
     def queue(self) -> Mapping[str, Any]:
-        """Describe the queue as clients read it."""
+        """Describe the queue for clients."""
         queued, running = self.store.of_state("queued"), self.store.of_state("running")
         counts = self.store.counts()
         return {
@@ -154,12 +140,12 @@ class Service:
 
 
 def _check_sources(settings: ServerSettings) -> None:
-    """Have what jobs would stumble over said at the start. Raises ``UsageError``."""
+    """Check that the folders and plugins of the settings exist, before any job needs them. Raises ``UsageError``."""
     from lmms_eval.tasks.catalogue import plugin_folders
 
     places = [("include_path", path) for path in settings.include_paths]
     places += [("data_root", settings.data_root)] if settings.data_root else []
     for name, path in places:
         if not Path(path).is_dir():
-            raise UsageError(f"--{name} {path}: there is no such folder")
+            raise UsageError(f"--{name} {path}: the folder does not exist")
     plugin_folders(settings.plugins)

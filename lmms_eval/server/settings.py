@@ -16,19 +16,17 @@ log = logging.getLogger(__name__)
 TOKEN_VARIABLE = "LMMS_EVAL_SERVER_TOKEN"
 PORT_VARIABLE = "LMMS_SERVER_PORT"
 LEAST_TOKEN = 16
-"""Characters of a token."""
-
-
+"""Characters that a token has at least."""
 _GPU = re.compile(r"\d{1,4}|(?:GPU|MIG)-[0-9A-Za-z/-]{1,100}")
 
 
 def is_token(text: str) -> bool:
-    """Tell whether a text can be a token: long enough to be guessed by nobody, and fit for a header."""
+    """Return whether a text can be a token: too long to be guessed, and valid in a header."""
     return len(text) >= LEAST_TOKEN and text.isascii() and text.isprintable() and " " not in text
 
 
 def stated_token(file: str | None, environ: Mapping[str, str]) -> str:
-    """Read the token of a server from a file, or else from the environment; empty where neither names one.
+    """Read the token of a server from a file, or else from the environment; empty if neither has one.
 
     Raises:
         ConfigError: the file cannot be read or is empty.
@@ -48,10 +46,10 @@ def stated_token(file: str | None, environ: Mapping[str, str]) -> str:
 
 
 def stated_port(environ: Mapping[str, str]) -> int:
-    """Read the port of the page from the environment; 0, any that is free, where it names none.
+    """Read the port of the page from the environment; 0 (any free port) if it is not set.
 
     Raises:
-        ConfigError: it is no port.
+        ConfigError: the value is not a port.
     """
     text = environ.get(PORT_VARIABLE, "").strip()
     if not text:
@@ -64,49 +62,49 @@ def stated_port(environ: Mapping[str, str]) -> int:
 
 
 def default_folder() -> Path:
-    """Return the folder of a server that is given none: below ``XDG_DATA_HOME``."""
+    """Return the default folder of a server, below ``XDG_DATA_HOME``."""
     base = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
     return Path(base) / "lmms_eval" / "server"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """The settings of a server, as ``lmms-eval serve`` takes them.
+    """Settings of a server, as ``lmms-eval serve`` takes them.
 
     Raises:
-        ConfigError: one of them is out of its bounds.
+        ConfigError: a setting is out of its bounds.
     """
 
     host: str = "127.0.0.1"
     port: int = 8000
     folder: Path = field(default_factory=default_folder)
-    """Folder of the list of jobs, and of each job's files."""
+    """Folder with the list of jobs and the files of each job."""
     gpus: tuple[str, ...] = ()
     parallel: int | None = None
-    """Runs side by side; by default one for each GPU that is given out, else one."""
+    """Number of parallel runs; by default one for each GPU in ``gpus``, or one without GPUs."""
     max_completed_jobs: int = 100
     delete_files: bool = False
     prefix: str = ""
-    """Beginning of the names of the jobs' folders."""
+    """Prefix of the names of the jobs' folders."""
     allow_paths: tuple[str, ...] = ()
-    """Folders and addresses that requests may name."""
+    """Folders and addresses that requests may use."""
     allow_code: bool = False
     include_paths: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     data_root: str | None = None
     allow_uploads: bool = False
-    """Requests may send results elsewhere, with the keys of this server's environment."""
+    """Requests may upload results to other services, with the keys of this server's environment."""
     allow_hosts: tuple[str, ...] = ()
-    """Further names under which the server is asked."""
+    """Further host names under which clients reach the server."""
     token: str = field(default="", repr=False)
-    """Whoever asks must give it; empty: this machine alone is answered."""
+    """Token that clients must send. If it is empty, the server answers this machine only."""
     submissions_per_minute: int = 240
-    """Submissions that one client may make, on average; as many at once."""
+    """Submissions that one client may make per minute on average, and as a burst."""
     max_queued_jobs: int = 10_000
     grace: float = 30.0
-    """Seconds in which a run that is told to end may finish what is in flight; then it is killed."""
+    """Seconds in which a stopped run may finish its requests in flight; then it is killed."""
     leave_running: bool = False
-    """Runs go on when the server is told to end."""
+    """Runs continue when the server stops."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -118,17 +116,17 @@ class ServerSettings:
         if not 0 <= self.grace < 3600:
             raise ConfigError(f"grace: give seconds from 0 to an hour; got {self.grace:g}")
         if len(set(self.gpus)) != len(self.gpus):
-            raise ConfigError(f"gpus: each stands once; got {','.join(self.gpus)}")
+            raise ConfigError(f"gpus: name each GPU once; got {','.join(self.gpus)}")
         if wrong := [gpu for gpu in self.gpus if not _GPU.fullmatch(gpu)]:
             raise ConfigError(f"gpus: give numbers such as 0,1, or names as nvidia-smi -L has them; got {wrong[0]}")
         if self.submissions_per_minute < 1 or self.max_queued_jobs < 1:
             raise ConfigError("submissions_per_minute, max_queued_jobs: give counts from 1 on")
         if self.token and not is_token(self.token):
             raise ConfigError(
-                f"token: give at least {LEAST_TOKEN} letters, digits and signs of ASCII, without spaces, such as "
-                "`openssl rand -hex 32` makes"
+                f"token: give at least {LEAST_TOKEN} printable ASCII characters without spaces, such as the output of "
+                "`openssl rand -hex 32`"
             )
         if "/" in self.prefix or self.prefix.startswith("."):
             raise ConfigError(
-                f"the prefix of the jobs' folders is no path and does not begin with a dot; got {self.prefix!r}"
+                f"the prefix of the jobs' folders must have no slash and no dot at its beginning; got {self.prefix!r}"
             )

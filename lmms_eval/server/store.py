@@ -1,7 +1,7 @@
-"""Jobs in SQLite: what was confirmed to a client survives the server.
+"""Jobs in SQLite: a submission that was confirmed to a client survives the server.
 
-Each row carries a checksum over its other columns (``seal``), and a sealed row of ``facts`` counts them: a bit that
-flips on the disk changes no job and takes none off the list in silence.
+Each row has a checksum over its other columns (``seal``), and a sealed row of ``facts`` holds the number of rows. A bit
+that flips on the disk therefore cannot change or remove a job unnoticed.
 """
 
 from __future__ import annotations
@@ -26,49 +26,6 @@ from lmms_eval.server.folder import JobFolder
 State = Literal["queued", "running", "completed", "failed", "cancelled"]
 FinalState = Literal["completed", "failed", "cancelled"]
 FINAL: frozenset[State] = frozenset({"completed", "failed", "cancelled"})
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job as the store holds it."""
-
-    job_id: str
-    number: int
-    """Counts submissions: the order in which jobs are run."""
-    state: State
-    request: Mapping[str, Any]
-    """The body of the submission, defaults filled in."""
-    folder: str
-    """Folder of the job's own files."""
-    created_at: str
-    started_at: str | None = None
-    completed_at: str | None = None
-    result: Mapping[str, Any] | None = None
-    error: str | None = None
-    gpus: tuple[str, ...] = ()
-    """The GPUs that the job holds while it runs."""
-    is_cancelled: bool = False
-    """Somebody has asked for its end; it runs until its processes are gone."""
-
-    @property
-    def has_ended(self) -> bool:
-        return self.state in FINAL
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The end of a job."""
-
-    state: FinalState
-    result: Mapping[str, Any] | None = None
-    error: str | None = None
-
-
-def now() -> str:
-    """Return the time as jobs record it."""
-    return datetime.now(tz=UTC).isoformat()
-
-
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -91,7 +48,7 @@ CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number);
 """
 log = logging.getLogger(__name__)
 _VERSION = 2
-"""Of the table: one that a newer version has written is left alone. The first one had no checksums."""
+"""Version of the schema. A file of a newer version is left alone; version 1 had no checksums."""
 _COLUMNS = (
     "job_id, number, state, request, folder, created_at, started_at, completed_at, result, error, gpus, is_cancelled, "
     "submission_key"
@@ -102,50 +59,80 @@ _PLACE = frozenset({
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
 })  # fmt: skip
-"""Codes of errors that are not the file's: it is left as it is."""
+"""Codes of errors that do not mean that the file is damaged: it is left as it is."""
+DATABASE = "jobs.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job in the store."""
+
+    job_id: str
+    number: int
+    """Number of the submission. Jobs run in this order."""
+    state: State
+    request: Mapping[str, Any]
+    """Body of the submission, with defaults filled in."""
+    folder: str
+    """Folder of the job's files."""
+    created_at: str
+    started_at: str | None = None
+    completed_at: str | None = None
+    result: Mapping[str, Any] | None = None
+    error: str | None = None
+    gpus: tuple[str, ...] = ()
+    """GPUs that the job holds while it runs."""
+    is_cancelled: bool = False
+    """The job was cancelled. It still counts as running until its processes are gone."""
+
+    @property
+    def files(self) -> JobFolder:
+        return JobFolder(Path(self.folder))
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a job."""
+
+    state: FinalState
+    result: Mapping[str, Any] | None = None
+    error: str | None = None
+
+
+def now() -> str:
+    """Return the current time in the format that jobs record."""
+    return datetime.now(tz=UTC).isoformat()
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A job as it was submitted, by this call or by an earlier one with the same key."""
+    """A submitted job: of this call, or of an earlier one with the same key."""
 
     job: Job
     position: int
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """A job that is to be stored."""
-
-    job_id: str
-    request: Mapping[str, Any]
-    folder: str
-    created_at: str
-    key: str | None = None
-    """The client's own mark of the submission, by which a repeated one is found again."""
-    state: State = "queued"
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """A job that was read back from its folder."""
-
-    job: Job
-    key: str | None = None
+Restored = tuple[Job, str | None]
+"""A job that was recovered from a damaged list or from its folder, and its submission key."""
 
 
 class JobStore:
-    """The jobs of a server. One connection, which its threads share; other processes only read.
+    """The jobs of a server. Its threads share one connection; other processes only read.
 
     Raises:
-        sqlite3.DatabaseError: the file is damaged (``recovery.open_store`` mends that).
-        JobStoreError: the file cannot be opened or made.
+        sqlite3.DatabaseError: the file is damaged (``open_store`` replaces it).
+        JobStoreError: the file cannot be opened or created.
     """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
-        self._told: set[Any] = set()
+        self._logged: set[Any] = set()
+        """Ids of damaged rows that the log has named."""
         try:
             self._connection = _connection(path)
         except sqlite3.OperationalError as error:
@@ -157,9 +144,9 @@ class JobStore:
             if error.sqlite_errorcode & 0xFF in _PLACE or not os.access(path, os.W_OK):
                 raise JobStoreError(f"{path} cannot be opened: {error}") from error
             raise
-        except UnicodeDecodeError as error:  # of a message of SQLite's that repeats damaged bytes
+        except UnicodeDecodeError as error:  # SQLite's own message repeats damaged bytes
             self._connection.close()
-            raise sqlite3.DatabaseError("its schema is no text") from error
+            raise sqlite3.DatabaseError("its schema is not text") from error
         except BaseException:
             self._connection.close()
             raise
@@ -173,7 +160,7 @@ class JobStore:
         self._check_version(path)
         columns = [row[1] for row in self._connection.execute("PRAGMA table_info(jobs)")]
         with self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")  # a kill leaves either all of it or nothing
+            self._connection.execute("BEGIN IMMEDIATE")  # after a kill, either all of it was done or nothing
             if columns and "seal" not in columns:
                 self._connection.execute("ALTER TABLE jobs ADD COLUMN seal TEXT NOT NULL DEFAULT '00000000'")
             for statement in filter(str.strip, _SCHEMA.split(";")):
@@ -181,22 +168,22 @@ class JobStore:
             if "seal" not in columns:
                 self._seal_all()
             else:
-                self._set_fact(_VERSION_FACT, _VERSION)  # shows that it can be written
+                self._set_fact(_VERSION_FACT, _VERSION)  # fails now if the file cannot be written
         self._check_rows()
 
     def _check_version(self, path: Path) -> None:
-        """Leave the file of a newer version alone. Raises ``JobStoreError``, ``sqlite3.DatabaseError``."""
+        """Refuse the file of a newer version. Raises ``JobStoreError``, ``sqlite3.DatabaseError``."""
         (stated,) = self._connection.execute("PRAGMA user_version").fetchone()
         is_old = not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone()
         version = stated if is_old else self._fact(_VERSION_FACT)
         if version > _VERSION:
-            told = f"a newer version of lmms_eval has written it (format {version}; this one reads up to {_VERSION})"
-            raise JobStoreError(f"{path}: {told}: update this one, or give it a folder of its own")
+            newer = f"a newer version of lmms_eval has written it (format {version}; this one reads up to {_VERSION})"
+            raise JobStoreError(f"{path}: {newer}: update this one, or give it a folder of its own")
         if version != stated or (is_old and stated > 1):
-            raise sqlite3.DatabaseError(f"its format is stated as {stated}")
+            raise sqlite3.DatabaseError(f"it states format {stated}")
 
     def _seal_all(self) -> None:
-        """Seal what has no checksums yet: a new list, or one of the first version."""
+        """Add checksums to a new list, or to one of version 1."""
         rows = self._connection.execute(f"SELECT {_COLUMNS} FROM jobs").fetchall()
         seals = [(_seal(row), row[0]) for row in rows]
         self._connection.executemany("UPDATE jobs SET seal = ? WHERE job_id = ?", seals)
@@ -205,7 +192,7 @@ class JobStore:
         self._set_fact(_TOTAL_FACT, len(rows))
 
     def _check_rows(self) -> None:
-        """Raise ``sqlite3.DatabaseError`` where a row was changed by anything but this program, or is missing."""
+        """Raise ``sqlite3.DatabaseError`` if a row was changed by anything but this program, or is missing."""
         rows = self._connection.execute(f"SELECT {_COLUMNS}, seal FROM jobs").fetchall()
         damaged = [row for row in rows if row[-1] != _seal(row[:-1])]
         if damaged:
@@ -224,21 +211,18 @@ class JobStore:
         self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (*row, _seal(row)))
 
     def _recount(self) -> None:
-        """Note the number of rows, in the transaction that has changed it."""
+        """Update the stored number of rows, within the transaction that changes it."""
         self._set_fact(_TOTAL_FACT, self._connection.execute("SELECT COUNT(*) FROM jobs").fetchone()[0])
 
     def _change(self, job_id: str, change: str, values: Sequence[Any]) -> bool:
-        """Change a row and seal it anew; ``False``: no such row fits. Raises ``JobStoreError`` if it is damaged."""
+        """Change a row and reseal it; ``False`` if no row matches. Raises ``JobStoreError`` if the row is damaged."""
         with self._writing() as connection:
-            self._check_row(job_id)
+            for row in connection.execute(f"SELECT {_COLUMNS}, seal FROM jobs WHERE job_id = ?", (job_id,)):
+                if row[-1] != _seal(row[:-1]):
+                    raise JobStoreError(_damaged(row))
             done = connection.execute(f"UPDATE jobs SET {change}", values)
             self._seal_row(job_id)
         return done.rowcount == 1
-
-    def _check_row(self, job_id: str) -> None:
-        for row in self._connection.execute(f"SELECT {_COLUMNS}, seal FROM jobs WHERE job_id = ?", (job_id,)):
-            if row[-1] != _seal(row[:-1]):
-                raise JobStoreError(_damaged(row))
 
     def _seal_row(self, job_id: str) -> None:
         for row in self._connection.execute(f"SELECT {_COLUMNS} FROM jobs WHERE job_id = ?", (job_id,)).fetchall():
@@ -250,7 +234,7 @@ class JobStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction. Raises ``JobStoreError`` where the disk does not take it; then nothing has changed."""
+        """Open a transaction. Raises ``JobStoreError`` if the disk refuses it; then nothing has changed."""
         with self._lock:
             try:
                 with self._connection:
@@ -271,49 +255,58 @@ class JobStore:
                 raise JobStoreError(f"the list of jobs cannot be read: {error}; restart the server") from error
 
     def _rows(self, condition: str, values: Sequence[Any] = ()) -> list[Job]:
-        """Read jobs; a row that has been damaged since the server was started is passed over and named in the log."""
+        """Read jobs. A row that was damaged since the server started is skipped, and the log names it once."""
         rows = self._read(f"SELECT {_COLUMNS}, seal FROM jobs WHERE {condition} ORDER BY number", values)
         for row in rows:
-            if row[-1] != _seal(row[:-1]) and row[0] not in self._told:
-                self._told.add(row[0])
+            if row[-1] != _seal(row[:-1]) and row[0] not in self._logged:
+                self._logged.add(row[0])
                 log.error("%s", _damaged(row))
         return [_job(row[:-1]) for row in rows if row[-1] == _seal(row[:-1])]
 
-    def add(self, new: NewJob) -> Submission:
-        """Store a job behind all others.
+    def add(
+        self, job_id: str, request: Mapping[str, Any], folder: str, created_at: str, key: str | None = None
+    ) -> Submission:
+        """Append a job to the queue.
+
+        Args:
+            job_id: id of the job.
+            request: body of the submission.
+            folder: folder of the job's files.
+            created_at: time of the submission.
+            key: the client's key of the submission, by which a repetition is recognized.
 
         Raises:
-            RepeatedKeyError: another request was submitted with the same key.
+            RepeatedKeyError: a different request was submitted with the same key.
             JobStoreError: the job cannot be written.
         """
         with self._lock:
-            if new.key is not None and (earlier := self.of_key(new.key)) is not None:
-                return self._again(earlier, new)
+            if key is not None and (earlier := self.of_key(key)) is not None:
+                return self._repeated(earlier, request)
             position = self._count("state = 'queued'")
             with self._writing() as connection:
                 connection.execute(
                     "INSERT INTO jobs (job_id, state, request, folder, created_at, submission_key)"
-                    " VALUES (?, ?, ?, ?, ?, ?)",
-                    (new.job_id, new.state, json.dumps(new.request), new.folder, new.created_at, new.key),
+                    " VALUES (?, 'queued', ?, ?, ?, ?)",
+                    (job_id, json.dumps(request), folder, created_at, key),
                 )
-                self._seal_row(new.job_id)
+                self._seal_row(job_id)
                 self._recount()
-            job = self.get(new.job_id)
+            job = self.get(job_id)
             assert job is not None
             return Submission(job, position, is_new=True)
 
     def by_key(self, key: str, request: Mapping[str, Any]) -> Submission | None:
-        """Find what was submitted with a key. Raises ``RepeatedKeyError`` if that was another request."""
+        """Find an earlier submission by its key. Raises ``RepeatedKeyError`` if its request was different."""
         with self._lock:
             earlier = self.of_key(key)
-            return None if earlier is None else self._again(earlier, NewJob("", request, "", "", key))
+            return None if earlier is None else self._repeated(earlier, request)
 
     def of_key(self, key: str) -> Job | None:
         """Find the job that was submitted with a key."""
         return next(iter(self._rows("submission_key = ?", (key,))), None)
 
-    def _again(self, earlier: Job, new: NewJob) -> Submission:
-        if earlier.request != json.loads(json.dumps(new.request)):
+    def _repeated(self, earlier: Job, request: Mapping[str, Any]) -> Submission:
+        if earlier.request != json.loads(json.dumps(request)):
             raise RepeatedKeyError(
                 f"another request was submitted with this Idempotency-Key before, as job {earlier.job_id}: give each "
                 "submission a key of its own"
@@ -324,7 +317,7 @@ class JobStore:
         return next(iter(self._rows("job_id = ?", (job_id,))), None)
 
     def of_state(self, *states: State) -> list[Job]:
-        """List jobs of these states, those submitted first at the front."""
+        """List the jobs in these states, in the order of submission."""
         return self._rows(f"state IN ({','.join('?' * len(states))})", states)
 
     def first_queued(self) -> Job | None:
@@ -335,23 +328,23 @@ class JobStore:
         return None
 
     def counts(self) -> dict[str, int]:
-        """Count the jobs of each state that has some."""
+        """Count the jobs by state; states without jobs are left out."""
         return dict(self._read("SELECT state, COUNT(*) FROM jobs GROUP BY state"))
 
     def _count(self, condition: str, values: Sequence[Any] = ()) -> int:
         return int(self._read(f"SELECT COUNT(*) FROM jobs WHERE {condition}", values)[0][0])
 
     def position(self, job: Job) -> int:
-        """Count the jobs that are started before a queued one; 0 of all others."""
+        """Count the jobs that start before a queued job; 0 for a job that is not queued."""
         return self._count("state = 'queued' AND number < ?", (job.number,)) if job.state == "queued" else 0
 
     def claim(self, job_id: str, gpus: Sequence[str]) -> bool:
-        """Turn a queued job into a running one, which holds these GPUs; ``False`` if it is not queued any longer."""
+        """Turn a queued job into a running one that holds these GPUs; ``False`` if it is no longer queued."""
         change = "state = 'running', started_at = ?, gpus = ? WHERE job_id = ? AND state = 'queued'"
         return self._change(job_id, change, (now(), json.dumps(list(gpus)), job_id))
 
     def cancel(self, job_id: str) -> Job | None:
-        """End a queued job, or note that a running one is to be ended; return the job as it is then."""
+        """End a queued job, or mark a running one as cancelled. Return the changed job."""
         change = "state = 'cancelled', completed_at = ?, is_cancelled = 1 WHERE job_id = ? AND state = 'queued'"
         with self._lock:
             if not self._change(job_id, change, (now(), job_id)):
@@ -359,7 +352,7 @@ class JobStore:
         return self.get(job_id)
 
     def finish(self, job_id: str, ending: Ending) -> bool:
-        """End a running job; ``False`` if it has ended before."""
+        """End a running job; ``False`` if it has already ended."""
         result = None if ending.result is None else json.dumps(ending.result)
         change = (
             "state = ?, completed_at = ?, result = ?, error = ?, gpus = '[]' WHERE job_id = ? AND state = 'running'"
@@ -367,7 +360,7 @@ class JobStore:
         return self._change(job_id, change, (ending.state, now(), result, ending.error, job_id))
 
     def drop_ended(self, most: int) -> list[Job]:
-        """Take the jobs that ended first off the list, so that ``most`` ended ones stay."""
+        """Remove the jobs that ended first from the list, so that at most ``most`` ended ones stay."""
         ended = "state IN ('completed', 'failed', 'cancelled')"
         oldest = f"number IN (SELECT number FROM jobs WHERE {ended} ORDER BY completed_at DESC, number DESC"
         with self._lock:
@@ -380,14 +373,14 @@ class JobStore:
         return dropped
 
     def restore(self, found: Sequence[Restored]) -> None:
-        """Store jobs that were read back from their folders."""
+        """Store recovered jobs."""
         rows = [
             (
                 job.job_id, job.state, json.dumps(job.request), job.folder, job.created_at, job.started_at,
                 job.completed_at, None if job.result is None else json.dumps(job.result), job.error, job.is_cancelled,
                 json.dumps(job.gpus), key,
             )
-            for job, key in ((one.job, one.key) for one in found)
+            for job, key in found
         ]  # fmt: skip
         with self._writing() as connection:
             connection.executemany(
@@ -395,55 +388,24 @@ class JobStore:
                 " result, error, is_cancelled, gpus, submission_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
-            for one in found:
-                self._seal_row(one.job.job_id)
+            for job, _ in found:
+                self._seal_row(job.job_id)
             self._recount()
-
-
-@dataclass(frozen=True, slots=True)
-class Salvage:
-    """Rest of a damaged list, as far as it can be read."""
-
-    jobs: tuple[Restored, ...] = ()
-    """Of rows that fit their checksums."""
-    damaged: tuple[tuple[str, str], ...] = ()
-    """Ids and folders in the other rows; an id that is no text is left empty."""
-
-
-def salvage(path: Path) -> Salvage:
-    """Read from a damaged list whatever fits its checksums; it is not changed."""
-    jobs: list[Restored] = []
-    damaged: list[tuple[str, str]] = []
-    try:
-        connection = _connection(path)
-    except sqlite3.Error:
-        return Salvage()
-    try:
-        for row in connection.execute(f"SELECT {_COLUMNS}, seal FROM jobs"):
-            if row[-1] == _seal(row[:-1]):
-                jobs.append(Restored(_job(row[:-1]), row[-2]))
-            else:
-                damaged.append((row[0] if isinstance(row[0], str) else "", str(row[4])))
-    except (sqlite3.Error, UnicodeDecodeError):  # what stands behind the damage cannot be read
-        pass
-    finally:
-        connection.close()
-    return Salvage(tuple(jobs), tuple(damaged))
 
 
 def _connection(path: Path) -> sqlite3.Connection:
     made = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
-    made.text_factory = lambda text: text.decode("utf-8", "surrogateescape")  # a damaged text fits no checksum
+    made.text_factory = lambda text: text.decode("utf-8", "surrogateescape")  # a damaged text matches no checksum
     return made
 
 
 def _seal(row: Sequence[Any]) -> str:
-    """Checksum of the values of a row, their types included; always as long, so that a row is sealed in place."""
+    """Return the checksum of a row's values and their types. Its length is fixed, so a row is sealed in place."""
     return f"{zlib.crc32(json.dumps(row, default=repr).encode()):08x}"
 
 
 def _damaged(row: Sequence[Any]) -> str:
-    return f"the entry of job {row[0]!r} in the list is damaged: restart the server, which reads it from its folder"
+    return f"the entry of job {row[0]!r} in the list is damaged: restart the server, which restores it from its folder"
 
 
 def _job(row: Sequence[Any]) -> Job:
@@ -454,48 +416,70 @@ def _job(row: Sequence[Any]) -> Job:
     )  # fmt: skip
 
 
-DATABASE = "jobs.sqlite"
-
-
 def open_store(folder: Path, jobs: Path) -> JobStore:
-    """Open the list of jobs of a server's folder; a damaged one is put aside and made anew.
+    """Open the list of jobs in a server's folder. A damaged list is set aside and rebuilt.
 
     Raises:
-        JobStoreError: it cannot be opened, made or put aside.
+        JobStoreError: the list cannot be opened, created or set aside.
     """
     path = folder / DATABASE
-    left = Salvage()
+    kept: list[Restored] = []
+    damaged: list[tuple[str, str]] = []
     is_lost = not path.exists() and any(jobs.glob("*/job.json"))
     try:
         store = JobStore(path)
     except sqlite3.DatabaseError as error:
-        left = salvage(path)
+        kept, damaged = _salvage(path)
         aside = _put_aside(path)
-        log.warning("%s is damaged (%s): it is kept as %s, and the list is made anew", path, error, aside.name)
+        log.warning("%s is damaged (%s): it is kept as %s, and the list is rebuilt", path, error, aside.name)
         store, is_lost = JobStore(path), True
     if is_lost:
-        _refill(store, jobs, left)
+        _refill(store, jobs, kept, damaged)
     return store
 
 
-def _refill(store: JobStore, jobs: Path, left: Salvage) -> None:
-    """Fill a new list. Raises ``JobStoreError``."""
-    kept = {one.job.job_id: one for one in left.jobs}
-    read = {one.job.job_id: one for one in _read_back(jobs) if one.job.job_id not in kept}
-    known = {*kept, *read, *(one.job.folder for one in (*kept.values(), *read.values()))}
-    names = {name for name, folder in left.damaged if name and known.isdisjoint((name, folder))}
-    unknown = {name: path for name in names for path in jobs.iterdir() if path.name.endswith(name)}
-    found = [*kept.values(), *read.values(), *(Restored(_untold(name, path)) for name, path in unknown.items())]
-    store.restore(sorted(found, key=lambda one: one.job.created_at))
-    log.warning("%d jobs were read back from %s, %d were kept as they stood in the list", len(read), jobs, len(kept))
+def _salvage(path: Path) -> tuple[list[Restored], list[tuple[str, str]]]:
+    """Read a damaged list without changing it.
+
+    Returns:
+        The jobs of the rows that match their checksums, and the ids and folders of the other rows. An id that is not
+        text is left empty.
+    """
+    jobs: list[Restored] = []
+    damaged: list[tuple[str, str]] = []
+    try:
+        connection = _connection(path)
+    except sqlite3.Error:
+        return jobs, damaged
+    try:
+        for row in connection.execute(f"SELECT {_COLUMNS}, seal FROM jobs"):
+            if row[-1] == _seal(row[:-1]):
+                jobs.append((_job(row[:-1]), row[-2]))
+            else:
+                damaged.append((row[0] if isinstance(row[0], str) else "", str(row[4])))
+    except (sqlite3.Error, UnicodeDecodeError):  # rows after the damage cannot be read
+        pass
+    finally:
+        connection.close()
+    return jobs, damaged
+
+
+def _refill(store: JobStore, jobs: Path, kept: Sequence[Restored], damaged: Sequence[tuple[str, str]]) -> None:
+    """Fill a new list from a damaged one and from the jobs' folders. Raises ``JobStoreError``."""
+    names = {job.job_id for job, _ in kept}
+    read = [(job, key) for job, key in _read_back(jobs) if job.job_id not in names]
+    known = {text for job, _ in (*kept, *read) for text in (job.job_id, job.folder)}
+    lost = {name for name, folder in damaged if name and known.isdisjoint((name, folder))}
+    unknown = {name: path for name in lost for path in jobs.iterdir() if path.name.endswith(name)}
+    reason = "its entry in the list of jobs was damaged, and its folder does not hold the request: submit it again"
+    failed = [
+        Job(name, 0, "failed", {"model": "", "tasks": []}, str(path), now(), completed_at=now(), error=reason)
+        for name, path in unknown.items()
+    ]
+    store.restore(sorted([*kept, *read, *((job, None) for job in failed)], key=lambda one: one[0].created_at))
+    log.warning("%d jobs were restored from %s, %d from intact entries of the list", len(read), jobs, len(kept))
     for name in unknown:
-        log.error("job %s: its entry in the list is damaged, and its folder does not tell it: it has failed", name)
-
-
-def _untold(job_id: str, folder: Path) -> Job:
-    """A job known only by its id and its folder."""
-    told = "its entry in the list of jobs was damaged, and its folder does not tell the request: submit it again"
-    return Job(job_id, 0, "failed", {"model": "", "tasks": []}, str(folder), now(), completed_at=now(), error=told)
+        log.error("job %s: its entry in the list is damaged, and its folder does not hold it: it has failed", name)
 
 
 def _put_aside(path: Path) -> Path:
@@ -503,45 +487,39 @@ def _put_aside(path: Path) -> Path:
     try:
         path.rename(aside)
         for ending in ("-wal", "-shm"):
-            beside = path.with_name(path.name + ending)
-            if beside.exists():
-                beside.rename(aside.with_name(aside.name + ending))
+            companion = path.with_name(path.name + ending)
+            if companion.exists():
+                companion.rename(aside.with_name(aside.name + ending))
     except OSError as error:
-        raise JobStoreError(f"{path} is damaged and cannot be put aside: {error.strerror or error}") from error
+        raise JobStoreError(f"{path} is damaged and cannot be set aside: {error.strerror or error}") from error
     return aside
 
 
 def _read_back(jobs: Path) -> Iterator[Restored]:
-    """Read jobs from their folders, as far as these tell; one that was begun goes on."""
+    """Yield the jobs that their folders describe. A job whose run has begun continues."""
     for file in jobs.glob("*/job.json"):
         folder = JobFolder(file.parent)
-        told = folder.read(file)
-        request, created = told.get("request"), told.get("created_at")
-        if not (isinstance(request, dict) and isinstance(created, str) and isinstance(told.get("job_id"), str)):
-            log.warning("%s does not tell the job: it is left out of the list", file)
+        found = folder.read(file)
+        texts = {name: value for name, value in found.items() if isinstance(value, str)}
+        request, result, created = found.get("request"), found.get("result"), texts.get("created_at")
+        if not (isinstance(request, dict) and created is not None and "job_id" in texts):
+            log.warning("%s does not describe a job: it is left out of the list", file)
             continue
-        stated = told.get("state")
-        is_known = folder.has_keeper or folder.exit() is not None
-        final: State | None = next((one for one in FINAL if one == stated), None)
-        state: State = final or ("running" if is_known else "queued")
-        result = told.get("result")
+        has_begun = folder.has_keeper or folder.exit() is not None
+        final: State | None = next((one for one in FINAL if one == found.get("state")), None)
+        state: State = final or ("running" if has_begun else "queued")
         job = Job(
-            job_id=told["job_id"],
+            job_id=texts["job_id"],
             number=0,
             state=state,
             request=request,
             folder=str(file.parent),
             created_at=created,
-            started_at=_text(told, "started_at") or (created if state == "running" else None),
-            completed_at=_text(told, "completed_at"),
+            started_at=texts.get("started_at") or (created if state == "running" else None),
+            completed_at=texts.get("completed_at"),
             result=result if isinstance(result, dict) else None,
-            error=_text(told, "error"),
+            error=texts.get("error"),
             gpus=tuple(folder.read(folder.start_file).get("gpus", ())) if state == "running" else (),
             is_cancelled=folder.cancel_file.exists(),
         )
-        yield Restored(job, _text(told, "key"))
-
-
-def _text(told: Mapping[str, Any], name: str) -> str | None:
-    value = told.get(name)
-    return value if isinstance(value, str) else None
+        yield job, texts.get("key")

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole: at any instant the old or the new one is there, complete."""
+"""Atomic replacement of files: at any moment a reader finds the complete old file or the complete new one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from lmms_eval.utils.files import read_plain
 
 @contextlib.contextmanager
 def replacing(path: Path, survives_power_loss: bool = True) -> Iterator[IO[bytes]]:
-    """A binary file to write into; it takes the place of ``path`` when the block ends, and is removed if it raises.
+    """Open a temporary binary file that replaces ``path`` when the block ends, and is removed if the block raises.
 
-    The folder is made if it is missing.
+    A missing folder is created.
 
     Args:
-        survives_power_loss: wait until the disk has it; not needed for what the same command makes again.
+        path: the file to replace.
+        survives_power_loss: wait until the data are on disk; not needed for data that the same command can recreate.
 
     Raises:
-        OSError: the folder cannot be made, or the file not be written.
+        OSError: the folder cannot be created, or the file cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -35,17 +36,17 @@ def replacing(path: Path, survives_power_loss: bool = True) -> Iterator[IO[bytes
             if survives_power_loss:
                 os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:  # also where the caller, whose block runs inside, is interrupted
+    except BaseException:  # also a KeyboardInterrupt in the caller's block
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file as a whole, or leave it as it was.
+    """Write ``data`` to a file completely, or leave the file unchanged.
 
     Raises:
-        JournalError: the folder is missing, read-only or full.
+        JournalError: the folder cannot be created, or is read-only or full.
     """
     try:
         with replacing(path) as file:
@@ -55,7 +56,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 class LatestFile:
-    """Writes in a thread of its own. Content that comes while another is written replaces what waits."""
+    """Writes a file in a background thread. Of the contents that arrive during a write only the latest is written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -66,10 +67,10 @@ class LatestFile:
         self._thread: threading.Thread | None = None
 
     def put(self, render: Callable[[], bytes]) -> None:
-        """Have ``render()`` written soon; it is called in the writing thread.
+        """Schedule the result of ``render()``, which the writing thread calls, to be written.
 
         Raises:
-            JournalError: an earlier content could not be written.
+            JournalError: an earlier write failed.
         """
         with self._changed:
             self._raise_error()
@@ -80,7 +81,7 @@ class LatestFile:
             self._changed.notify()
 
     def close(self) -> None:
-        """Wait until the latest content is written. Raises as ``put``."""
+        """Wait until the latest content is written. Raises ``JournalError`` if a write failed."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -109,10 +110,10 @@ class LatestFile:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file.
+    """Return the content of a JSON file.
 
     Raises:
-        DataError: it cannot be read, or is cut short or damaged.
+        DataError: the file cannot be read, or is truncated or damaged.
     """
     try:
         return json.loads(read_plain(path))

@@ -1,6 +1,7 @@
-"""JSON for journals: what plain JSON lacks (tuples, sets, non-finite floats, bytes, numpy values) is wrapped.
+"""JSON encoding of journal records, and checks of their shape.
 
-A value of any other type is refused with ``VolatileValue``: it is kept in memory only and computed again on resume.
+Tuples, sets, non-finite floats and bytes are wrapped in tagged objects; numpy values become plain ones. Any other type
+raises ``VolatileValue``: such a value is only kept in memory and is computed again on resume.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 import orjson
 
 EACH = "*"
-"""In the shape of an object: of all keys that it does not name."""
+"""Key in the shape of an object: the shape of all keys that are not listed."""
 NEEDS = ""
-"""In the shape of an object: the keys that it must have."""
+"""Key in the shape of an object: the required keys."""
 _LEAVES: Mapping[type, tuple[Any, str]] = {
     bool: (bool, "true or false"),
     float: (int | float, "a number"),
@@ -25,16 +26,16 @@ _LEAVES: Mapping[type, tuple[Any, str]] = {
 
 
 class MisshapenError(ValueError):
-    """A value has not its shape."""
+    """A value does not have the expected shape."""
 
 
 def shaped(value: Any, shape: Any, place: tuple[str, ...] = ()) -> Any:
-    """Check the shape of a value, and return it without the objects and lists that are ``null``.
+    """Check the shape of a JSON value, and return it without keys whose object or list is ``null``.
 
     Args:
-        value: JSON.
-        shape: a mapping of keys to shapes (of an object; further keys hold whatever they like), a list with the shape
-            of all items, or a type of ``str``, ``bool``, ``int`` and ``float``, whose values may be ``null``.
+        value: the JSON value.
+        shape: for an object a mapping of keys to shapes (other keys may hold anything), for a list a list with the
+            shape of its items, else one of ``str``, ``bool``, ``int`` and ``float`` (``null`` is accepted too).
         place: keys that lead to the value.
 
     Raises:
@@ -53,7 +54,7 @@ def shaped(value: Any, shape: Any, place: tuple[str, ...] = ()) -> Any:
 
 
 def fits(value: Any, shape: Any) -> bool:
-    """Return whether a value has a shape."""
+    """Return whether a value has the given shape."""
     try:
         shaped(value, shape)
     except MisshapenError:
@@ -85,22 +86,22 @@ def _misshapen(value: Any, wanted: str, place: tuple[str, ...]) -> MisshapenErro
 _TAGS = frozenset({"__tuple__", "__set__", "__float__", "__bytes__", "__pairs__"})
 _PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, int: int, float: float, list: list}
 _TAG_BEGINS = b'"__'
-"""In every line that holds a tag."""
+"""Bytes in every line that holds a tag."""
 _OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
 class VolatileValue(TypeError):
-    """A value that no journal can hold."""
+    """A value cannot be written to a journal."""
 
 
 def dumps(value: Any) -> bytes:
-    """Write one line of JSON without the newline. Raises ``VolatileValue``."""
+    """Encode a value as one line of JSON without a newline. Raises ``VolatileValue``."""
     line = plain_json(value)
     return line if line is not None and _TAG_BEGINS not in line else orjson.dumps(encode(value), option=_OPTIONS)
 
 
 def loads(data: bytes) -> Any:
-    """Read what ``dumps`` has written. Raises ``ValueError`` for anything else."""
+    """Decode a line that ``dumps`` encoded. Raises ``ValueError`` for anything else."""
     value = orjson.loads(data)
     try:
         return decode(value) if _TAG_BEGINS in data else value
@@ -109,7 +110,7 @@ def loads(data: bytes) -> Any:
 
 
 def load_record(data: bytes) -> dict[str, Any] | None:
-    """Read a record that ``dumps`` has written; ``None`` for what is none, whatever it is."""
+    """Decode a record that ``dumps`` encoded; ``None`` if the data hold no record."""
     try:
         record = loads(data)
     except ValueError:
@@ -118,20 +119,20 @@ def load_record(data: bytes) -> dict[str, Any] | None:
 
 
 def plain_json(value: Any) -> bytes | None:
-    """Write a value as JSON if nothing of it is lost: reading it gives an equal value; ``None`` otherwise.
+    """Encode a value as plain JSON if that loses nothing; ``None`` otherwise.
 
-    Reading it back is how tuples, non-finite floats and whatever else orjson would write in another form are found: it
-    takes a quarter of the time of a walk through the value.
+    The encoded line is decoded and compared with the value, which finds tuples, non-finite floats and anything else
+    that orjson converts. That takes a quarter of the time of a walk through the value.
     """
     try:
         line = orjson.dumps(value, option=_OPTIONS)
         return line if orjson.loads(line) == value else None
-    except (TypeError, ValueError):  # what orjson does not write, an array that is neither equal nor unequal
+    except (TypeError, ValueError):  # a type that orjson cannot encode, or an array, whose comparison is ambiguous
         return None
 
 
 def encode(value: Any) -> Any:
-    """Make plain JSON types of a value. Raises ``VolatileValue``."""
+    """Convert a value to plain JSON types. Raises ``VolatileValue``."""
     kind = type(value)
     if value is None or kind is bool or kind is str:
         return _text(value) if kind is str else value
@@ -147,7 +148,7 @@ def encode(value: Any) -> Any:
 
 
 def _text(value: str) -> str:
-    # A lone surrogate (cut by a tokenizer) is no UTF-8: it would make the whole record unwritable.
+    # A lone surrogate (cut by a tokenizer) cannot be encoded as UTF-8: it would make the whole record unwritable.
     return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 

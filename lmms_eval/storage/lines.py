@@ -1,11 +1,11 @@
 """Append-only files of JSON lines, each with its checksum, that survive a kill at any instant.
 
 A line is a JSON object whose last field is ``"crc":"xxxxxxxx"``: the CRC-32, in hexadecimal digits, of all bytes of the
-line before the comma of that field. A line that does not fit, or fits and holds no such object, is passed over, counted
-and said.
+line before the comma of that field. A reader skips lines with a wrong checksum or without a record, and logs their
+number.
 
-One ``write`` per line, straight to the kernel: a killed process loses nothing that it had reported. A torn last line is
-closed by a newline when the file is opened for writing again, and then fits no checksum.
+Each line is one unbuffered ``write``: a killed process loses nothing that it had reported. When a file is opened for
+writing again, a torn last line is closed by a newline; its checksum is then wrong.
 """
 
 from __future__ import annotations
@@ -27,60 +27,53 @@ from lmms_eval.storage import codec
 from lmms_eval.storage.codec import fits, load_record
 
 LOOK_EVERY_S = 0.1
-"""Seconds between two looks of a writer for its file."""
+"""Seconds between two checks of a writer whether its file still exists."""
 BLOCK_BYTES = 1 << 14
-"""Read at a time where one line is wanted: some twenty of them."""
+"""Bytes that are read for one line: about twenty lines."""
+OURS, FOREIGN = "ours", "foreign"
 _FIELD = b',"crc":"'
 _END_BYTES = len(_FIELD) + 8 + len(b'"}\n')
 
 
 def sealed(content: bytes) -> bytes:
-    """Make the line of a JSON object (one field at least, no newline at the end): checksum and newline are added."""
+    """Return the journal line of an encoded JSON object with at least one field: adds the checksum and the newline."""
     fields = memoryview(content)[:-1]
     return b"".join((fields, b',"crc":"%08x"}\n' % zlib.crc32(fields)))
 
 
 def unsealed(line: bytes) -> bytes | None:
-    """Take the object out of a line of ``sealed``; ``None`` if one of its bytes is not as it was written."""
+    """Return the encoded object of a line from ``sealed``; ``None`` if the checksum is wrong."""
     fields = line[:-_END_BYTES]
     return fields + b"}" if line[len(fields) :] == b',"crc":"%08x"}\n' % zlib.crc32(fields) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A record, and where its line begins."""
-
-    offset: int
-    record: dict[str, Any]
-
-
 def record_in(line: bytes, shape: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """Take the record out of a line; ``None`` if the line is damaged: its checksum, or what it holds.
+    """Return the record of a line; ``None`` if its checksum or its content is damaged.
 
     Args:
-        line: with its newline.
-        shape: of the records of this journal (``storage.shapes``).
+        line: the line with its newline.
+        shape: shape of the records of this journal (``codec.shaped``).
     """
     content = unsealed(line)
     record = None if content is None else load_record(content)
     return record if record is not None and (shape is None or fits(record, shape)) else None
 
 
-class LineWriter:
-    """Appends lines to one file; safe for several threads of one process. A file of another form is set aside.
+class JournalWriter:
+    """Appends records to a file; safe for several threads of one process. A file without checksums is moved aside.
 
     Raises:
-        JournalError: the file, or its folder, cannot be made or written.
+        JournalError: the file or its folder cannot be created or written.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
         self._is_torn = False
-        self._looked = 0.0
+        self._checked = 0.0
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _set_aside_other_form(path)
+            _set_aside_foreign(path)
             self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             self._size = os.fstat(self._file).st_size
         except OSError as error:
@@ -88,13 +81,14 @@ class LineWriter:
         if self._size and os.pread(self._file, 1, self._size - 1) != b"\n":
             self._write(b"\n")
 
-    def append_line(self, content: bytes) -> int:
-        """Write one JSON object; returns the offset of its line.
+    def append(self, record: dict[str, Any]) -> int:
+        """Append one record; returns the offset of its line.
 
         Raises:
-            JournalError: the file system refused (full disk, quota, lost mount), or the file was deleted.
+            JournalError: the write failed (full disk, quota, lost mount), or the file was deleted.
+            VolatileValue: the record holds a value that a journal cannot hold.
         """
-        line = sealed(content)
+        line = sealed(codec.dumps(record))
         with self._lock:
             if self._is_torn:
                 self._write(b"\n")
@@ -105,7 +99,7 @@ class LineWriter:
     def _write(self, data: bytes) -> None:
         try:
             written = os.write(self._file, data)
-            is_deleted = self._looks() and os.fstat(self._file).st_nlink == 0
+            is_deleted = self._must_check() and os.fstat(self._file).st_nlink == 0
         except OSError as error:
             raise JournalError(
                 f"cannot write to the journal {self.path}: {error.strerror or error}; what was finished before is "
@@ -121,16 +115,16 @@ class LineWriter:
         if is_deleted:
             self._check_place()
 
-    def _looks(self) -> bool:
-        """Tell if it is time to look again: a further call of the system for every line would be felt."""
+    def _must_check(self) -> bool:
+        """Return whether the existence of the file is due to be checked: a system call per line would be too slow."""
         now = time.monotonic()
-        if now - self._looked < LOOK_EVERY_S:
+        if now - self._checked < LOOK_EVERY_S:
             return False
-        self._looked = now
+        self._checked = now
         return True
 
     def _check_place(self) -> None:
-        """Check that the file still has its name: what goes into a deleted or moved file is lost."""
+        """Check that the file still has its name: anything written to a deleted or moved file is lost."""
         if not self.path.exists():
             raise JournalError(
                 f"the journal {self.path} was deleted or moved while it was written: what it held is lost unless it "
@@ -138,7 +132,7 @@ class LineWriter:
             )
 
     def sync(self) -> None:
-        """Force what is written to the disk. Raises ``JournalError``, also if the file is no longer in its place."""
+        """Flush the file to the disk. Raises ``JournalError``, also if the file was deleted or moved."""
         with self._lock:
             try:
                 os.fsync(self._file)
@@ -154,7 +148,7 @@ class LineWriter:
 
 
 class LineReader:
-    """Random access to the lines of one file, several of which are read at a time: the next one is often beside it.
+    """Random access to the lines of a file. Reads a block at a time, since neighbouring lines are often read together.
 
     Raises:
         JournalError: the file cannot be opened.
@@ -168,10 +162,10 @@ class LineReader:
             raise JournalError(f"cannot read the journal {path}: {error.strerror or error}") from error
         self._lock = threading.Lock()
         self._begin, self._block = 0, b""
-        """Offset of the bytes that were read last, and those bytes."""
+        """Offset and content of the last block."""
 
     def at(self, offset: int) -> dict[str, Any]:
-        """Read the record whose line begins there.
+        """Return the record whose line begins at an offset.
 
         Raises:
             JournalError: the line can no longer be read, or is damaged.
@@ -196,7 +190,7 @@ class LineReader:
         while end < 0:
             start, self._begin, self._block = 0, offset, os.pread(self._file.fileno(), size, offset)
             end = self._block.find(b"\n")
-            if end < 0 and len(self._block) < size:  # torn: there is no more of it
+            if end < 0 and len(self._block) < size:  # a torn line at the end of the file
                 return self._block
             size *= 4
         return self._block[start : end + 1]
@@ -205,71 +199,74 @@ class LineReader:
         self._file.close()
 
 
-def read_lines(path: Path, quietly: bool = False, shape: Mapping[str, Any] | None = None) -> Iterator[Line]:
-    """Read the records of all lines of a file that are not damaged; a missing file has none.
+def read_lines(
+    path: Path, quietly: bool = False, shape: Mapping[str, Any] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the offset and the record of each undamaged line of a file; a missing file has no lines.
 
-    ``quietly``: what is damaged has been said at an earlier reading. ``shape``: of the records.
+    Args:
+        path: the file.
+        quietly: do not log damaged lines; an earlier reading has.
+        shape: shape of the records.
 
     Raises:
         JournalError: the file cannot be read.
     """
     offset = damaged = 0
-    form = _Form()
+    owners: set[str] = set()
     try:
         with open(path, "rb") as file:
             for line in file:
                 start, offset = offset, offset + len(line)
                 record = record_in(line, shape)
                 if record is not None:
-                    form.is_ours = True
-                    yield Line(start, record)
-                elif line != b"\n":  # which closed a torn line
+                    owners.add(OURS)
+                    yield start, record
+                elif line != b"\n":  # an empty line only closes a torn one
                     damaged += 1
-                    form.see(line)
+                    owners.add(_owner_of(line))
     except FileNotFoundError:
         return
     except OSError as error:
         raise JournalError(f"cannot read the journal {path}: {error.strerror or error}") from error
     if damaged and not quietly:
-        _say(path, damaged, form.is_other)
+        _warn(path, damaged, is_foreign=FOREIGN in owners and OURS not in owners)
 
 
 def has_checksums(data: bytes) -> bool:
-    """Tell lines of a journal, sound or damaged, from a person's JSON lines."""
-    form = _Form()
-    for line in data.splitlines(keepends=True):
-        form.see(line)
-    return form.is_ours
+    """Return whether JSON lines are those of a journal, even if all of them are damaged."""
+    return any(_owner_of(line) == OURS for line in data.splitlines(keepends=True))
 
 
 def records_in(data: bytes, place: Path | str) -> list[dict[str, Any]]:
-    """Read the records of lines that came as a whole; damaged lines are counted and said, naming ``place``."""
+    """Return the records of several lines; logs the number of damaged lines under the name ``place``."""
     lines = [line for line in data.splitlines(keepends=True) if line != b"\n"]
     records = [record for line in lines if (record := record_in(line)) is not None]
     if len(records) < len(lines):
-        _say(place, len(lines) - len(records))
+        _warn(place, len(lines) - len(records))
     return records
 
 
-def _say(place: Path | str, damaged: int, is_other: bool = False) -> None:
-    if is_other:
+def _warn(place: Path | str, damaged: int, is_foreign: bool = False) -> None:
+    if is_foreign:
         logger.warning("{} is a journal of another form (no checksums): nothing is taken from it", place)
         return
     lines = "1 line is damaged" if damaged == 1 else f"{damaged} lines are damaged"
-    logger.warning("{}: {} (checksum or content): passed over; what was in it is asked or scored again", place, lines)
+    logger.warning("{}: {} (checksum or content) and skipped; what they held is asked or scored again", place, lines)
 
 
-def _set_aside_other_form(path: Path) -> None:
-    """Move a journal of another form away. Raises ``OSError``."""
+def _set_aside_foreign(path: Path) -> None:
+    """Rename a file of JSON lines without checksums. Raises ``OSError``."""
     if not path.is_file():
         return
-    form = _Form()
+    is_foreign = False
     with open(path, "rb") as file:
         for line in file:
-            form.see(line)
-            if form.is_ours:
+            owner = _owner_of(line)
+            if owner == OURS:
                 return
-    if form.is_other:
+            is_foreign = is_foreign or owner == FOREIGN
+    if is_foreign:
         number = 1
         while (target := path.with_name(f"{path.name}.other-form-{number}")).exists():
             number += 1
@@ -277,52 +274,28 @@ def _set_aside_other_form(path: Path) -> None:
         logger.warning("{} is a journal of another form (no checksums): moved to {}, begun anew", path, target.name)
 
 
-@dataclass(slots=True)
-class _Form:
-    """Tells whose lines a file holds."""
-
-    is_ours: bool = False
-    """A line has a checksum at its end, be it right or wrong."""
-    has_foreign: bool = False
-    """A line is a whole JSON object without one."""
-
-    @property
-    def is_other(self) -> bool:
-        return self.has_foreign and not self.is_ours
-
-    def see(self, line: bytes) -> None:
-        if line[-_END_BYTES : len(_FIELD) - _END_BYTES] == _FIELD:
-            self.is_ours = True
-        elif not self.has_foreign and line.startswith(b"{"):
-            try:
-                self.has_foreign = isinstance(orjson.loads(line), dict)
-            except ValueError:  # torn or damaged
-                return
-
-
-class JournalWriter(LineWriter):
-    """Appends records to one file; safe for several threads of one process."""
-
-    def append(self, record: dict[str, Any]) -> int:
-        """Write one record; returns the offset of its line.
-
-        Raises:
-            JournalError: as ``append_line``.
-            VolatileValue: the record holds a value that JSON cannot carry.
-        """
-        return self.append_line(codec.dumps(record))
+def _owner_of(line: bytes) -> str:
+    """Return ``OURS`` for a line that ends with a checksum, correct or not, and ``FOREIGN`` for other JSON objects."""
+    if line[-_END_BYTES : len(_FIELD) - _END_BYTES] == _FIELD:
+        return OURS
+    if line.startswith(b"{"):
+        try:
+            return FOREIGN if isinstance(orjson.loads(line), dict) else ""
+        except ValueError:
+            pass
+    return ""  # torn or damaged
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A record's place in a ``JournalSet``."""
+    """Position of a record in a ``JournalSet``."""
 
     file: int
     offset: int
 
 
 class JournalSet:
-    """Several journals that are read as one: memory need hold no more than the places of their records."""
+    """Several journals that are read as one, so that memory holds only the positions of their records."""
 
     def __init__(self) -> None:
         self._readers: list[LineReader] = []
@@ -335,13 +308,13 @@ class JournalSet:
     def load(
         self, path: Path, quietly: bool = False, shape: Mapping[str, Any] | None = None
     ) -> Iterator[tuple[Place, dict[str, Any]]]:
-        """Open a journal and read its records (``read_lines``)."""
+        """Open a journal and yield its records (``read_lines``)."""
         file = self.add(path)
-        for entry in read_lines(path, quietly, shape):
-            yield Place(file, entry.offset), entry.record
+        for offset, record in read_lines(path, quietly, shape):
+            yield Place(file, offset), record
 
     def at(self, place: Place) -> dict[str, Any]:
-        """Read one record. Raises ``JournalError`` (``LineReader.at``)."""
+        """Return one record. Raises ``JournalError`` (``LineReader.at``)."""
         return self._readers[place.file].at(place.offset)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The folder of a run's journals: found again by its key, owned by one live process at a time."""
+"""The folder that holds a run's journals. Its key identifies it on resume; one live process at a time owns it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ from lmms_eval.storage.lines import sealed, unsealed
 from lmms_eval.utils.redaction import redact
 
 HUNG = "hung.jsonl"
-"""In the run's folder: documents whose scoring took the process with it."""
+"""File in the run's folder that lists the documents whose scoring ended the process."""
 HEARTBEAT_S = 20.0
 STALE_AFTER_S = 120.0
-"""An owner on another host whose heartbeat is older than this is taken for dead."""
-
+"""An owner on another host counts as dead if its heartbeat is older than this."""
 TORN_AFTER_S = 1.0
-"""An owner file that cannot be read may be just being written; an older one was torn by a kill."""
+"""An unreadable owner file that is newer than this may still be being written; an older one was torn by a kill."""
 
 RunState = Literal["running", "complete", "stopped early", "withheld", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
+    """The process that owns a run's folder."""
+
     host: str
     pid: int
     started: str
-    """Start time of the process as the system tells it, so that a reused process id is not taken for the owner."""
+    """Start time of the process as reported by the system, so that a reused process id is not mistaken for the owner.
+    """
 
 
 def this_process() -> Owner:
@@ -48,7 +50,7 @@ def this_process() -> Owner:
 
 
 def start_time(pid: int) -> str | None:
-    """Start time of a live process, ``""`` where the system does not tell, ``None`` if there is no such process."""
+    """Return the start time of a process: ``""`` if the system does not report it, ``None`` if it is not alive."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         fields = stat.rpartition(")")[2].split()
@@ -68,11 +70,11 @@ def start_time(pid: int) -> str | None:
 
 
 class DamagedRecord(JournalError):
-    """``run.json`` cannot be relied on; the journals beside it have checksums of their own."""
+    """``run.json`` is damaged. The journals in the same folder have their own checksums."""
 
 
 class RunFolder:
-    """``OUT/MODEL/.runs/KEY``: journals, ``run.json`` (what this run is, its date stamp and state), ``owner.json``."""
+    """``OUT/MODEL/.runs/KEY``: the journals, ``run.json`` (description, date and state), ``owner.json``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,7 +82,7 @@ class RunFolder:
         self._body = b""
         """Content of ``owner.json`` while this process owns the folder."""
         self.was_abandoned = False
-        """The owner before this process has died without giving the folder free."""
+        """The previous owner died without releasing the folder."""
 
     @property
     def owner_file(self) -> Path:
@@ -91,7 +93,7 @@ class RunFolder:
 
         Raises:
             RunLockedError: another live process owns the folder.
-            JournalError: the folder cannot be made or written.
+            JournalError: the folder cannot be created or written.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -119,7 +121,7 @@ class RunFolder:
         raise RunLockedError(f"another process keeps taking over {self.path}: wait for it to end")
 
     def release(self) -> None:
-        """Give the folder free, unless another process has taken this one for dead and owns it now."""
+        """Release the folder, unless another process considered this one dead and owns it now."""
         self._stop.set()
         with contextlib.suppress(OSError):
             if self._body and self.owner_file.read_bytes() == self._body:
@@ -131,10 +133,10 @@ class RunFolder:
         return self.path / "run.json"
 
     def read(self) -> dict[str, Any]:
-        """``run.json``, empty if there is none.
+        """Return the content of ``run.json``; empty if the file does not exist.
 
         Raises:
-            DamagedRecord: it cannot be read, or is not as it was written.
+            DamagedRecord: the file cannot be read, or does not match its checksum.
         """
         try:
             content = unsealed(self.state_file.read_bytes())
@@ -150,12 +152,12 @@ class RunFolder:
         return record
 
     def write(self, content: Mapping[str, Any]) -> None:
-        """Write the file as a whole, secrets masked. Raises ``JournalError``."""
+        """Write ``run.json`` atomically, with secrets masked. Raises ``JournalError``."""
         masked = redact(content, by_name=False)
         write_atomically(self.state_file, sealed(orjson.dumps(masked, option=orjson.OPT_INDENT_2, default=str)))
 
     def clear(self) -> None:
-        """Forget a completed run's journals, to start anew; what hung would hang again, so it is remembered.
+        """Delete the journals of a completed run. The list of documents that hung is kept: they would hang again.
 
         Raises:
             JournalError: a file cannot be removed.
@@ -177,27 +179,27 @@ class RunFolder:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Only one process at a time judges an owner, else the second would remove the first one's new file."""
+        """Hold a lock while an owner is examined: else a second process could remove the new file of the first."""
         handle = os.open(self.path, os.O_RDONLY)
         try:
-            with contextlib.suppress(OSError):  # a file system without locks: go on without
+            with contextlib.suppress(OSError):  # the file system has no locks: continue without one
                 fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
             os.close(handle)
 
     def _remove_dead_owner(self) -> None:
-        """Remove the owner file of a dead process; without one, or with one just being written, do nothing."""
+        """Remove the owner file of a dead process. Does nothing if the file is missing or still being written."""
         with self._alone():
             if self._is_dead():
                 self.was_abandoned = True
-                with contextlib.suppress(FileNotFoundError):  # its owner has ended meanwhile
+                with contextlib.suppress(FileNotFoundError):  # its owner ended meanwhile
                     self.owner_file.unlink()
                 return
         time.sleep(0.1)
 
     def _is_dead(self) -> bool:
-        """Tell whether there is a dead owner. Raises ``RunLockedError`` for a live one."""
+        """Return whether the owner is dead. Raises ``RunLockedError`` for a live one."""
         try:
             owner = _owner(self.owner_file.read_bytes())
             age = self._age()
@@ -213,18 +215,18 @@ class RunFolder:
         return True
 
     def _age(self) -> float:
-        """Seconds since the last sign of life. Raises ``FileNotFoundError``.
+        """Return the seconds since the last heartbeat. Raises ``FileNotFoundError``.
 
-        A time in the future is as old as it is ahead: a live owner would have put it right at its next sign of life.
+        A time in the future counts as equally far in the past: a live owner would have corrected it by its heartbeat.
         """
         return abs(self._now() - self.owner_file.stat().st_mtime)
 
     def _now(self) -> float:
-        """The time by the clock that dates the files here, which may be that of a server, not of this machine."""
+        """Return the time of the clock that dates the files here: on a network file system that of the server."""
         try:
             with tempfile.TemporaryFile(dir=self.path) as file:
                 return os.fstat(file.fileno()).st_mtime
-        except OSError:  # a full disk: acquiring says so
+        except OSError:  # a full disk: ``acquire`` reports it
             return time.time()
 
 
@@ -248,7 +250,7 @@ def _is_alive(owner: Owner, heartbeat_age_s: float) -> bool:
 
 
 def has_live_owner(path: Path) -> bool:
-    """Tell whether a live process owns a run's folder; nothing is changed there."""
+    """Return whether a live process owns a run's folder, without changing anything there."""
     file = path / "owner.json"
     try:
         owner, age = _owner(file.read_bytes()), abs(time.time() - file.stat().st_mtime)
@@ -258,10 +260,10 @@ def has_live_owner(path: Path) -> bool:
 
 
 def check_output_path(path: Path) -> None:
-    """Refuse an output path that cannot become a folder, before anything is asked.
+    """Check that an output path is, or can become, a folder.
 
     Raises:
-        UsageError: the path, or a part of it, is a file; or it cannot be written.
+        UsageError: the path or one of its parents is a file, or is not writable.
     """
     for part in (path, *path.parents):
         if part.exists():

@@ -1,4 +1,4 @@
-"""Tasks: the catalogue of YAML files, and what becomes of a chosen one. The names stand in ``__init__.pyi``."""
+"""Tasks: the catalogue of YAML files, and the tasks that are built from them. ``__init__.pyi`` lists the names."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
 from lmms_eval.utils.files import read_table
-from lmms_eval.utils.installed import absent_name, told
+from lmms_eval.utils.installed import absent_name, error_text
 
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent
@@ -34,7 +34,7 @@ _HIDDEN = "hidden"
 
 @dataclass(slots=True)
 class _LeftOut:
-    """The YAML files of a folder that are not part of the index, and why."""
+    """YAML files of a folder that are not in the index, with the reasons."""
 
     folder: Path
     seen: int = 0
@@ -44,7 +44,7 @@ class _LeftOut:
     first_error: str = ""
 
     def add(self, file: Path, reason: str, error: str = "") -> None:
-        """Count a file by its reason; ``error`` names the file and says more."""
+        """Count a file by its reason; ``error`` names the file and gives details."""
         self.names.append(f"task file left out: {error or f'{file}: {reason}'}")
         self.counts[reason] += 1
         self.first_error = self.first_error or error
@@ -77,10 +77,10 @@ class Entry:
 
 
 class Catalogue:
-    """Names of tasks, groups and tags, and where they stand.
+    """The index of tasks, groups and tags, with the files that define them.
 
     Args:
-        include_paths: folders searched recursively; their names beat built-in ones, with a notice.
+        include_paths: folders searched recursively. Their names replace built-in ones, with a notice.
         plugins: packages whose ``tasks`` sub-package is searched too.
         include_defaults: the tasks of this package.
     """
@@ -112,10 +112,10 @@ class Catalogue:
         return sorted({*self.tasks, *self.groups, *self.tags})
 
     def match(self, patterns: Iterable[str]) -> list[str]:
-        """Names and wildcards (``*``, ``?``, ``[]``, case-sensitive) as known names, without duplicates.
+        """Expand wildcards (``*``, ``?``, ``[]``, case-sensitive) into known names, without duplicates.
 
         Raises:
-            UnknownNameError: a name that is not there. UsageError: a wildcard that matches nothing.
+            UnknownNameError: a name is not in the index. UsageError: a wildcard matches nothing.
         """
         found: dict[str, None] = {}
         for pattern in patterns:
@@ -123,7 +123,7 @@ class Catalogue:
         return list(found)
 
     def add_file(self, file: Path) -> list[Entry]:
-        """Put one YAML file into the index; an empty list if it holds neither tasks nor groups.
+        """Add one YAML file to the index. Returns an empty list if it holds neither tasks nor groups.
 
         Raises:
             TaskError: it cannot be read.
@@ -154,7 +154,7 @@ class Catalogue:
             raise self.unknown(pattern)
         found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
         if not found:
-            text = f"--tasks {pattern}: the wildcard matches none of {len(names)} names; lmms-eval tasks lists them"
+            text = f"--tasks {pattern}: the wildcard matches no name of {len(names)}; lmms-eval tasks lists them"
             if absent := [name for name in family_data_sets() if fnmatch.fnmatchcase(name, pattern)]:
                 shown = ", ".join(absent[:_MOST_SHOWN]) + (", ..." if len(absent) > _MOST_SHOWN else "")
                 text += f"; it matches the family's {shown}, which are not shipped with this version; {_HOW_TO_RUN}"
@@ -183,10 +183,8 @@ class Catalogue:
                 if collision := self._collision(entry, before):
                     (replaced if entry.name in before else doubled).append(collision)
             self._add(entries)
-        self._notice_all(replaced, f"{folder}: {{count}} tasks and groups replace those of other places")
-        self._notice_all(
-            doubled, f"{folder}: {{count}} tasks and groups stand in two files, of which the latter counts"
-        )
+        self._notice_all(replaced, f"{folder}: {{count}} tasks and groups replace those from other places")
+        self._notice_all(doubled, f"{folder}: {{count}} tasks and groups are in two files; the latter counts")
         for line in left_out.names:
             log.debug("%s", line)
         if left_out.counts[_UNREADABLE] or left_out.counts[_OTHER_ENDING]:
@@ -195,16 +193,16 @@ class Catalogue:
             log.info("%s", left_out.summary())
 
     def _collision(self, entry: Entry, before: dict[str, Entry]) -> str:
-        """Return whose name an entry takes; empty if it is nobody's."""
+        """Describe the entry whose name this one takes; empty if the name is free."""
         earlier = self.tasks.get(entry.name) or self.groups.get(entry.name)
         if earlier is None or earlier.file == entry.file:
             return ""
         if entry.name in before:
-            return f"{entry.kind} {entry.name!r} of {entry.location} replaces that of {earlier.location}"
-        return f"{entry.kind} {entry.name!r} stands in {earlier.location} and in {entry.location}: the latter counts"
+            return f"{entry.kind} {entry.name!r} of {entry.location} replaces the one in {earlier.location}"
+        return f"{entry.kind} {entry.name!r} is in {earlier.location} and in {entry.location}: the latter counts"
 
     def _notice_all(self, collisions: Sequence[str], summary: str) -> None:
-        """Notice collisions in one line; where there are several, each is logged at DEBUG."""
+        """Report collisions in one line; if there are several, log each at DEBUG."""
         if len(collisions) < 2:
             for line in collisions:
                 self._notice(line)
@@ -262,12 +260,12 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def yaml_files(folder: Path, recursive: bool = True) -> Iterator[Path]:
-    """The ``*.yaml`` files of a folder, sorted; hidden folders are passed over."""
+    """Yield the ``*.yaml`` files of a folder, sorted. Hidden folders are skipped."""
     return (file for file, reason in _files_of(folder, recursive) if not reason)
 
 
 def _files_of(folder: Path, recursive: bool = True) -> Iterator[tuple[Path, str]]:
-    """YAML files of a folder, sorted, each with the reason for which its name keeps it out, or an empty text."""
+    """Yield the YAML files of a folder, sorted, each with the reason that its name excludes it, or an empty text."""
     root = folder.resolve()
     for file in sorted(root.rglob("*.y*ml") if recursive else root.glob("*.y*ml")):
         if file.suffix not in (".yaml", ".yml") or not file.is_file():
@@ -279,12 +277,12 @@ def _files_of(folder: Path, recursive: bool = True) -> Iterator[tuple[Path, str]
 
 
 def family_data_sets() -> dict[str, str]:
-    """Well-known names of the family that the package does not ship, with the data set of each."""
+    """Return well-known names of the family that the package does not ship, with the data set of each."""
     return {row["name"]: row["data_set"] for row in read_table(FAMILY_TASKS)}
 
 
 def plugin_folders(plugins: Sequence[str]) -> list[Path]:
-    """The folders of ``PACKAGE.tasks`` of the plugin packages that have one.
+    """Return the ``PACKAGE.tasks`` folders of the plugin packages that have one.
 
     Raises:
         UsageError: a package is not installed.
@@ -297,7 +295,7 @@ def plugin_folders(plugins: Sequence[str]) -> list[Path]:
             if error.name == f"{package}.tasks":
                 continue
             raise UsageError(
-                f"plugin package {package!r} cannot be imported: {told(error)}"
+                f"plugin package {package!r} cannot be imported: {error_text(error)}"
                 f"{'' if absent_name(error) else '; install it or put its folder on PYTHONPATH'}"
             ) from error
         if spec is not None and spec.submodule_search_locations:

@@ -19,7 +19,7 @@ from lmms_eval.tasks.yaml.task import TaskSource
 from lmms_eval.utils.files import read_text
 
 PERMUTED = "permute-choices"
-"""Stands among controls for ``--permute_choices``."""
+"""Name of ``--permute_choices`` among the controls."""
 _CONTROLLED = ("image", "video", "audio")
 """Modalities whose media can be left out, made blank and shuffled."""
 EntryKind = Literal["task", "group", "tag"]
@@ -32,13 +32,13 @@ class Metric:
     name: str
     higher_is_better: bool
     low: float | None
-    """The least value that it can have; ``None``: not stated, or there is none."""
+    """The least possible value; ``None`` if it is not stated or unbounded."""
     high: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A task of what is described."""
+    """A task of the group, tag or task that is described."""
 
     name: str
     documents: int | None
@@ -49,12 +49,12 @@ class Part:
     uses: tuple[str, ...]
     metrics: tuple[Metric, ...]
     controls: tuple[str, ...] = ()
-    """Controls that make sense, ``permute-choices`` for rotations of its choices among them."""
+    """Controls that make sense, with ``permute-choices`` for rotations of the choices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Facts of a name. ``None`` and empty texts: not stated."""
+    """Facts about a task, group or tag. ``None`` and empty texts mean "not stated"."""
 
     name: str
     kind: EntryKind
@@ -88,7 +88,7 @@ def describe(name: str, catalogue: Catalogue) -> Description:
     parts = tuple(map(_part, sources))
     found = [facts for source in sources if (facts := facts_of(source.base or source.name)) is not None]
     own = facts_of(name, is_group=True) if entry is None or entry.kind == "group" else None
-    told = [own, *found] if own is not None else found
+    rows = [own, *found] if own is not None else found
     counts = [part.documents for part in parts]
     total = sum(count for count in counts if count is not None) if counts and None not in counts else None
     return Description(
@@ -98,13 +98,13 @@ def describe(name: str, catalogue: Catalogue) -> Description:
         title="" if entry is None else card_of(entry.file.parent),
         tags=() if entry is None else entry.tags,
         documents=total if total is not None or own is None else own.documents,
-        modalities=_merged(told, "modalities"),
-        needs=_merged(told, "needs"),
-        uses=_merged(told, "uses"),
-        chance=_texts(told, own, "chance"),
-        download=_texts(told, own, "download") or _archives(sources),
-        licence=_texts(told, own, "licence"),
-        published=_texts(told, own, "published"),
+        modalities=_merged(rows, "modalities"),
+        needs=_merged(rows, "needs"),
+        uses=_merged(rows, "uses"),
+        chance=_texts(rows, own, "chance"),
+        download=_texts(rows, own, "download") or _archives(sources),
+        licence=_texts(rows, own, "licence"),
+        published=_texts(rows, own, "published"),
         controls=tuple(dict.fromkeys(name for part in parts for name in part.controls)),
         parts=parts,
     )
@@ -112,7 +112,7 @@ def describe(name: str, catalogue: Catalogue) -> Description:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Terms of a search; what is empty or ``None`` asks for nothing."""
+    """Terms of a search. An empty or ``None`` term matches every task."""
 
     word: str = ""
     """Part of a name, a tag or the beginning of a card, in any case."""
@@ -122,7 +122,7 @@ class Wanted:
     """A need that a task must not have; empty: it needs nothing."""
 
     def fits(self, entry: Entry, facts: Facts | None) -> bool:
-        """Tell whether a task is asked for; one without facts is found by its words alone."""
+        """Return whether a task matches. A task without facts is matched by its words alone."""
         if not _holds(self.word, (entry.name, *entry.tags, card_of(entry.file.parent))):
             return False
         if facts is None:
@@ -133,7 +133,7 @@ class Wanted:
 
 
 def search(catalogue: Catalogue, wanted: Wanted) -> list[Entry]:
-    """Find tasks by their facts and words: by names those whose name or tag holds the word, then the others."""
+    """Find tasks by facts and words. Tasks whose name or tag holds the word come first, each part sorted by name."""
     found = [entry for name, entry in sorted(catalogue.tasks.items()) if wanted.fits(entry, facts_of(name))]
     return sorted(found, key=lambda entry: not _holds(wanted.word, (entry.name, *entry.tags)))
 
@@ -144,7 +144,7 @@ def _holds(word: str, texts: Iterable[str]) -> bool:
 
 @functools.cache
 def card_of(folder: Path) -> str:
-    """Return the heading and the first paragraph of a benchmark's card; empty where there is none."""
+    """Return the heading and the first paragraph of a benchmark's card; empty if it has no card."""
     card = folder / "README.md"
     if not card.is_file():
         return ""
@@ -153,7 +153,7 @@ def card_of(folder: Path) -> str:
 
 
 def _archives(sources: Iterable[TaskSource]) -> tuple[str, ...]:
-    """Sizes of the archives of media, as the task files say them, each once."""
+    """Sizes of the media archives, as the task files state them, each once."""
     return tuple(dict.fromkeys(str(size) for source in sources if (size := source.raw.get("media_archive"))))
 
 
@@ -175,8 +175,8 @@ def _part(source: TaskSource) -> Part:
 
 
 def controls_of_source(source: TaskSource) -> tuple[str, ...]:
-    """Controls of a task: those that the table of facts names, else those of media where it has media, and those of
-    choices where it says what they are."""
+    """Return the controls of a task: those in the table of facts, else the media controls if the task has media, and
+    the choice controls if it states its choices."""
     raw, facts = source.raw, facts_of(source.base or source.name)
     if facts is not None and facts.controls is not None:
         return facts.controls
@@ -188,7 +188,7 @@ def controls_of_source(source: TaskSource) -> tuple[str, ...]:
 
 
 def _documents(raw: Mapping[str, Any], facts: Facts | None) -> int | None:
-    """Documents that are asked: those that a task draws, else all."""
+    """Number of documents that a run asks: the drawn ones, else all."""
     if sample := raw.get("sample"):
         return int(sample["size"])
     return facts.documents if facts is not None else None
@@ -208,7 +208,7 @@ def _metrics(raw: Mapping[str, Any]) -> Iterator[Metric]:
 
 
 def _end(stated: float | None) -> float | None:
-    """An end of a range; ``None`` where there is none."""
+    """An end of a range; ``None`` if it is absent or infinite."""
     return None if stated is None or not math.isfinite(stated) else float(stated)
 
 
@@ -217,7 +217,7 @@ def _merged(rows: Sequence[Facts], field: str) -> tuple[str, ...]:
 
 
 def _texts(rows: Sequence[Facts], own: Facts | None, field: str) -> tuple[str, ...]:
-    """The text of the name's own row; where that says nothing, those of the tasks, each once."""
+    """The text of the name's own row, or else those of the tasks, each once."""
     if own is not None and (text := getattr(own, field)):
         return (str(text),)
     return tuple(dict.fromkeys(text for row in rows if (text := getattr(row, field))))

@@ -1,7 +1,7 @@
-"""Facts of tasks beside their YAML: documents, modalities, needs, chance level, licence, published figures.
+"""Facts about tasks that their YAML does not hold: documents, modalities, needs, chance level, licence, figures.
 
 The table ``facts.tsv`` holds each fact once. A row is for the task or group of its name, or for all tasks that its
-wildcard matches; of several the most particular counts. An empty cell is what the sources of the task do not state.
+wildcard matches; the most specific row counts. An empty cell means that the sources of the task state nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lmms_eval.utils.files import read_table
 FACTS = Path(__file__).resolve().parent / "facts.tsv"
 MODALITIES = ("text", "image", "video", "audio", "3d")
 NO_CONTROL = "none"
-"""Cell of a task of which no control says anything."""
+"""Cell of a task for which no control makes sense."""
 NEEDS = {
     "judge": "a judge (--judge_model)",
     "java": "Java",
@@ -27,7 +27,7 @@ NEEDS = {
     "server": "the organisers' server: the split has no reference answers",
     "weights": "weights of networks that score",
 }
-"""Needs of scoring beside data and packages, in words for people."""
+"""Needs of scoring other than data and packages, with their descriptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +38,23 @@ class Facts:
     """Name or wildcard."""
     documents: int | None
     modalities: tuple[str, ...]
-    """Of the questions."""
+    """Modalities of the questions."""
     needs: tuple[str, ...]
-    """Without these nothing is scored."""
+    """Needs without which nothing is scored."""
     uses: tuple[str, ...]
-    """Without these some documents or metrics are not scored."""
+    """Needs without which some documents or metrics are not scored."""
     chance: str
-    """Number that guessing gives, in the units of the metric."""
+    """Score of random guessing, in the units of the metric."""
     download: str
     licence: str
     published: str
-    """Figures of the authors."""
+    """Figures that the authors published."""
     controls: tuple[str, ...] | None = None
-    """Controls that make sense (``docs/controls.md``), where they are not those that modality and choices suggest."""
+    """Controls that make sense (``docs/controls.md``); ``None`` if they follow from modality and choices."""
 
 
 def facts_of(name: str, is_group: bool = False) -> Facts | None:
-    """Look up a task, or a group, which only a row of its own describes; ``None`` where there is no row.
+    """Look up a task or group; ``None`` without a row. Only a row of its own name describes a group.
 
     Raises:
         TaskError: the table is damaged.
@@ -70,7 +70,7 @@ def all_facts() -> tuple[Facts, ...]:
     """Read the table.
 
     Raises:
-        TaskError: a word is none of ``MODALITIES`` or ``NEEDS``, or a number of documents is none.
+        TaskError: a word is not in ``MODALITIES`` or ``NEEDS``, or a number of documents is not a number.
     """
     found = []
     for row in read_table(FACTS):

@@ -48,7 +48,7 @@ class TaskManager:
 
     @property
     def task_index(self) -> dict[str, dict[str, Any]]:
-        """Name to ``{type, yaml_path}``; tags also list their tasks."""
+        """Map each name to ``{type, yaml_path}``; tags also list their tasks."""
         entries = {**self.catalogue.groups, **self.catalogue.tasks}
         index: dict[str, dict[str, Any]] = {
             name: {"type": "tag", "yaml_path": -1, "task": self.catalogue.members(name)} for name in self.all_tags
@@ -57,7 +57,7 @@ class TaskManager:
         return index
 
     def match_tasks(self, task_list: Sequence[str]) -> list[str]:
-        """Names and wildcards as known names, sorted."""
+        """Expand names and wildcards into known names, sorted."""
         return sorted(self.catalogue.match(task_list))
 
     def list_all_tasks(self, list_groups: bool = True, list_tags: bool = True, list_subtasks: bool = True) -> str:
@@ -72,7 +72,7 @@ class TaskManager:
         return "\n\n".join(parts)
 
     def _get_config(self, name: str) -> dict[str, Any]:
-        """Return the keys of a task's or group's YAML, what it includes merged in, functions imported.
+        """Return the keys of a task's or group's YAML, with includes merged in and functions imported.
 
         Raises:
             UnknownNameError: there is no such task or group. TaskError: a function cannot be imported.
@@ -86,7 +86,7 @@ class TaskManager:
     def load_task_or_group(
         self, task_list: str | Sequence[str], task_type: str = "simple", options: TaskOptions | None = None
     ) -> dict[str, Task]:
-        """The leaf tasks that names stand for, loaded."""
+        """Build and load the leaf tasks of names."""
         names = [task_list] if isinstance(task_list, str) else list(task_list)
         selection = select_tasks(names, self.catalogue, self.options(task_type, options))
         for task in selection.tasks:
@@ -94,10 +94,10 @@ class TaskManager:
         return {task.name: task for task in selection.tasks}
 
     def options(self, task_type: str, options: TaskOptions | None = None) -> TaskOptions:
-        """Options for ``simple`` or ``chat`` tasks of this manager's model.
+        """Return the options for ``simple`` or ``chat`` tasks of this manager's model.
 
         Raises:
-            UsageError: another type.
+            UsageError: the type is neither.
         """
         if task_type not in ("simple", "chat"):
             raise UsageError(f"task_type {task_type!r}: give 'simple' or 'chat'")
@@ -109,10 +109,10 @@ def get_task_dict(
     task_manager: TaskManager | None = None,
     task_type: str = "simple",
 ) -> dict[str, Task]:
-    """Tasks by name, loaded, from names, configurations (mappings with functions in them) and ``Task`` objects.
+    """Build and load tasks from names, configurations (mappings with functions in them) and ``Task`` objects.
 
     Raises:
-        UsageError: something else, or what ``select_tasks`` raises.
+        UsageError: an item is something else, or ``select_tasks`` raises it.
     """
     items = [task_name_list] if isinstance(task_name_list, str | Mapping | Task) else list(task_name_list)
     manager = task_manager or TaskManager()
@@ -133,7 +133,7 @@ def get_task_dict(
 
 
 def task_of_mapping(config: Mapping[str, Any], catalogue: Catalogue, options: TaskOptions) -> Task:
-    """A task from a mapping with Python functions: a whole configuration, or changes to a task of the index.
+    """Build a task from a mapping with Python functions: a whole configuration, or changes to a task of the index.
 
     Raises:
         UsageError: the mapping names no task.
@@ -150,7 +150,7 @@ def task_of_mapping(config: Mapping[str, Any], catalogue: Catalogue, options: Ta
 
 
 def selection_of(tasks: Mapping[str, Task]) -> Selection:
-    """A selection of tasks that were all named directly."""
+    """Return a selection of tasks that were all named directly."""
     return Selection(tuple(tasks.values()), (), frozenset(tasks))
 
 

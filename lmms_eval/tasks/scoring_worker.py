@@ -1,4 +1,4 @@
-"""The program of a scoring process: the engine's loop over tasks that are built from their YAML."""
+"""Program of a scoring process: runs the engine's scoring loop over tasks built from their YAML."""
 
 from lmms_eval.engine.scoring import serve
 from lmms_eval.tasks import build_from_spec

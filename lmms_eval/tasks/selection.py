@@ -1,4 +1,4 @@
-"""Tasks of a run from the value of ``--tasks``: names, wildcards, groups, tags, folders and files."""
+"""Selects the tasks of a run from ``--tasks``: names, wildcards, groups, tags, folders and files."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Tasks and groups that names stand for, before a task is built."""
+    """Tasks and groups that names select, before any task is built."""
 
     sources: tuple[TaskSource, ...]
     """The tasks, each once."""
     groups: tuple[Group, ...]
     direct: frozenset[str]
-    """Tasks that no group named."""
+    """Names of the tasks that were not reached through a group."""
 
 
 def select_tasks(names: Sequence[str], catalogue: Catalogue, options: TaskOptions) -> Selection:
-    """The tasks that ``names`` choose; comma lists are split. Nothing but YAML and task modules is read.
+    """Build the tasks that ``names`` select. Comma lists are split. Only YAML and task modules are read.
 
     Raises:
         UsageError: an unknown name, a wildcard without match, or a task reached through two groups.
@@ -47,10 +47,10 @@ def select_tasks(names: Sequence[str], catalogue: Catalogue, options: TaskOption
 
 
 def choose(names: Sequence[str], catalogue: Catalogue) -> Choice:
-    """Expand names into tasks and groups. Nothing but YAML and the aggregations of groups is read.
+    """Expand names into tasks and groups. Only YAML and the aggregations of groups are read.
 
     Raises:
-        UsageError, TaskError: as ``select_tasks``, but for what only building a task tells.
+        UsageError, TaskError: as ``select_tasks``, except for errors that appear only when a task is built.
     """
     chosen = [name for part in names for item in part.split(",") if (name := item.strip())]
     if not chosen:
@@ -78,7 +78,7 @@ def _known_names(name: str, catalogue: Catalogue) -> list[str]:
 
 
 def _from_file(path: Path, name: str, catalogue: Catalogue) -> list[str]:
-    """One YAML file: its task or group, or all of its table; members of a group are also looked up beside it."""
+    """Add a YAML file: its task, its group, or all of its table. Members of a group may be in the same folder."""
     if not path.is_file():
         raise UsageError(f"--tasks {name}: there is no such file")
     for neighbour in yaml_files(path.parent, recursive=False):
@@ -115,7 +115,7 @@ class _Walk:
     _above: list[str] = field(default_factory=list)
 
     def visit(self, name: str, parent: str | None, overrides: Mapping[str, Any]) -> list[str]:
-        """Add what a name stands for; returns the names of the direct children that it gives to ``parent``."""
+        """Add the task, group or tag of a name. Returns the names that become direct children of ``parent``."""
         if name in self.catalogue.tasks:
             file = self.catalogue.tasks[name].file
             keys = keys_of(self.reader, file, name)
@@ -138,7 +138,7 @@ class _Walk:
             self.leaves[source.name] = source
 
     def _claim(self, name: str, parent: str | None) -> None:
-        """A task or group may stand under one group only: it would be counted twice."""
+        """Check that a task or group is under one group only; otherwise it would count twice."""
         if parent is None:
             return
         other = self._parents.setdefault(name, parent)
@@ -193,7 +193,7 @@ class _Walk:
         return [self._inline(dict(member), group, file, overrides)]
 
     def _inline(self, member: dict[str, Any], group: str, file: str, overrides: Mapping[str, Any]) -> str:
-        """``{task: name, ...}``: a known task with overrides, or a task that stands here alone."""
+        """``{task: name, ...}``: a known task with overrides, or a task that is defined only here."""
         base = member.pop("task", None)
         if not isinstance(base, str):
             raise TaskError(f"{file}: group {group!r}: an inline task needs 'task: NAME': {member!r:.120}")
@@ -212,7 +212,7 @@ class _Walk:
 
 
 def build_task(source: TaskSource, options: TaskOptions) -> Task:
-    """A task from its configuration; with ``class`` the task's own Python class, or one that opens its data."""
+    """Build a task from its configuration. The key ``class`` names the task's class, or one that opens its data."""
     if source.raw.get("class") is None:
         return YamlTask(source, options)
     config = task_config({**source.raw, "task": source.name}, source.file)
@@ -231,14 +231,14 @@ def build_task(source: TaskSource, options: TaskOptions) -> Task:
 
 
 def rebuilt(task: Task, options: TaskOptions) -> Task:
-    """Build a task of the index, or of a configuration, anew with other options; one of any other class stays."""
+    """Build a task again with other options. A task that is not from YAML is returned unchanged."""
     if isinstance(task, YamlTask) and (type(task) is YamlTask or task.source.raw.get("class") is not None):
         return build_task(task.source, options)
     return task
 
 
 def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -> Task:
-    """The task that gave ``spec()``, in another process; a ``reader`` keeps files that several tasks share."""
+    """Build the task whose ``spec()`` another process returned. A ``reader`` caches files that several tasks share."""
     include_again(spec["included"])
     overrides = decode(spec["overrides"])
     base = spec["base"] or spec["name"]
@@ -256,7 +256,7 @@ def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -
 
 
 def with_changed_documents(task: YamlTask, name: str, change: str) -> Task:
-    """Build a task anew, under another name, with each of its documents changed (``choices.changed_row``)."""
+    """Build a task again under another name, with each document changed (``choices.changed_row``)."""
     source = task.source
     base = source.base or ("" if source.standalone else source.name)
     return build_task(replace(source, name=name, base=base, change=change), task.options)

@@ -1,7 +1,6 @@
-"""Small helpers without state; the names that task files and plugins of the family import from here.
+"""Small helpers, and the names that task files and plugins import from here.
 
-They stand in ``__init__.pyi``. A module is imported when one of its names is asked for: commands that need one of them
-start without the others.
+``__init__.pyi`` lists the names. A module is imported when one of its names is used, so that commands start quickly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Notes of scoring about the rule that read an answer, for the audit (``docs/results.md``); no score rests on them."""
+"""Notes that scoring functions make: the rule that parsed an answer (for the audit), and whether chance was involved.
+
+The notes do not influence scores (``docs/results.md``).
+"""
 
 from __future__ import annotations
 
@@ -22,16 +25,21 @@ OPTION_TEXT = "text of an option"
 WORD_ALONE = "word alone"
 WHOLE_ANSWER = "whole answer"
 _LONGEST = 80
+_NOTES: ContextVar[ReadingNotes | None] = ContextVar("_NOTES", default=None)
+T = TypeVar("T")
+RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
+"""Seed of the run whose task function is being called; 0 outside a run."""
+_CHANCE: ContextVar[Chance | None] = ContextVar("_CHANCE", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerReading:
-    """The rule that read an answer, and what it found: several things where the answer is ambiguous."""
+    """The rule that parsed an answer, and what it found: several texts if the answer is ambiguous."""
 
     rule: str = ""
-    """Empty: scoring told nothing."""
+    """Name of the rule; empty if scoring did not report one."""
     found: tuple[str, ...] = ()
-    """Long texts are cut."""
+    """Found texts; long ones are cut."""
 
 
 NOT_TOLD = AnswerReading()
@@ -39,7 +47,7 @@ NOT_TOLD = AnswerReading()
 
 @dataclass(slots=True)
 class ReadingNotes:
-    """Notes that are made while an answer is scored."""
+    """Collects the notes that are made while an answer is scored."""
 
     reading: AnswerReading = NOT_TOLD
 
@@ -48,17 +56,14 @@ class ReadingNotes:
             self.reading = AnswerReading(rule, tuple(dict.fromkeys(text[:_LONGEST] for text in found)))
 
 
-_NOTES: ContextVar[ReadingNotes | None] = ContextVar("_NOTES", default=None)
-
-
 def note_reading(rule: str, *found: str) -> None:
-    """Note by which rule the answer at work was read.
+    """Note which rule parsed the answer that is being scored.
 
-    The first note stands, unless it is ``NOTHING``: of several answers it is then that of the first that was read.
+    The first note counts, unless it is ``NOTHING``: if there are several answers, the first that was parsed counts.
 
     Args:
-        rule: its name, the same for all answers that it reads.
-        found: what it found, in the order of the answer; none where the rule reads the whole of it.
+        rule: name of the rule, the same for all answers that it parses.
+        found: what the rule found, in the order of the answer; empty if the rule uses the whole answer.
     """
     notes = _NOTES.get()
     if notes is not None:
@@ -66,13 +71,13 @@ def note_reading(rule: str, *found: str) -> None:
 
 
 def note_letter(rule: str, answer: str, *found: str) -> None:
-    """Note by which rule letters were found in an answer; one that is nothing but a letter has a rule of its own."""
+    """Note which rule found letters in an answer. An answer that is just a letter has a rule of its own."""
     note_reading(LETTER_ALONE if answer.strip() in found else rule, *found)
 
 
 @contextmanager
 def noting_reading() -> Iterator[ReadingNotes]:
-    """Collect what is noted inside."""
+    """Collect the notes made within the block."""
     notes = ReadingNotes()
     token = _NOTES.set(notes)
     try:
@@ -81,27 +86,19 @@ def noting_reading() -> Iterator[ReadingNotes]:
         _NOTES.reset(token)
 
 
-T = TypeVar("T")
-RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
-"""Seed of the run whose task function is at work; 0 outside a run."""
-
-
 @dataclass(slots=True)
 class Chance:
-    """Tells whether the scoring at work drew at random."""
+    """Whether scoring drew at random."""
 
     drew: bool = False
 
 
-_CHANCE: ContextVar[Chance | None] = ContextVar("_CHANCE", default=None)
-
-
 def guessed(choices: Sequence[T], key: object) -> T:
-    """Draw one of the choices for an answer that names none of them, by the run's seed and a key, and note that.
+    """Draw one of the choices, by the run's seed and a key, for an answer that names no choice, and note the draw.
 
     Args:
-        choices: what is drawn from.
-        key: text form of what tells this draw from others, such as the id of the document.
+        choices: the choices.
+        key: identifies this draw by its text form, such as the id of the document.
 
     Raises:
         IndexError: there are no choices.
@@ -112,7 +109,7 @@ def guessed(choices: Sequence[T], key: object) -> T:
 
 
 def note_chance() -> None:
-    """Note that chance decides the score of the document at work, now or when scores are aggregated."""
+    """Note that the score of the current document depends on chance, now or when scores are aggregated."""
     chance = _CHANCE.get()
     if chance is not None:
         chance.drew = True
@@ -120,10 +117,10 @@ def note_chance() -> None:
 
 @contextmanager
 def noting_chance(watch_generators: bool = False) -> Iterator[Chance]:
-    """Note what is guessed inside; with ``watch_generators`` also what is drawn from the generators of the process.
+    """Note guesses within the block, and with ``watch_generators`` also draws from the process's random generators.
 
-    These are Python's and, where it is loaded, NumPy's older one. All threads share them, so that a draw of another
-    thread is taken for one of this; watch them only for code that names ``random``.
+    These generators are Python's and, if NumPy is loaded, its legacy one. All threads share them, so a draw of another
+    thread counts too; watch them only for code that uses ``random``.
     """
     chance = Chance()
     token = _CHANCE.set(chance)
@@ -137,7 +134,7 @@ def noting_chance(watch_generators: bool = False) -> Iterator[Chance]:
 
 
 def _generators() -> tuple[Any, ...]:
-    """The states of the generators of the process."""
+    """Return the states of the process's random generators."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return (random.getstate(),)

@@ -1,4 +1,4 @@
-"""Argument strings and seed lists of the command line (harness specification §1.4, §1.8)."""
+"""Parsing of argument strings and seed lists (harness specification §1.4, §1.8)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def _split_at_commas(text: str) -> list[str]:
 
 
 def handle_arg_string(text: str) -> ArgumentValue:
-    """Read the value of an argument: ``true`` and ``false`` in any case, digits (of any script) as int, whatever
-    ``float()`` takes, else the text as it stands."""
+    """Convert the value of an argument to a bool (``true``, ``false``), int (digits of any script) or float.
+
+    Any other value stays a text.
+    """
     if text.lower() in {"true", "false"}:
         return text.lower() == "true"
     try:
@@ -40,22 +42,23 @@ def handle_arg_string(text: str) -> ArgumentValue:
 
 
 def simple_parse_args_string(args_string: str | None) -> dict[str, ArgumentValue]:
-    """Parse ``k=v,k=v`` into a dictionary; empty text gives an empty one.
+    """Parse ``k=v,k=v`` into a dictionary; an empty text gives an empty one.
 
-    Commas inside quotes, braces or brackets do not separate; the first ``=`` of a part does. Values are read by
-    ``handle_arg_string``; quotes stay. White space is trimmed around separating commas only; a later duplicate wins.
+    Commas inside quotes, braces or brackets do not separate parts. The first ``=`` of a part ends the key. Values are
+    converted by ``handle_arg_string``; quotes stay. White space is trimmed only around separating commas. If a key is
+    repeated, the last value wins.
 
     Raises:
-        UsageError: a part without ``=``.
+        UsageError: a part has no ``=``.
     """
     return {key: handle_arg_string(value) for key, value in split_args_string(args_string).items()}
 
 
 def split_args_string(args_string: str | None) -> dict[str, str]:
-    """Split ``k=v,k=v`` as ``simple_parse_args_string`` does; the values stay texts.
+    """Split ``k=v,k=v`` as ``simple_parse_args_string`` does, but leave the values as texts.
 
     Raises:
-        UsageError: a part without ``=``.
+        UsageError: a part has no ``=``.
     """
     parsed: dict[str, str] = {}
     for part in _split_at_commas((args_string or "").strip()):
@@ -69,17 +72,17 @@ def split_args_string(args_string: str | None) -> dict[str, str]:
 
 
 def comma_list(text: str | None) -> tuple[str, ...]:
-    """Split a comma list into its parts, without blanks around them and without empty ones."""
+    """Split a comma list into its parts, trimmed and without empty ones."""
     return tuple(item for part in (text or "").split(",") if (item := part.strip()))
 
 
 def parse_seed_list(text: str, defaults: tuple[int | None, ...] = DEFAULT_SEEDS) -> list[int | None]:
-    """The seeds of python, numpy, torch and few-shot sampling; ``None`` leaves a generator unseeded.
+    """Parse the seeds of python, numpy, torch and few-shot sampling; ``None`` leaves a generator unseeded.
 
-    One value stands for all four. Of three, the fourth comes from ``defaults``; the caller should say so.
+    One value applies to all four. If three are given, the fourth comes from ``defaults``; the caller should report it.
 
     Raises:
-        UsageError: another number of values, or a value that is neither a whole number nor ``None``.
+        UsageError: the number of values is wrong, or a value is neither a whole number nor ``None``.
     """
     seeds: list[int | None] = []
     for item in text.split(","):

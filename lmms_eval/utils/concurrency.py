@@ -1,4 +1,4 @@
-"""The rule by which API back ends adapt the number of calls in flight (harness specification §10.6)."""
+"""Adaptive concurrency of API back ends (harness specification §10.6), and closing of asynchronous generators."""
 
 from __future__ import annotations
 
@@ -7,33 +7,31 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-
-@asynccontextmanager
-async def closed_on_error(items: AsyncIterator[Any]) -> AsyncIterator[None]:
-    """Close what is iterated over when the block raises an exception.
-
-    A generator that is left open is closed by the event loop together with the generators that it uses itself, in any
-    order, and asyncio prints a traceback when one of them is still running. ``KeyboardInterrupt`` and its like pass
-    through at once: nothing is waited for then.
-    """
-    try:
-        yield
-    except Exception:  # whatever the block raises passes on
-        close = getattr(items, "aclose", None)
-        if close is not None:
-            await close()
-        raise
-
-
 _RATE_LIMIT_MARKS = (
     "429", "rate limit", "too many requests", "quota", "rate_limit", "throttle", "requests per min",
     "tokens per min", "rpm", "tpm",
 )  # fmt: skip
 
 
+@asynccontextmanager
+async def closed_on_error(items: AsyncIterator[Any]) -> AsyncIterator[None]:
+    """Close an iterator if the block raises an exception.
+
+    The event loop closes open generators in any order, and asyncio prints a traceback if a generator that another one
+    uses is still running. ``KeyboardInterrupt`` and similar exceptions pass through without waiting.
+    """
+    try:
+        yield
+    except Exception:  # re-raised below
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class AdaptiveConfig:
-    """Limits and steps of the adaptation; latencies in seconds, rates as shares of requests."""
+    """Limits and steps of the adaptation. Latencies are in seconds, rates are shares of requests."""
 
     min_concurrency: int = 1
     max_concurrency: int = 128
@@ -43,7 +41,7 @@ class AdaptiveConfig:
     failure_threshold: float = 0.05
 
     def sanitized(self) -> Self:
-        """The nearest allowed values."""
+        """Return the nearest allowed values."""
         least = max(1, int(self.min_concurrency))
         return replace(
             self,
@@ -58,7 +56,7 @@ class AdaptiveConfig:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The result of the last requests, and the number in flight from now on."""
+    """Rates of the last requests, and the number of requests in flight from now on."""
 
     current_concurrency: int
     next_concurrency: int
@@ -79,18 +77,18 @@ class Window:
 
 
 def requests_before_decision(current: int) -> int:
-    """Count the completions after which the next decision falls."""
+    """Return the number of completed requests after which the next decision is made."""
     return max(4, current)
 
 
 def compute_p95(values: Sequence[float]) -> float:
-    """The value that 95 % of the values do not exceed, rounded down to one of them; 0 for none."""
+    """Return the 95th percentile, rounded down to one of the values; 0 without values."""
     ordered = sorted(values)
     return ordered[int(0.95 * (len(ordered) - 1))] if ordered else 0.0
 
 
 def decide(current: int, window: Window, config: AdaptiveConfig) -> Decision:
-    """Fewer on rate limits, failures or slow answers; more when all is well; else as many as now."""
+    """Decide the number of requests in flight: fewer after rate limits, failures or slow answers, else more."""
     total = max(1, window.total_requests)
     failure_rate, limit_rate = window.failed_requests / total, window.rate_limited_requests / total
     p95 = compute_p95(window.latencies)
@@ -105,6 +103,6 @@ def decide(current: int, window: Window, config: AdaptiveConfig) -> Decision:
 
 
 def is_rate_limit_error(text: str) -> bool:
-    """Tell whether an error text speaks of a rate limit."""
+    """Return whether an error text mentions a rate limit."""
     lowered = text.lower()
     return any(mark in lowered for mark in _RATE_LIMIT_MARKS)

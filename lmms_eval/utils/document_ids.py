@@ -1,4 +1,4 @@
-"""Numbers of documents as people write them (``--ids``): ``1,2,5-9``, a file of them, or ``TASK:1,2;TASK2:5``."""
+"""Parsing of ``--ids``: ``1,2,5-9``, ``TASK:1,2;TASK2:5``, or a file with such numbers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from lmms_eval.errors import UsageError
 
 MOST_BYTES = 1 << 26
-"""Of a file of numbers."""
+"""Bytes that a file of numbers may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Documents from the first to the last number of each pair, both included; rising, apart from each other."""
+    """Inclusive ranges of document numbers, in ascending order without overlaps."""
 
     pairs: tuple[tuple[int, int], ...]
 
@@ -22,7 +22,7 @@ class Ranges:
         return isinstance(doc_id, int) and any(first <= doc_id <= last for first, last in self.pairs)
 
     def among(self, total: int) -> Iterator[int]:
-        """Go through the numbers below ``total``."""
+        """Yield the numbers below ``total``."""
         for first, last in self.pairs:
             yield from range(first, min(last + 1, total))
 
@@ -32,13 +32,13 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class DocumentIds:
-    """Documents of all tasks, or of each task that is named."""
+    """Document numbers for all tasks, or for each named task."""
 
     everywhere: Ranges | None
     by_task: Mapping[str, Ranges]
 
     def of(self, task: str) -> Ranges:
-        """Return the documents of a task; none where other tasks are named."""
+        """Return the documents of a task; empty if only other tasks are named."""
         return self.by_task.get(task, Ranges(())) if self.everywhere is None else self.everywhere
 
     def __str__(self) -> str:
@@ -48,27 +48,27 @@ class DocumentIds:
 
 
 def ids_text(text: str) -> str:
-    """Return ``--ids`` in its shortest form; of a file what it holds, so that it is the same after an edit of the file.
+    """Return ``--ids`` in its shortest form. A file is replaced by its content, so later edits do not matter.
 
     Raises:
-        UsageError: neither numbers nor a file of them.
+        UsageError: the text is neither numbers nor a file with numbers.
     """
     return str(parse_ids(_of_file(text)))
 
 
 def parse_ids(text: str) -> DocumentIds:
-    """Read numbers of documents. Raises ``UsageError``."""
+    """Parse document numbers. Raises ``UsageError``."""
     parts = [part for line in text.splitlines() for part in line.split(";") if part.strip()]
     if not parts:
-        raise UsageError("--ids: no number of a document; write 1,2,5-9, TASK:1,2;TASK2:5, or a file of them")
+        raise UsageError("--ids: no document number given; write 1,2,5-9, TASK:1,2;TASK2:5, or a file of them")
     named: dict[str, list[str]] = {}
     for part in parts:
         task, mark, numbers = part.rpartition(":")
         if not numbers.strip(" ,\t") or (mark and not task.strip()):
-            raise UsageError(f"--ids: {part[:80]!r} is no TASK:NUMBERS; write 1,2,5-9, TASK:1,2;TASK2:5, or a file")
+            raise UsageError(f"--ids: {part[:80]!r} is not TASK:NUMBERS; write 1,2,5-9, TASK:1,2;TASK2:5, or a file")
         named.setdefault(task.strip() if mark else "", []).append(numbers)
     if "" in named and len(named) > 1:
-        raise UsageError("--ids: some numbers stand behind a task and some do not: name the task of all")
+        raise UsageError("--ids: some numbers follow a task and some do not: name the task of all")
     ranges = {task: _ranges(",".join(numbers)) for task, numbers in named.items()}
     return DocumentIds(ranges.get(""), {task: found for task, found in ranges.items() if task})
 
@@ -82,7 +82,7 @@ def _of_file(text: str) -> str:
             raise UsageError(f"--ids {text}: the file is larger than {MOST_BYTES} bytes")
         return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        if "\n" in text or "," in text:  # no name of a file, and too long for one
+        if "\n" in text or "," in text:  # numbers, too long for a file name
             return text
         raise UsageError(f"--ids {text}: the file cannot be read: {error}") from error
 
@@ -101,10 +101,7 @@ def _ranges(text: str) -> Ranges:
 def _pair(word: str) -> tuple[int, int]:
     first, mark, last = word.partition("-")
     numbers = (first, last) if mark else (first, first)
-    if not all(_is_number(number) for number in numbers) or int(numbers[0]) > int(numbers[1]):
-        raise UsageError(f"--ids: {word[:80]!r} is no number of a document, no range such as 5-9, and no file")
+    are_numbers = all(number.isascii() and number.isdigit() and len(number) <= 15 for number in numbers)
+    if not are_numbers or int(numbers[0]) > int(numbers[1]):
+        raise UsageError(f"--ids: {word[:80]!r} is not a document number, a range such as 5-9, or a file")
     return int(numbers[0]), int(numbers[1])
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 15

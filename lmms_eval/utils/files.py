@@ -1,4 +1,4 @@
-"""A path together with the folder of the file that states it."""
+"""Reading of files: regular files only, UTF-8 texts, tables, and paths relative to the file that states them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from types import MappingProxyType
 from lmms_eval.errors import TaskError
 
 MOST_BYTES = 1 << 32
-"""Of a file that is read as a whole."""
+"""Bytes of the largest file that is read as a whole."""
+Row = Mapping[str, str]
 
 
 def read_plain(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Read a regular file as a whole: no pipe, which waits for a writer, and no device, which may never end.
+    """Read a regular file as a whole. Pipes, which wait for a writer, and devices, which may never end, are refused.
 
     Args:
         path: the file; links are followed.
         most: the largest size in bytes.
 
     Raises:
-        OSError: it is missing, cannot be read, is not a regular file, or is too large.
+        OSError: the file is missing, cannot be read, is not a regular file, or is too large.
     """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     with open(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            told = os.strerror(errno.EISDIR) if stat.S_ISDIR(found.st_mode) else "Not a regular file"
-            raise OSError(errno.EINVAL, told, str(path))
+            reason = os.strerror(errno.EISDIR) if stat.S_ISDIR(found.st_mode) else "Not a regular file"
+            raise OSError(errno.EINVAL, reason, str(path))
         if found.st_size > most:
             raise OSError(errno.EFBIG, f"Larger than {most} bytes", str(path))
-        return file.read(found.st_size)  # what is written meanwhile is left out
+        return file.read(found.st_size)  # data that is appended meanwhile is left out
 
 
 def read_plain_text(path: Path, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
@@ -42,17 +43,14 @@ def read_plain_text(path: Path, encoding: str = "utf-8", most: int = MOST_BYTES)
 
     Raises:
         OSError: as ``read_plain``.
-        UnicodeDecodeError: it is of another encoding.
+        UnicodeDecodeError: the file has another encoding.
     """
     text = read_plain(path, most).decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-Row = Mapping[str, str]
-
-
 def read_text(path: Path, included_by: Path | None = None) -> str:
-    """Read a file, without a byte order mark. Raises ``TaskError`` if it is missing or no UTF-8 text."""
+    """Read a text file without its byte order mark. Raises ``TaskError`` if it is missing or not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -63,16 +61,16 @@ def read_text(path: Path, included_by: Path | None = None) -> str:
 
 
 def read_table(path: Path) -> Sequence[Row]:
-    """The rows of a tab-separated file as mappings, cell by column name; lines that are empty are passed over.
+    """Read the rows of a tab-separated file as mappings from column name to cell. Empty lines are skipped.
 
     Raises:
-        TaskError: it cannot be read, or a line has too few or too many cells.
+        TaskError: the file cannot be read, or a line has too few or too many cells.
     """
     return rows_of(path, state_of(path))
 
 
 def state_of(path: Path) -> tuple[int, int]:
-    """Return the time and size of a file, which change when it does."""
+    """Return the modification time and size of a file, by which changes are detected."""
     try:
         found = path.stat()
     except OSError as error:
@@ -82,7 +80,7 @@ def state_of(path: Path) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=32)
 def rows_of(path: Path, _state: tuple[int, int]) -> Sequence[Row]:
-    """Do as ``read_table`` for a file in a known state."""
+    """Read a table as ``read_table`` does, cached by the state of the file."""
     lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), 1) if line.strip()]
     if not lines:
         raise TaskError(f"{path}: the table is empty: its first line must hold the names of the columns")
@@ -97,7 +95,7 @@ def rows_of(path: Path, _state: tuple[int, int]) -> Sequence[Row]:
 
 
 class StatedPath(str):
-    """A path as a YAML file states it; ``folder`` is the folder of that file."""
+    """A path from a YAML file; ``folder`` is the folder of that file."""
 
     folder: Path
 
@@ -108,5 +106,5 @@ class StatedPath(str):
 
     @property
     def beside(self) -> Path:
-        """The path seen from the folder of the stating file."""
+        """The path, relative to the folder of the stating file."""
         return self.folder / Path(self).expanduser()

@@ -1,4 +1,4 @@
-"""Versions of installed packages, and the state of the checkout that holds this one."""
+"""Versions of installed packages, the Git checkout of this package, and errors about names that this version lacks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import re
 import subprocess
 from pathlib import Path
 
+FAMILY_VERSION = "0.7"
+"""Version of lmms-eval whose names task folders and plugins may import."""
+_PACKAGE = "lmms_eval"
+_FOLDER = Path(__file__).resolve().parents[1]
+_NAME = re.compile(r"cannot import name '([^']+)' from '")
+
 
 def package_version(name: str) -> str | None:
-    """Return a package's version as installed, without importing it; ``None`` where it is absent."""
+    """Return the version of an installed package without importing it; ``None`` if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -17,7 +23,7 @@ def package_version(name: str) -> str | None:
 
 
 def git(*arguments: str) -> str | None:
-    """Ask Git about the checkout that holds this package; ``None`` outside of one, or where Git fails or is silent."""
+    """Return Git's output for the checkout of this package; ``None`` outside a checkout, or if Git prints nothing."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
@@ -35,15 +41,8 @@ def git(*arguments: str) -> str | None:
     return done.stdout.strip() or None if done.returncode == 0 else None
 
 
-FAMILY_VERSION = "0.7"
-"""Version of the family's package whose names task folders and plugins may import."""
-_PACKAGE = "lmms_eval"
-_FOLDER = Path(__file__).resolve().parents[1]
-_NAME = re.compile(r"cannot import name '([^']+)' from '")
-
-
-def told(error: BaseException) -> str:
-    """Return ``TYPE: MESSAGE`` of an error; to one that asks this package for an absent name, the message is ours."""
+def error_text(error: BaseException) -> str:
+    """Return ``TYPE: MESSAGE`` of an error, with a better message if it is about a name that this package lacks."""
     name = absent_name(error)
     return f"{type(error).__name__}: {error if name is None else not_part_of_this_version(name)}"
 
@@ -61,8 +60,7 @@ def absent_name(error: BaseException) -> str | None:
 
 
 def not_part_of_this_version(name: str) -> str:
-    """Say that this package has no such name, and what to do."""
-
+    """Return the message that this package has no such name, and what to do."""
     version = package_version(_PACKAGE)
     place = ", or bring the module below --include_path" if name.startswith(f"{_PACKAGE}.tasks.") else ""
     return (

@@ -1,4 +1,4 @@
-"""The devices of its machine that a process of a launch (accelerate, torchrun, SLURM) has for itself."""
+"""Launches of several processes (accelerate, torchrun, SLURM): their variables, and the GPUs of each process."""
 
 from __future__ import annotations
 
@@ -15,21 +15,6 @@ from pathlib import Path
 from lmms_eval.errors import ModelError
 
 _M_ARENA_MAX = -8
-
-
-@functools.cache
-def share_heap() -> bool:
-    """Let all threads that start from now on allocate from one heap (glibc); false where that cannot be said.
-
-    Else each thread has its own: what one has decoded and freed lies idle while another decodes, and a process with
-    two preparing threads takes twice the memory of its pictures. ``MALLOC_ARENA_MAX`` wins where it is set.
-    """
-    if not sys.platform.startswith("linux") or "MALLOC_ARENA_MAX" in os.environ:
-        return False
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and bool(mallopt(_M_ARENA_MAX, 1))
-
-
 STORE_PORT, STORE_TOKEN = "LMMS_EVAL_STORE_PORT", "LMMS_EVAL_STORE_TOKEN"
 """Variables by which the processes of ``--processes`` find their store: a port of the loopback address, and a key."""
 LAUNCHER_VARIABLES = frozenset({
@@ -37,38 +22,50 @@ LAUNCHER_VARIABLES = frozenset({
     "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", STORE_PORT, STORE_TOKEN,
 })  # fmt: skip
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/kfd", "/dev/dxg")
-"""Devices of NVIDIA's cards, its boards, AMD's cards, and Windows below Linux."""
+"""Devices of NVIDIA cards, NVIDIA boards, AMD cards, and WSL."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _OF_MPI = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 
 
+@functools.cache
+def share_heap() -> bool:
+    """Make all threads that start from now on allocate from one heap (glibc); return whether that was possible.
+
+    Otherwise each thread has its own heap. Memory that one thread has freed then lies idle while another decodes, and a
+    process with two preparing threads takes twice the memory of its pictures. ``MALLOC_ARENA_MAX`` has precedence.
+    """
+    if not sys.platform.startswith("linux") or "MALLOC_ARENA_MAX" in os.environ:
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and bool(mallopt(_M_ARENA_MAX, 1))
+
+
 def accelerate_started_one(environ: Mapping[str, str]) -> bool:
-    """``accelerate launch`` was asked for several processes and has started this one alone.
+    """Return whether ``accelerate launch`` was asked for several processes but has started only this one.
 
     With ``--cpu``, and on a machine without accelerators, it starts one process whatever ``--num_processes`` says. It
-    does not pass the number on; but only where it is above 1 does it name a meeting place (``MASTER_PORT``), and then
-    it tells this process no rank.
+    does not pass that number on. If the number is above 1, it sets ``MASTER_PORT`` but no rank.
     """
     is_simple = "ACCELERATE_MIXED_PRECISION" in environ and not environ.get("RANK") and not environ.get("WORLD_SIZE")
     return is_simple and bool(environ.get("MASTER_PORT")) and not any(name in environ for name in _OF_MPI)
 
 
 def may_have_gpus() -> bool:
-    """Tell if torch may find GPUs here, without its import of a second: Linux shows the drivers of all kinds."""
+    """Return whether torch may find GPUs, without importing it, which takes a second: Linux shows the drivers."""
     return not sys.platform.startswith("linux") or any(map(os.path.exists, GPU_DRIVERS))
 
 
 def count_gpus(environ: Mapping[str, str], root: Path = Path("/")) -> int:
-    """Count the GPUs that a process with this environment sees, by their device files: no import of torch.
+    """Count the GPUs that a process sees, by their device files, without importing torch.
 
     Args:
-        environ: its variables; ``CUDA_VISIBLE_DEVICES`` hides GPUs.
-        root: where ``dev`` and ``sys`` lie.
+        environ: environment of the process; ``CUDA_VISIBLE_DEVICES`` hides GPUs.
+        root: folder that contains ``dev`` and ``sys``.
     """
     cards = [path for path in (root / "dev").glob("nvidia*") if re.fullmatch(r"nvidia\d+", path.name)]
-    nodes = (root / "sys/class/kfd/kfd/topology/nodes").glob("*/gpu_id")  # AMD's; a CPU is a node with the id 0
+    nodes = (root / "sys/class/kfd/kfd/topology/nodes").glob("*/gpu_id")  # AMD; a CPU is a node with the id 0
     found = len(cards) or sum(_text(node) not in ("", "0") for node in nodes)
-    if not found:  # boards and Windows below Linux have one
+    if not found:  # boards and WSL have one GPU
         found = int(any((root / driver.lstrip("/")).exists() for driver in GPU_DRIVERS))
     stated = environ.get(VISIBLE)
     if stated is None:
@@ -85,9 +82,9 @@ def _text(file: Path) -> str:
 
 
 def local_processes(environ: Mapping[str, str]) -> int:
-    """Processes of the launch that see the same GPUs as this one, this one among them.
+    """Return the number of processes of the launch that see the same GPUs as this one, including this one.
 
-    A launcher that does not say how many run on this machine, but shows each its GPUs (SLURM), has told them apart.
+    A launcher that does not state the number on this machine but shows each process its own GPUs (SLURM) counts as 1.
     """
     if environ.get("LOCAL_WORLD_SIZE", "").isdigit():
         return int(environ["LOCAL_WORLD_SIZE"])
@@ -95,9 +92,9 @@ def local_processes(environ: Mapping[str, str]) -> int:
 
 
 def own_part(environ: Mapping[str, str], total: int) -> int:
-    """Take this process's part of a number that the user gave for all processes of ``--processes``, at least 1.
+    """Return this process's part, at least 1, of a number that the user gave for all processes of ``--processes``.
 
-    Under a launcher the number is that of each process.
+    Under a launcher, the number applies to each process.
     """
     if STORE_PORT not in environ:
         return total
@@ -106,16 +103,16 @@ def own_part(environ: Mapping[str, str], total: int) -> int:
 
 
 def visible_gpus(environ: Mapping[str, str], count: Callable[[], int]) -> list[str]:
-    """Names of the GPUs that this process may use; ``count`` counts those of the machine."""
-    told = environ.get(VISIBLE)
-    return [name.strip() for name in told.split(",") if name.strip()] if told else [str(n) for n in range(count())]
+    """Return the names of the GPUs that this process may use; ``count`` counts those of the machine."""
+    stated = environ.get(VISIBLE)
+    return [name.strip() for name in stated.split(",") if name.strip()] if stated else [str(n) for n in range(count())]
 
 
 def own_gpus(environ: Mapping[str, str], gpus: Sequence[str], each: int, name: str) -> Sequence[str]:
-    """The GPUs among ``gpus`` for this process, where each process of the machine takes ``each``.
+    """Return the GPUs among ``gpus`` for this process, if each process on the machine takes ``each`` of them.
 
     Raises:
-        ModelError: there are not enough for all.
+        ModelError: there are not enough GPUs for all processes.
     """
     processes = local_processes(environ)
     if processes == 1 or (each == 1 and not gpus):
@@ -132,9 +129,9 @@ def own_gpus(environ: Mapping[str, str], gpus: Sequence[str], each: int, name: s
 
 @contextmanager
 def without_launcher(environ: MutableMapping[str, str], instead: Mapping[str, str]) -> Iterator[None]:
-    """Hide the launch, and set ``instead``, for a while.
+    """Hide the variables of the launch, and set ``instead``, within the block.
 
-    An engine that starts processes of its own must take no place of the launch for theirs.
+    An engine that starts its own processes must not give them the ranks and ports of the launch.
     """
     before = dict(environ)
     for name in before:

@@ -1,4 +1,4 @@
-"""Names that a package offers without importing the modules where they are."""
+"""Lazy imports of a package's public names."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make the ``__getattr__`` and ``__dir__`` of a package whose names stand in its stub alone.
+    """Return the ``__getattr__`` and ``__dir__`` of a package whose names are listed only in its stub.
 
-    The stub ``__init__.pyi`` imports each name from its module, which is what type checkers read; here the module is
-    imported when one of its names is asked for. So a name is stated once.
+    The stub ``__init__.pyi`` imports each name from its module. Type checkers read the stub; at run time, a module is
+    imported when one of its names is first used.
 
     Args:
         package: ``__name__`` of the package.
-        file: its ``__file__``, beside which the stub lies.
+        file: ``__file__`` of the package; the stub is in the same folder.
     """
 
     @functools.cache
     def homes() -> Mapping[str, str]:
-        """Read the stub: name to module."""
+        """Read the modules of the names from the stub."""
         import ast
         from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""A child process of this interpreter that takes and gives lines over pipes.
+"""A child Python process that exchanges lines with its parent over pipes.
 
-Started fresh (never forked: a forked child would keep the parent's locks, sockets and GPU memory), in a session of its
-own, so that a Ctrl-C reaches the parent alone. It is expected to end when its standard input does.
+The child is started fresh, not forked, since a forked child would keep the parent's locks, sockets and GPU memory. It
+has its own session, so that Ctrl-C reaches only the parent, and must end when its standard input ends.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from typing import IO
 from lmms_eval.utils.terminal import guard_standard_error
 
 ENDING_S = 1.0
-"""A child whose input has ended, but whose work has not, ends itself after so many seconds."""
+"""Seconds after the end of its input until a child that is still working ends itself."""
+_ROOT = str(Path(__file__).parents[2])
 
 
 def own_pipes() -> tuple[queue.SimpleQueue[bytes], IO[bytes]]:
-    """Take standard input and output over: the queue of incoming lines, and the file for replies.
+    """Take over standard input and output. Return the queue of incoming lines, and the file for replies.
 
-    What foreign code prints goes to standard error from now on, and it reads nothing. The queue gives an empty line at
-    the end of the input; the process then ends soon, also in the middle of its work.
+    From now on, foreign code prints to standard error and reads nothing. At the end of the input, the queue yields an
+    empty line, and the process ends soon after that, even in the middle of its work.
     """
     incoming, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -49,17 +50,14 @@ def _read(incoming: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     os._exit(1)
 
 
-_ROOT = str(Path(__file__).parents[2])
-
-
 def module_command(module: str) -> list[str]:
-    """Return the command that runs a module by this interpreter.
+    """Return the command that runs a module with this interpreter.
 
-    The working folder is on the new process's path only where it is on this one's: ``-m`` alone would let a user's
-    ``types.py`` stand for Python's.
+    The working folder is on the new process's path only if it is on this one's. With ``-m`` alone, a user's
+    ``types.py`` would replace Python's.
     """
     shows_folder = "" in sys.path
-    with contextlib.suppress(FileNotFoundError):  # the working folder is gone
+    with contextlib.suppress(FileNotFoundError):  # the working folder was deleted
         shows_folder = shows_folder or sys.path[:1] == [os.getcwd()]
     return [sys.executable, *([] if shows_folder else ["-P"]), "-m", module]
 
@@ -73,13 +71,16 @@ class ProcessEnded(RuntimeError):
 
 
 class LineProcess:
-    """``python -m MODULE`` with its standard input and output; ``environment`` is added to the parent's own.
+    """A child process ``python -m MODULE`` that exchanges lines.
 
-    With ``command`` that is started in the module's place, and ``environment`` is all that it gets. With ``quiet`` what
-    it writes to standard error is lost.
+    Args:
+        module: the module to run.
+        environment: variables in addition to the parent's; with ``command``, all variables.
+        command: command to start instead of the module.
+        quiet: discard the child's standard error.
 
     Raises:
-        OSError: no process can be started.
+        OSError: the process cannot be started.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class LineProcess:
             env={**inherited, **(environment or {})},
             start_new_session=True,
         )
-        assert self._process.stdin is not None  # both were asked for
+        assert self._process.stdin is not None  # both are pipes
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
         self._poll = select.poll()  # select.select() takes no file numbers above 1023
@@ -125,7 +126,7 @@ class LineProcess:
             raise self._ended() from error
 
     def receive(self, timeout_s: float) -> bytes:
-        """The next line, without its newline. Raises ``ProcessEnded`` if none comes within ``timeout_s`` seconds."""
+        """Return the next line without its newline. Raises ``ProcessEnded`` after ``timeout_s`` seconds without one."""
         deadline = time.monotonic() + timeout_s
         end = self._buffer.find(b"\n")
         while end < 0:
@@ -145,15 +146,15 @@ class LineProcess:
         return line
 
     def kill(self) -> None:
-        """End the process and what it has started, at once; from any thread. ``close`` is still to be called."""
+        """Kill the process and its children at once. Any thread may call this; ``close`` must still be called."""
         if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self, patience_s: float = 2.0) -> None:
-        """End the process in order, or by force if it has not ended after ``patience_s`` seconds."""
+        """End the process gracefully, or kill it after ``patience_s`` seconds."""
         for pipe in (self._input, self._output):
-            with contextlib.suppress(OSError):  # the child is gone already
+            with contextlib.suppress(OSError):  # the child has already ended
                 pipe.close()
         try:
             self._process.wait(timeout=patience_s)

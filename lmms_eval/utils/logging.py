@@ -1,4 +1,4 @@
-"""Log set-up of the command line. Importing the package never touches anybody's handlers; this function does."""
+"""Logging of the command line. Importing the package changes no log handlers; ``configure_logging`` does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OWN_LOGGER = "lmms_eval"
 
 
 class _ToLoguru(logging.Handler):
-    """Hands records of the standard library's loggers to loguru, with the place they were logged at."""
+    """Forwards records of the standard library's loggers to loguru, with their original place."""
 
     def emit(self, record: logging.LogRecord) -> None:
         from loguru import logger
@@ -36,20 +36,19 @@ class _ToLoguru(logging.Handler):
 
 
 def process_number(environ: Mapping[str, str]) -> int:
-    """Number of this process in a launch of several; 0 for the first one, and for one that is alone."""
+    """Return the rank of this process in a launch of several processes; 0 for a single process."""
     rank, size = environ.get("RANK", ""), environ.get("WORLD_SIZE", "")
     return int(rank) if rank.isdigit() and size.isdigit() and int(size) > 1 else 0
 
 
 def configure_logging(verbosity: str = "INFO", process: int = 0) -> None:
-    """Log to standard error from ``verbosity`` on, in colours where it takes them.
+    """Log to standard error from ``verbosity`` on, in colours if the terminal supports them.
 
-    Secrets are masked and control characters escaped, also those inside tracebacks.
+    Secrets are masked and control characters are escaped, also in tracebacks. A ``process`` other than rank 0 names
+    itself in each line and logs only from WARNING on, unless ``verbosity`` asks for more than INFO.
 
-    A ``process`` other than the first one of a launch names itself in each line and logs at WARNING and above, unless
-    ``verbosity`` asks for more than INFO.
-
-    Replaces loguru's handlers and the handler of the package's own standard logger; calling it again changes the level.
+    This replaces loguru's handlers and the handler of the package's own standard logger. Calling it again changes the
+    level.
     """
     from loguru import logger
 
@@ -65,7 +64,7 @@ def configure_logging(verbosity: str = "INFO", process: int = 0) -> None:
 
 
 def log_lines(lines: Iterable[str]) -> None:
-    """Log each line at INFO, as it is: its secrets are masked already."""
+    """Log each line at INFO, unchanged: its secrets are already masked."""
     from loguru import logger
 
     for line in lines:
@@ -73,7 +72,7 @@ def log_lines(lines: Iterable[str]) -> None:
 
 
 def _line(process: int) -> Callable[[Any], str]:
-    """The format of a record: colours are ours, what the record says is shown."""
+    """Return the function that formats records: colours come from this package, the message is escaped."""
     template = f"{_FORMAT}process {process}: {{extra[shown]}}\n" if process else f"{_FORMAT}{{extra[shown]}}\n"
 
     def of_record(record: Any) -> str:

@@ -1,4 +1,4 @@
-"""Names of files, models and tasks, and which documents a rank takes (harness specification §1.6, §5.1, §8)."""
+"""Names of files, models and tasks, and the documents of each rank (harness specification §1.6, §5.1, §8)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lmms_eval.errors import UsageError
 _UNSAFE = re.compile(r"[\"<>:/|\\?*\[\]]+")
 _STEM = 30
 FAMILY_PRESETS = frozenset({"qwen25vl"})
-"""Baselines that the family knows by name; files of presets (``--baseline_presets``) name others."""
+"""Built-in names of baselines. Files of presets (``--baseline_presets``) define others."""
 MODEL_KEYS = (
     "peft=", "delta=", "pretrained=", "model=", "model_version=", "model_name=", "model_id=", "path=", "engine=",
 )  # fmt: skip
 
 
 def sanitize_model_name(model_name: str, full_path: bool = False) -> str:
-    """A model name as a folder name: its last two ``/`` parts (or all), unsafe characters replaced by ``__``."""
+    """Return a model name as a folder name: its last two ``/`` parts (or all), unsafe characters replaced by ``__``."""
     if not full_path:
         model_name = "/".join(model_name.split("/")[-2:])
     return _UNSAFE.sub("__", model_name)
@@ -29,8 +29,8 @@ def sanitize_model_name(model_name: str, full_path: bool = False) -> str:
 def model_name_from_args(model_args: str) -> str:
     """Return the model's name in an argument string: the text from a known key to the next comma or that key again.
 
-    Empty without a key. Keys are tried in the family's order, and found anywhere: ``base_model=x`` counts as
-    ``model=x``.
+    The name is empty if there is no key. Keys are tried in the order of ``MODEL_KEYS`` and may be anywhere in the text:
+    ``base_model=x`` counts as ``model=x``.
     """
     for key in MODEL_KEYS:
         if key in model_args:
@@ -39,12 +39,12 @@ def model_name_from_args(model_args: str) -> str:
 
 
 def sanitize_task_name(task_name: str) -> str:
-    """A task name with everything but letters, digits and underscores replaced by ``_``."""
+    """Replace everything in a task name but letters, digits and underscores by ``_``."""
     return re.sub(r"\W", "_", task_name)
 
 
 def sanitize_long_string(text: str, max_length: int = 40) -> str:
-    """Text of more than ``max_length`` characters as its first and last halves around ``...``."""
+    """Shorten a text to ``max_length`` characters of its beginning and end, with ``...`` between them."""
     if len(text) <= max_length:
         return text
     head = max_length // 2
@@ -52,21 +52,20 @@ def sanitize_long_string(text: str, max_length: int = 40) -> str:
 
 
 def pattern_match(patterns: str | Iterable[str], source_list: Iterable[str]) -> list[str]:
-    """The names that match one of the shell patterns (upper and lower case told apart), sorted, each once."""
+    """Return the names that match one of the case-sensitive shell patterns, sorted, without duplicates."""
     wanted = [patterns] if isinstance(patterns, str) else list(patterns)
     return sorted({name for name in source_list if any(fnmatch.fnmatchcase(name, pattern) for pattern in wanted)})
 
 
 def baseline_display_name(baseline: str, presets: Container[str] = FAMILY_PRESETS) -> str:
-    """Name a ``--baseline`` for the table.
+    """Return the name of a ``--baseline`` for the table.
 
-    ``user/repo`` of the hub, the first 30 characters of a file's stem, the preset of ``PRESET:TASK``. What is none of
-    them stays whole: an address of the hub without a repository (``hf://only``), a name before a colon that is no
-    preset.
+    This is ``user/repo`` of the hub, the first 30 characters of a file's stem, or the preset of ``PRESET:TASK``. Any
+    other text stays unchanged: a hub address without a repository (``hf://only``), an unknown name before a colon.
 
     Args:
-        baseline: as it is written.
-        presets: names of presets that are known.
+        baseline: value of the option.
+        presets: names of known presets.
     """
     if baseline.startswith("hf://"):
         repository = baseline.removeprefix("hf://").split("/")[:2]
@@ -78,12 +77,13 @@ def baseline_display_name(baseline: str, presets: Container[str] = FAMILY_PRESET
 
 
 def get_sample_size(n_docs: int, limit: float | None) -> int | None:
-    """Convert ``--limit`` to a number of the ``n_docs`` documents; ``None`` for all.
+    """Convert ``--limit`` to a number of the ``n_docs`` documents; ``None`` means all.
 
-    −1 or none: all; between 0 and 1: that share, rounded up; from 1: that many (truncated to a whole number).
+    −1 or ``None`` means all documents, a number between 0 and 1 that share (rounded up), a number from 1 on that many
+    (truncated to a whole number).
 
     Raises:
-        UsageError: another negative number, or no finite number.
+        UsageError: the limit is another negative number or not finite.
     """
     if limit is None or limit == -1:
         return None
@@ -93,10 +93,10 @@ def get_sample_size(n_docs: int, limit: float | None) -> int | None:
 
 
 def shard_indices(n_docs: int, world_size: int, limit: int | None = None, offset: int = 0) -> list[list[int]]:
-    """The document indices of each rank where documents are dealt out in turn from ``offset``.
+    """Return the document indices of each rank, if documents are assigned in turn from ``offset`` on.
 
     Raises:
-        UsageError: no rank, or a negative number.
+        UsageError: there is no rank, or a number is negative.
     """
     if world_size < 1 or offset < 0 or (limit is not None and limit < 0):
         raise UsageError(f"shards: world size {world_size}, offset {offset}, limit {limit}; none may be negative")

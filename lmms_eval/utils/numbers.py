@@ -1,4 +1,4 @@
-"""Numbers as people read them, and the ranges they lie in."""
+"""Ranges of scores, and rounding of numbers for display."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ScoreRange:
-    """The least and the greatest value that a score can have; infinite where there is no bound."""
+    """The least and the greatest value that a score can have; infinite without a bound."""
 
     low: float = -math.inf
     high: float = math.inf
 
     def __contains__(self, value: float) -> bool:
-        """Up to rounding."""
+        """Return whether a value is in the range, up to rounding errors."""
         slack = _SLACK * max(1.0, abs(value))
         return self.low - slack <= value <= self.high + slack
 
@@ -28,5 +28,5 @@ SHARES = ScoreRange(0.0, 1.0)
 
 
 def two_decimals(value: float) -> str:
-    """Two decimals, or one figure where these would show a value above 0 as 0."""
+    """Format with two decimals, or with one significant digit if these would show a value above 0 as 0."""
     return f"{value:.1g}" if 0 < value < 0.005 else f"{value:.2f}"

@@ -1,4 +1,4 @@
-"""The place in a person's own files from which an error came."""
+"""The place in a user's own files that an error came from."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def place_of(error: BaseException, function: Callable[..., Any]) -> str:
-    """``FILE:LINE`` of the innermost frame of an error that lies in the files of ``function``.
+    """Return ``FILE:LINE`` of the innermost frame of an error that is in the files of ``function``.
 
-    These are all in the folder of its module and below, installed packages apart. Where no frame does (a call with the
-    wrong number of arguments), the place where the function is defined; empty where it has no file.
+    These are the files in the folder of its module and below, without installed packages. If no frame is among them (a
+    call with the wrong number of arguments), this is the function's definition; empty if the function has no file.
     """
     target = getattr(function, "func", function)  # of a functools.partial
     file = getattr(sys.modules.get(getattr(target, "__module__", None) or ""), "__file__", None)

@@ -1,4 +1,4 @@
-"""Prices of models: a table that the user gives, or litellm's where that package is installed."""
+"""Prices of models: from a file of the user, or from litellm if that package is installed."""
 
 from __future__ import annotations
 
@@ -22,28 +22,37 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 LITELLM = "litellm"
-"""In place of a file: the table of the package of this name."""
+"""Value of ``--prices`` that means the table of this package."""
 UNIT = "currency per million tokens"
 MILLION = 1_000_000
 MOST_NAMES = 20
-"""Models that a message names at most."""
-_WILD = "*?["
+"""Most models that a message names."""
+_WILD = frozenset("*?[")
+_LITELLM_NAMES = {
+    "input": ("input_cost_per_token", MILLION),
+    "output": ("output_cost_per_token", MILLION),
+    "cached_input": ("cache_read_input_token_cost", MILLION),
+    "reasoning": ("output_cost_per_reasoning_token", MILLION),
+    "image": ("input_cost_per_image", 1),
+    "audio_second": ("input_cost_per_audio_per_second", 1),
+}
+"""litellm's key for each key of ours, and the factor that converts its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Tokens and media for which a model's provider is paid."""
+    """Tokens and media that a model's provider charges for."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
-    """Among the output tokens."""
+    """Part of the output tokens."""
     pictures: int = 0
     audio_seconds: float = 0.0
     untold: int = 0
-    """Answers whose tokens nobody told."""
+    """Answers without a token count."""
     unmeasured: int = 0
-    """Sounds of which nobody knows how long they are, and videos that went out as a whole."""
+    """Sounds of unknown length, and videos that were sent as a whole."""
 
     def __add__(self, other: Spending) -> Spending:
         return Spending(
@@ -63,27 +72,27 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Price of one model: of a million tokens, of one picture, of a second of sound; none is negative."""
+    """Prices of one model: per million tokens, per picture, per second of sound; never negative."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     input: float
     output: float
     cached_input: float | None = None
-    """Of input that the provider has cached. No back end tells how much that was, so it lowers no estimate."""
+    """Price of cached input. Back ends do not report its amount, so it does not lower estimates."""
     reasoning: float | None = None
-    """Of output tokens that are reasoning; that of any other output where it is not given."""
+    """Price of reasoning tokens; by default that of other output."""
     image: float = 0.0
     audio_second: float = 0.0
     batch: float = 1.0
-    """Factor for requests that go through a batch interface."""
+    """Factor for requests through a batch interface."""
 
     def knows(self, spent: Spending) -> bool:
-        """Tell whether all that has a price was measured, the tokens apart."""
+        """Return whether everything that has a price, except tokens, was measured."""
         return not spent.unmeasured or not (self.image or self.audio_second)
 
     def cost(self, spent: Spending, is_batch: bool = False) -> float:
-        """Compute the price of what was spent, in the table's currency; all input counts as not cached."""
+        """Compute the cost in the table's currency. All input counts as not cached."""
         thought = min(spent.reasoning_tokens, spent.output_tokens) if self.reasoning is not None else 0
         tokens = spent.input_tokens * self.input + (spent.output_tokens - thought) * self.output
         tokens += thought * (self.reasoning or 0.0)
@@ -93,19 +102,19 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The price that holds for a model, with its source."""
+    """The prices of a model, with their source."""
 
     price: Price
     currency: str
     source: str
-    """File or package, and the entry in it."""
+    """File or package, and the entry in it, for messages."""
     is_batch: bool = False
 
     def cost(self, spent: Spending) -> float:
         return self.price.cost(spent, self.is_batch)
 
     def shown(self, amount: float) -> str:
-        """An amount with its currency: two decimals, more of what is small."""
+        """Return an amount with its currency: two decimals, more for small amounts."""
         decimals = 2 if amount >= 1 or amount == 0 else 4 if amount >= 0.01 else 6
         return f"{amount:,.{decimals}f} {self.currency}"
 
@@ -116,12 +125,12 @@ class Tariffs:
 
     model: Tariff
     judge: Tariff | None = None
-    """``None`` without a judge, and for one whose price the table does not have."""
+    """``None`` without a judge, and if the table has no price for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """Prices by name of the model; a name may hold the wildcards ``*``, ``?`` and ``[...]``."""
+    """Prices by model name. Names may have the wildcards ``*``, ``?`` and ``[...]``."""
 
     models: Mapping[str, Price]
     currency: str = "USD"
@@ -129,44 +138,40 @@ class PriceTable:
     """The file, or the package."""
 
     def find(self, names: Sequence[str], is_batch: bool = False) -> Tariff | None:
-        """Find the price of a model by its names, the surest one first; ``None`` if the table has none.
+        """Find the prices of a model by its names, the most reliable one first; ``None`` if the table has no entry.
 
-        An entry of exactly that name goes before wildcards, of which the longest one holds. A name of the form
-        ``PROVIDER/NAME`` that is not found so is looked up without its provider.
+        An exact name takes precedence over wildcards, and a longer wildcard over a shorter one. If ``PROVIDER/NAME`` is
+        not found, ``NAME`` is looked up.
         """
         given = [name for name in names if name]
         for name in (*given, *(name.rpartition("/")[2] for name in given if "/" in name)):
-            fitting = [key for key in self.models if key == name or (_is_wild(key) and fnmatchcase(name, key))]
+            fitting = [key for key in self.models if key == name or (_WILD & {*key} and fnmatchcase(name, key))]
             if fitting:
                 entry = max(fitting, key=lambda key: (key == name, len(key)))
                 return Tariff(self.models[entry], self.currency, f"{self.source}: {entry}", is_batch)
         return None
 
     def price_of(self, names: Sequence[str], is_batch: bool = False) -> Tariff:
-        """``find`` for who cannot do without.
+        """Find the prices of a model, as ``find`` does.
 
         Raises:
-            UsageError: the table has no price for the model; says for which it has.
+            UsageError: the table has no price for the model; the message lists similar names.
         """
         found = self.find(names, is_batch)
         if found is not None:
             return found
         wanted, known = " / ".join(dict.fromkeys(filter(None, names))), list(self.models)
         near = difflib.get_close_matches(wanted, known, n=MOST_NAMES, cutoff=0.5) if len(known) > MOST_NAMES else known
-        listed = ", ".join(near[:MOST_NAMES]) or "none of a similar name"
+        listed = ", ".join(near[:MOST_NAMES]) or "no similar name"
         raise UsageError(f"--prices {self.source}: no price for the model {wanted!r}; the table has: {listed}")
 
 
-def _is_wild(name: str) -> bool:
-    return any(sign in name for sign in _WILD)
-
-
 def read_prices(source: str) -> PriceTable:
-    """Read a table from a YAML or JSON file, or take litellm's (``litellm``).
+    """Read a table of prices from a YAML or JSON file, or from the package ``litellm``.
 
     Raises:
-        DataError: the file cannot be read or holds something else; the message names the key.
-        MissingOptionalDependencyError: litellm's is wanted, and the package is not installed.
+        DataError: the file cannot be read or has the wrong form; the message names the key.
+        MissingOptionalDependencyError: ``litellm`` is not installed.
     """
     return litellm_prices() if source == LITELLM else _read_file(source)
 
@@ -209,7 +214,7 @@ def _read_file(path: str) -> PriceTable:
 
 
 def _problem(error: ValidationError) -> str:
-    """The first fault, unknown keys before absent ones, each with the valid key that is nearest to it."""
+    """Describe the first mistake. Unknown keys come before missing ones, and are shown with the most similar key."""
     first = min(error.errors(include_url=False), key=lambda one: one["type"] != "unexpected_keyword_argument")
     place, key = ".".join(map(str, first["loc"])), str(first["loc"][-1])
     if first["type"] != "unexpected_keyword_argument":
@@ -226,24 +231,13 @@ def _check(price: Price, place: str) -> None:
             raise DataError(f"{place}.{one.name}: a price is a number from 0 on ({UNIT}); got {value}")
 
 
-_LITELLM_NAMES = {
-    "input": ("input_cost_per_token", MILLION),
-    "output": ("output_cost_per_token", MILLION),
-    "cached_input": ("cache_read_input_token_cost", MILLION),
-    "reasoning": ("output_cost_per_reasoning_token", MILLION),
-    "image": ("input_cost_per_image", 1),
-    "audio_second": ("input_cost_per_audio_per_second", 1),
-}
-"""Key of ours -> key of litellm's, and what makes ours of its number."""
-
-
 def litellm_prices() -> PriceTable:
-    """Take the table of the installed package; entries without a price for input and output are left out.
+    """Read litellm's table. Entries without prices for input and output are left out.
 
     Raises:
         MissingOptionalDependencyError: the package is not installed.
     """
-    # The package would fetch a newer list from the network when it is imported.
+    # Without this, the package downloads a newer table when it is imported.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     try:
         table: Mapping[str, Any] = importlib.import_module(LITELLM).model_cost

@@ -1,8 +1,8 @@
-"""Keeping secrets out of whatever is written (harness specification §5.2).
+"""Masking of secrets in everything that is written (harness specification §5.2).
 
-Two rules, since no pattern knows every key. By structure: an address loses its user, password, query values and
-fragment, a mapping the values of secret names. By value: what stood in such a place of the command line, a file or the
-environment is masked wherever else it appears, in an error of a server or a traceback of a plugin too.
+There are two rules, since no pattern matches every key. By structure: the user, password, query values and fragment of
+an address are masked, and the values of secret names in a mapping. By value: a secret that was found in such a place on
+the command line, in a file or in the environment is masked everywhere else, also in errors of servers and tracebacks.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 REDACTED = "[REDACTED]"
 LEAST_KNOWN, LEAST_DOUBTFUL = 6, 8
-"""Characters of a value that is masked wherever it appears, after a name that can only be that of a secret, and after
-one of several meanings: a shorter one stands in many an innocent text."""
+"""Least length of a value that is masked everywhere: after a name that is surely a secret's, and after an ambiguous
+name. Shorter values occur in harmless texts."""
 LEAST_OF_PATH = 12
-"""Characters of a part of an address's path that counts as a key."""
+"""Least length of a part of an address's path that counts as a key."""
 _KEYS = frozenset(
     {"api_key", "client_secret", "hf_token", "huggingface_hub_token", "huggingfacehub_api_token", "token"}
 )
@@ -33,13 +33,13 @@ _MORE_KEYS = frozenset(
 _DOUBTFUL_KEYS = frozenset(
     {"auth", "bearer", "code", "cookie", "credential", "credentials", "key", "pwd", "sig", "signature"}
 )
-"""Names that hold a secret in arguments, as a rule; elsewhere they do not: a run has a ``key``, a shell ``PWD``."""
+"""Names that usually hold a secret in arguments, but not elsewhere: a run has a ``key``, a shell has ``PWD``."""
 _MORE_ENDINGS = (
     "_access_key", "_apikey", "_auth", "_bearer", "_cookie", "_credential", "_credentials", "_passphrase", "_passwd",
     "_private_key", "_pwd", "_secret_key", "_sig", "_signature",
 )  # fmt: skip
 _NO_SECRETS = frozenset({"dummy", "empty", "false", "ollama", "password", "secret"})
-"""Values that servers without keys are given."""
+"""Placeholder keys for servers that need none."""
 _ASSIGNMENT = re.compile(
     r"""(?i)(api_key|token|secret|password)(=)("[^"]*"|'[^']*'|[^,\s]+)""",
 )
@@ -51,23 +51,23 @@ _BEARER = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}")
 _ADDRESS = re.compile(r"""(?i)(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s"'<>\\^`{|}]{1,4096}""")
 _USER = re.compile(r"(?<=://)[^/?#@]*@(?=[^/?#@]*(?:[/?#]|$))")
 _QUERY_VALUE = re.compile(r"(?<=[?&#;])(?:([^=&#;,]*)=([^&#;,)]+)|[^=&#;,)]+(?![^&#;,)]))")
-"""A value with its name, or a part that has none: a query or a fragment without a name."""
+"""A value with its name, or a part of a query or fragment without a name."""
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VERSION = re.compile(r"v\d+(?:(?:alpha|beta)\d*)?")
 _WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]+")
-"""Where the words of a name meet: ``apiKey``, ``api-key``, ``api.key``."""
+"""Borders between the words of a name: ``apiKey``, ``api-key``, ``api.key``."""
 _NAMED_AFTER = frozenset({"deployments", "endpoints", "engines", "models"})
-"""Parts of a path after which the name of a model stands, not a key."""
+"""Parts of a path that are followed by the name of a model, not by a key."""
 
 
 class _Known:
-    """Values to be masked, of the whole process: whatever writes may come across them."""
+    """Values to be masked in the whole process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: set[str] = set()
         self._forms: tuple[str, ...] = ()
-        """The values as they are and as addresses spell them, longest first."""
+        """The values in plain and in URL-encoded form, longest first."""
 
     def add(self, values: Iterator[str]) -> None:
         found = {value for value in values if value.lower() not in _NO_SECRETS}
@@ -95,52 +95,53 @@ _known = _Known()
 
 
 def learn_secrets(values: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
-    """Take note of every secret in arguments and environment variables, to mask it wherever it appears from now on.
+    """Remember every secret in arguments and environment variables, to mask it wherever it appears from now on.
 
     Args:
-        values: options or arguments, nested as they come; texts of the form ``k=v,k=v`` are looked into.
-        environment: variables of which those count whose name can only be that of a secret.
+        values: options or arguments, nested to any depth; texts of the form ``k=v,k=v`` are parsed.
+        environment: variables; only those whose name is surely that of a secret count.
     """
     _known.add(_secrets_in(values))
-    # A variable that holds a path says where a secret lies, not what it is.
+    # A variable that holds a path states where a secret is, not the secret itself.
     secret = [value for name, value in (environment or {}).items() if _least(name) == LEAST_KNOWN and value[:1] != "/"]
     _known.add(_secrets_in(secret, LEAST_KNOWN))
 
 
 def known_secrets() -> list[str]:
-    """Return what ``learn_secrets`` has noted, to be handed to ``note_secrets`` in a child process: never to a file."""
+    """Return the remembered secrets, for ``note_secrets`` in a child process. Never write them to a file."""
     return _known.values
 
 
 def note_secrets(values: Iterable[str]) -> None:
-    """Take note of secrets that the parent process knows."""
+    """Remember secrets that the parent process knows."""
     _known.add(iter(values))
 
 
 def is_secret_key(key: str) -> bool:
-    """Tell whether a mapping key names a secret."""
+    """Return whether a mapping key names a secret."""
     lowered = _normal(key)
     return lowered in _KEYS or lowered.endswith(_ENDINGS)
 
 
 def mask_known(text: str) -> str:
-    """Mask what ``learn_secrets`` has noted, users and query values of addresses. JSON stays JSON."""
+    """Mask remembered secrets, and users and query values of addresses. JSON stays valid."""
     text = _known.mask(text)
     return _ADDRESS.sub(_without_secrets, text) if "://" in text else text
 
 
 def redact_text(text: str) -> str:
-    """Mask as ``mask_known`` does, and the value of ``…token=…`` and its like, and whatever looks like a key."""
-    # Before the known values: one that is a part of a longer key would leave the rest of it.
+    """Mask as ``mask_known`` does, and also values of ``…token=…`` and similar names, and texts that look like keys."""
+    # These come before the known values: masking a part of a longer key would leave the rest of it.
     text = _FREE_TOKEN.sub(REDACTED, _BEARER.sub(rf"\1{REDACTED}", text))
     return _ASSIGNMENT.sub(rf"\1\2{REDACTED}", mask_known(text))
 
 
 def redact(value: Any, by_name: bool = True) -> Any:
-    """A copy of nested mappings, lists and tuples without secrets; other values as they are.
+    """Return a copy of nested mappings, lists and tuples without secrets. Other values stay unchanged.
 
-    ``by_name``: values under secret names are masked, whatever they are; without it only texts are looked at (results
-    may have a metric called ``first_token``).
+    Args:
+        value: the value.
+        by_name: mask every value of a secret name. Results use ``False``, since a metric may be called ``first_token``.
     """
     if isinstance(value, str):
         return redact_text(value)
@@ -157,7 +158,7 @@ def redact(value: Any, by_name: bool = True) -> Any:
 
 
 def public_query(address: str) -> str:
-    """The query of an address without the parts with secret names."""
+    """Return the query of an address without the parts that have secret names."""
     parts = [part for part in urlsplit(address).query.split("&") if part and not _least(part.partition("=")[0])]
     return "&".join(parts)
 
@@ -167,7 +168,7 @@ def _normal(name: str) -> str:
 
 
 def _least(name: str) -> int:
-    """Return the number of characters from which on the value of this name is a secret; 0 if it is none."""
+    """Return the least length of a secret value of this name; 0 if the name is not that of a secret."""
     lowered = _normal(name)
     if is_secret_key(name) or lowered in _MORE_KEYS or lowered.endswith(_MORE_ENDINGS):
         return LEAST_KNOWN
@@ -177,15 +178,12 @@ def _least(name: str) -> int:
 def _without_secrets(address: re.Match[str]) -> str:
     text = _USER.sub(f"{REDACTED}@", address.group())
     begin = min((place for mark in "?#" if (place := text.find(mark)) >= 0), default=len(text))
-    return text[:begin] + _QUERY_VALUE.sub(_without_value, text[begin:])
-
-
-def _without_value(part: re.Match[str]) -> str:
-    return REDACTED if part[1] is None else f"{part[1]}={REDACTED}"
+    query = _QUERY_VALUE.sub(lambda part: REDACTED if part[1] is None else f"{part[1]}={REDACTED}", text[begin:])
+    return text[:begin] + query
 
 
 def _secrets_in(value: Any, least: int = 0) -> Iterator[str]:
-    """Texts in secret places of nested arguments. ``least``: of a value in such a place, its characters; else 0."""
+    """Yield the secrets in nested arguments. ``least`` is the least length of a secret ``value``; 0: not secret."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _secrets_in(item, (_least(key) if isinstance(key, str) else 0) or least)
@@ -201,16 +199,16 @@ def _secrets_in(value: Any, least: int = 0) -> Iterator[str]:
 
 
 def _credentials(value: str, least: int) -> Iterator[str]:
-    """A secret value, and what follows ``Bearer``, if they are long enough."""
+    """Yield a secret value, and the part after ``Bearer``, if they are long enough."""
     return (part for part in (value, value.rpartition(" ")[2]) if 0 < least <= len(part))
 
 
 def _of_address(address: str) -> Iterator[str]:
-    """List an address's password (or user), values of secret names in its query, parts of it that are like keys.
+    """Yield an address's password (or user), the secret values in its query, and parts that look like keys.
 
-    After the version a base address ends as a rule: a part that follows it is a key if it is like a shorter one.
+    A base address usually ends after the version, so shorter parts count as keys there.
     """
-    address = address.partition(",")[0]  # an argument's end, where the text is k=v,k=v
+    address = address.partition(",")[0]  # the end of the argument, if the text is k=v,k=v
     try:
         parts = urlsplit(address)
         user = parts.password or parts.username or ""
@@ -230,7 +228,7 @@ def _of_address(address: str) -> Iterator[str]:
 
 
 def _is_like_a_key(part: str, shortest: int = LEAST_OF_PATH) -> bool:
-    """A part of an address that no person would have chosen: letters and digits mixed, and long."""
+    """Return whether a part of an address looks generated: long, with letters and digits mixed."""
     run = max(re.split(r"[^A-Za-z0-9]", part), key=len)
     mixed = any(map(str.isdigit, run)) and any(map(str.isalpha, run))
     is_prefixed = part.startswith(("sk-", "hf_", "pk-"))

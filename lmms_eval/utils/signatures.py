@@ -1,4 +1,4 @@
-"""The arguments that a function can be called with."""
+"""Signatures of functions: which arguments a function accepts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class Parameters:
     """The parameters of a function."""
 
     names: tuple[str, ...]
-    """Names of those that can be given by keyword."""
+    """Names of the parameters that can be given by keyword."""
     positional: int
-    """Number of those that can be given by position."""
+    """Number of parameters that can be given by position."""
     any_positional: bool
-    """Takes ``*args``."""
+    """Whether the function takes ``*args``."""
     any_keyword: bool
-    """Takes ``**kwargs``."""
+    """Whether the function takes ``**kwargs``."""
 
 
 @functools.lru_cache(maxsize=1024)
 def parameters_of(function: Callable[..., Any]) -> Parameters:
-    """Reads a function's signature; one that cannot be read counts as one positional parameter."""
+    """Return a function's parameters. A signature that cannot be read counts as one positional parameter."""
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -42,22 +42,22 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
 
 
 def accepts(function: Callable[..., Any], name: str) -> bool:
-    """Tells whether the function can be called with the keyword ``name``."""
+    """Return whether the function can be called with the keyword ``name``."""
     parameters = parameters_of(function)
     return name in parameters.names or parameters.any_keyword
 
 
 def has_parameter(function: Callable[..., Any], name: str) -> bool:
-    """Tells whether the function names ``name`` among its parameters; taking any keyword does not count."""
+    """Return whether the function has a parameter ``name``; ``**kwargs`` does not count."""
     return name in parameters_of(function).names
 
 
 def keywords_for(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Chooses the offered keyword arguments that the function takes."""
+    """Return the offered keyword arguments that the function accepts."""
     return {name: value for name, value in offered.items() if accepts(function, name)}
 
 
 def parameter_names(made: Callable[..., Any]) -> frozenset[str]:
-    """Lists the public names that a class or function can be called with by keyword."""
+    """Return the public keyword names that a class or function can be called with."""
     named = {*parameters_of(made).names, *getattr(made, "__struct_fields__", ())}
     return frozenset(name for name in named if not name.startswith("_"))

@@ -1,4 +1,4 @@
-"""Jinja templates of task files (harness specification §2.2)."""
+"""Rendering of the Jinja templates of task files (harness specification §2.2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _environment() -> Environment:
 
 @functools.lru_cache(maxsize=4096)
 def compiled(template: str) -> Template:
-    """A template in the sandbox: it reaches no attribute of Python's own, and changes nothing of the document.
+    """Compile a template in a sandbox, where it cannot access Python's internal attributes or change the document.
 
     Raises:
         jinja2.TemplateSyntaxError: the template is broken.
@@ -39,10 +39,10 @@ def compiled(template: str) -> Template:
 
 
 def apply_template(template: str, doc: Mapping[str, Any]) -> str:
-    """Render a template with the document's fields; an unknown field is an error, one newline at the end is dropped.
+    """Render a template with the fields of a document. Unknown fields are errors; one newline at the end is dropped.
 
     Raises:
-        UsageError: the template is broken or names what the document does not have.
+        UsageError: the template is broken, or names a field that the document does not have.
     """
     from jinja2 import TemplateError
 

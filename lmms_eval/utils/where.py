@@ -1,6 +1,6 @@
-"""Expressions that choose samples: ``application == 'Perception' and score < 1``.
+"""Expressions that select samples: ``application == 'Perception' and score < 1``.
 
-A language of its own, read by a tokenizer and recursive descent: nothing of a text is ever run. Grammar::
+A tokenizer and a recursive-descent parser read them; the text is never executed as code. Grammar::
 
     choice     = both { "or" both }
     both       = negation { "and" negation }
@@ -23,9 +23,9 @@ from typing import Any
 from lmms_eval.errors import UsageError
 
 Lookup = Callable[[str], Any]
-"""The value of a column; ``None`` where it is missing."""
+"""Returns the value of a column; ``None`` if it is missing."""
 MAX_DEPTH = 50
-"""Brackets and ``not`` within each other."""
+"""Depth of nested brackets and ``not``."""
 MAX_LENGTH = 10_000
 """Characters of an expression."""
 _TOKEN = re.compile(
@@ -42,7 +42,7 @@ _WORDS = frozenset({"and", "or", "not", "in", "is", "missing", "true", "false", 
 
 
 class WhereError(UsageError):
-    """An expression that cannot be read, or a column that does not exist; ``position`` counts characters from 1."""
+    """An expression that cannot be parsed, or an unknown column. ``position`` counts characters from 1."""
 
     def __init__(self, text: str, position: int, problem: str) -> None:
         near = text[position - 1 : position + 19]
@@ -59,7 +59,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """A comparison of a column with values; false where one of the two sides is missing."""
+    """A comparison of a column with values; false if a side is missing."""
 
     column: _Column
     word: str
@@ -97,7 +97,7 @@ _Part = _Test | _Not | _Joined
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """An expression that has been read."""
+    """A parsed expression."""
 
     text: str
     _part: _Part
@@ -105,22 +105,22 @@ class Where:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that it needs."""
+        """Names of the columns that the expression uses."""
         return tuple(dict.fromkeys(column.name for column in self._columns))
 
     def holds(self, lookup: Lookup) -> bool:
-        """Tell whether a sample is chosen; a comparison with a missing value is false."""
+        """Return whether a sample matches. A comparison with a missing value is false."""
         return self._part.holds(lookup)
 
     def check(self, known: Collection[str], refused: Mapping[str, str] | None = None) -> None:
         """Check that all columns exist.
 
         Args:
-            known: names of those that do.
-            refused: reasons by name of others, which cannot be used here.
+            known: names of the existing columns.
+            refused: columns that cannot be used here, with the reasons.
 
         Raises:
-            WhereError: one does not; it names the nearest that does.
+            WhereError: a column does not exist; the message names a similar one.
         """
         for column in self._columns:
             if column.name not in known:
@@ -132,7 +132,7 @@ class Where:
 
 
 def parse_where(text: str) -> Where:
-    """Read an expression. Raises ``WhereError`` with the position of the mistake."""
+    """Parse an expression. Raises ``WhereError`` with the position of the mistake."""
     if len(text) > MAX_LENGTH:
         raise WhereError(text, MAX_LENGTH + 1, f"an expression has {MAX_LENGTH} characters at most")
     return _Reader(text).read()
@@ -159,7 +159,7 @@ def _tokens(text: str) -> Iterator[_Token]:
             raise WhereError(text, place + 1, problem)
         kind = str(found.lastgroup)
         if kind == "number" and (_number(found[0]) is None or "_" in found[0]):
-            raise WhereError(text, place + 1, "this is no number; texts stand in quotes")
+            raise WhereError(text, place + 1, "this is not a number; texts need quotes")
         yield _Token("text" if kind in ("single", "double") else kind, found[kind], place + 1)
         place = found.end()
     yield _Token("end", "", len(text) + 1)
@@ -216,7 +216,7 @@ class _Reader:
 
     def negation(self) -> _Part:
         if self.depth >= MAX_DEPTH:
-            raise self.error(f"more than {MAX_DEPTH} brackets and negations within each other")
+            raise self.error(f"more than {MAX_DEPTH} nested brackets and negations")
         self.depth += 1
         found: _Part
         if self.takes("not"):
@@ -275,7 +275,7 @@ class _Reader:
 
 
 def _known(value: Any) -> Any:
-    """Return the value; ``None`` for one that is not there: NaN too."""
+    """Return the value; ``None`` for NaN, which counts as missing."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -295,7 +295,7 @@ def _compare(word: str, found: Any, value: Any) -> bool:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Tell whether two values are alike; a number is like the text that shows it (ids of documents are texts)."""
+    """Return whether two values are equal. A number equals its text, since ids of documents are texts."""
     if isinstance(one, bool | int | float) and isinstance(other, bool | int | float):
         return one == other
     return _text(one) == _text(other)
@@ -308,7 +308,7 @@ def _text(value: Any) -> str:
         return str(int(value))
     try:
         return str(value)
-    except (ValueError, RecursionError):  # an integer of more digits than Python writes; a list nested too deeply
+    except (ValueError, RecursionError):  # an integer with too many digits, or a list nested too deeply
         return ""
 
 

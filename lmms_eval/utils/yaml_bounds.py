@@ -1,4 +1,4 @@
-"""Loading YAML that others wrote: aliases and nesting within bounds."""
+"""Loading of untrusted YAML, with limits for aliases and nesting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 MAX_VALUES = 1_000_000
-"""Values of a document with every alias written out: a few lines of them can stand for more than any memory holds."""
+"""Values of a document with all aliases expanded. A few lines of aliases can expand to more than fits into memory."""
 MAX_DEPTH = 100
 _MANY_OPENED = 100
 _DEEP_BLOCKS = re.compile(r"^(?: {100}|(?:[-?:] +){50})", re.MULTILINE)
@@ -17,15 +17,15 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load_bounded(text: str, loader: Callable[[str], Any] = _LOADER) -> Any:
-    """The one document of a text; ``None`` if it is empty.
+    """Load the single document of a text; ``None`` if it is empty.
 
     Args:
         text: the YAML.
-        loader: makes a loader of PyYAML for the text.
+        loader: creates a loader of PyYAML for the text.
 
     Raises:
-        yaml.YAMLError: no YAML, more than one document, nested more than ``MAX_DEPTH`` deep, an alias within what it
-            names, or more than ``MAX_VALUES`` values.
+        yaml.YAMLError: the text is not YAML, has more than one document, is nested more than ``MAX_DEPTH`` deep, has an
+            alias inside the value that it names, or more than ``MAX_VALUES`` values.
     """
     if text.count("[") + text.count("{") > _MANY_OPENED or _DEEP_BLOCKS.search(text):
         _check_depth(text)
@@ -41,7 +41,7 @@ def load_bounded(text: str, loader: Callable[[str], Any] = _LOADER) -> Any:
 
 
 def _check_depth(text: str) -> None:
-    """Nesting is checked before nodes are made: the C library goes one call deeper for each, until the stack ends."""
+    """Check the nesting before nodes are built, since the C library recurses for each level until the stack ends."""
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -53,7 +53,7 @@ def _check_depth(text: str) -> None:
 
 
 class _Counter:
-    """Counts values with every alias written out; each node is visited once."""
+    """Counts values with all aliases expanded. Each node is visited once."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
@@ -62,7 +62,7 @@ class _Counter:
         key = id(node)
         known = self._counts.get(key)
         if known == 0:
-            raise _problem("an alias stands within what it names", node.start_mark)
+            raise _problem("an alias is inside the value that it names", node.start_mark)
         if known is not None:
             return known
         self._counts[key] = 0
@@ -72,7 +72,7 @@ class _Counter:
         elif isinstance(node, yaml.SequenceNode):
             total += sum(map(self.count, node.value))
         if total > MAX_VALUES:
-            raise _problem(f"with its aliases written out it has more than {MAX_VALUES:,} values", node.start_mark)
+            raise _problem(f"with its aliases expanded it has more than {MAX_VALUES:,} values", node.start_mark)
         self._counts[key] = total
         return total
 

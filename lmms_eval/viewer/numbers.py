@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval.compare.runs import Column, TaskRows
 from lmms_eval.results.audit import CHOSEN
-from lmms_eval.results.breakdown import Asked, Cell, Documents, cells, divisions, whole_cell
+from lmms_eval.results.breakdown import AskedDocuments, Cell, Documents, cells, divisions, whole_cell
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.sample import finite
 from lmms_eval.viewer.runs import ReportRun
@@ -268,7 +268,7 @@ def _documents(run: ReportRun, task: TaskRows) -> Callable[[Column], Documents]:
     """Return a function that gets the documents of a metric's numbers."""
     has_clusters = task.clusters is not None or run.facts(task.task).cluster_key is not None
     clusters = (task.clusters or [None] * len(task.ids)) if has_clusters else None
-    asked = None if task.early_stop is None else Asked.find(task.early_stop, task.task, task.ids)
+    asked = None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.task, task.ids)
     return lambda column: Documents.of(column.scores, column.score_range, clusters, asked)
 
 

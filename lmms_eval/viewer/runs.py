@@ -11,12 +11,13 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.compare.readers import harness_runs, read_runs
-from lmms_eval.compare.readers.contract import Looked
+from lmms_eval.compare.readers.contract import FileHead
 from lmms_eval.compare.readers.samples import Results, SampleFacts
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import record_facts, sample_keys
 from lmms_eval.results.files import RUNS, find_runs, read_state, run_path
+from lmms_eval.results.run import results_of_record
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.viewer.media import Places
 
@@ -91,10 +92,11 @@ def _once(runs: Sequence[ReportRun]) -> Iterator[ReportRun]:
 def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
     if path.is_dir() and (found := find_runs(path)):
         for run in found:
-            yield _record(run.path, allowed) if run.path.is_dir() else finished_run(run.path, allowed)
-    elif path.is_file() and harness_runs.is_results(Looked(path)):
+            results = results_of_record(run.path) if run.path.is_dir() else run.path
+            yield _record(run.path, allowed) if results is None else finished_run(results, allowed)
+    elif path.is_file() and harness_runs.is_results(FileHead(path)):
         yield finished_run(path, allowed)
-    elif path.is_file() and harness_runs.is_samples(Looked(path)):
+    elif path.is_file() and harness_runs.is_samples(FileHead(path)):
         yield _of_rows(harness_runs.read_samples_file(path, keeps_rest=True), path.parent, allowed)
     else:
         (rows,) = read_runs([str(path)])

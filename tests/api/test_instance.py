@@ -1,4 +1,4 @@
-"""What plugins return, as programs of the family read it."""
+"""Conversion of the outputs of class plugins."""
 
 from __future__ import annotations
 

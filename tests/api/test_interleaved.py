@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.api.interleaved import InterleavedText, cut_parts, generated_image, media_type_of, said
+from lmms_eval.api.interleaved import InterleavedText, cut_parts, generated_image, media_type_of, response_text
 from lmms_eval.api.request import GeneratedImage, Part, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.errors import MediaError
@@ -68,7 +68,7 @@ def test_strip_of_characters_is_a_plain_text() -> None:
 def test_pictures_within_the_thoughts_go_with_them() -> None:
     text = InterleavedText(["<think>hm ", A, "</think> the answer ", B, " is\ue000 ", A, " "])
     left = text.edited(strip_reasoning_tags)
-    assert left == "the answer  is\ue000 "  # the last blank stands before a picture
+    assert left == "the answer  is\ue000 "  # the last blank precedes a picture
     assert isinstance(left, InterleavedText) and left.parts == ("the answer ", B, " is\ue000 ", A)
     assert left.strip() == strip_reasoning_tags(str(text))
     plain = InterleavedText(["<think>", A, "</think>x"]).edited(strip_reasoning_tags)
@@ -90,9 +90,9 @@ def test_cut_at_a_place_of_the_text(length: int, kept: tuple[Part, ...]) -> None
 
 
 def test_what_a_response_says() -> None:
-    assert type(said(Response("r", text="plain"))) is str
-    assert said(Response("r")) == ""
-    both = said(Response.interleaved("r", ["a", A]))
+    assert type(response_text(Response("r", text="plain"))) is str
+    assert response_text(Response("r")) == ""
+    both = response_text(Response.interleaved("r", ["a", A]))
     assert isinstance(both, InterleavedText) and both.parts == ("a", A)
     assert Response.interleaved("r", ["a", "b"]) == Response("r", text="ab")
 

@@ -12,7 +12,7 @@ from lmms_eval.api.messages import ChatMessages, build_user_turn, visual_to_cont
 
 DECODED = {"path": "a.wav", "array": [0.0, 0.1], "sampling_rate": 16_000}
 DECODER = SimpleNamespace(get_all_samples=list)
-"""The shape of what the library ``datasets`` hands out for a sound."""
+"""The interface of the audio decoder of ``datasets``."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a processor tells of pictures is added to the media of a request."""
+"""Facts from a processor about pictures are added to the media of a request."""
 
 from __future__ import annotations
 

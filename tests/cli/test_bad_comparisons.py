@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval.cli.main import main
 
-FORMATS = "of no known format; looked for: "
+FORMATS = "unknown format; looked for: "
 FILES = {
     "good.csv": "id,score,app\na,1,x\nb,0,x\nc,1,y\nd,0,y\n",
     "other.csv": "id,score,app\na,1,x\nb,1,x\nc,0,y\nd,0,y\n",
@@ -72,15 +72,15 @@ RUNS: list[tuple[str, str, str]] = [
     ("good.csv", "third.csv", "good and third have no document in common"),
     ("good.csv", "poll.csv", "have no task in common: good against poll; if these are the same documents: --task"),
     ("good.csv", "f1.csv", "no metric in common (good: score,none; f1: f1,none)"),
-    ("half.csv", "halves.csv", "nothing can be told of these runs: half score: no spread (3 documents)"),
-    ("one.csv", "one_more.csv", "nothing can be told of these runs: one score: n = 1 (1 documents)"),
+    ("half.csv", "halves.csv", "these runs cannot be compared: half score: no spread (3 documents)"),
+    ("one.csv", "one_more.csv", "these runs cannot be compared: one score: n = 1 (1 documents)"),
     ("good.csv", "head.csv", "head.csv holds no document"),
-    ("good.csv", "words.csv", "values of score that are no finite number: unscored (2)"),
-    ("good.csv", "twice.csv", "1 ids stand in more than one row: a"),
+    ("good.csv", "words.csv", "values of score that are not finite numbers: unscored (2)"),
+    ("good.csv", "twice.csv", "1 ids occur in more than one row: a"),
     (
         "nan.jsonl",
         "infinite.jsonl",
-        "nothing can be compared: nan.jsonl: nan: values of acc,none that are no finite number: unscored (1)",
+        "nothing can be compared: nan.jsonl: nan: values of acc,none that are not finite numbers: unscored (1)",
     ),
     ("good.csv", "torn.jsonl", "torn.jsonl, line 2: no JSON"),
     ("good.csv", "empty.csv", f"empty.csv: {FORMATS}"),
@@ -88,7 +88,7 @@ RUNS: list[tuple[str, str, str]] = [
     ("good.csv", "book.xlsx", f"book.xlsx: {FORMATS}"),
     ("good.csv", "empty", "empty: no run in this folder"),
     ("good.csv", "absent.csv", "absent.csv: no such file or folder"),
-    ("good.csv", "pipe", "pipe: no plain file"),
+    ("good.csv", "pipe", "pipe: not a regular file"),
     ("good.csv", "./good.csv", "good.csv is named twice"),
     ("run", "run/20250101_000000_results.json", "that is one run; name different ones"),
 ]
@@ -129,8 +129,8 @@ def test_runs_that_no_gate_can_judge(
         (["--plot", "x.bmp"], "--plot x.bmp: give a file that ends with .svg or .png"),
         (["--csv", "-"], "--csv -: only --json can be printed"),
         (["--csv", "empty"], "--csv empty: that is a folder"),
-        (["--csv", "pipe"], "--csv pipe: that is no plain file"),
-        (["--csv", "one.csv/c.csv"], "one.csv is no folder"),
+        (["--csv", "pipe"], "--csv pipe: that is not a regular file"),
+        (["--csv", "one.csv/c.csv"], "one.csv is not a folder"),
         (["--csv", "other.csv"], "--csv other.csv: that is a file of the run other.csv"),
         (["--csv", "x", "--flips", "./x"], "--csv writes the same file"),
         (["run", "--flips", "run/notes.txt"], "--flips run/notes.txt: that is a file of the run run"),
@@ -156,8 +156,8 @@ def test_options_of_a_comparison(
         ("tasks: []\nmargin: 0.1\n", "tasks: name at least one task"),
         ("tasks: {quiz: 3}\nmargin: 0.1\n", "tasks.quiz: give keys and values"),
         ("tasks: [[a, b]]\nmargin: 0.1\n", "tasks: Value error, give names or patterns of tasks"),
-        ("tasks: [quiz\n", "is no YAML: "),
-        ("\xff\xfe", "cannot be read: no text in UTF-8"),
+        ("tasks: [quiz\n", "is not valid YAML: "),
+        ("\xff\xfe", "cannot be read: not UTF-8 text"),
     ],
 )
 def test_policies(policy: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,7 +221,7 @@ def test_scores_beyond_a_stated_range_are_said_and_compared_without_it(
         (folder / name / "20250101_000000_results.json").write_text(json.dumps(results))
     assert main(["compare", "a", "b"]) == 0
     out = capsys.readouterr().out
-    assert "quiz acc: scores from 0 to 3 lie outside of the stated range" in out
+    assert "quiz acc: scores from 0 to 3 lie outside the stated range" in out
     assert "methods that need no range are used" in out
 
 

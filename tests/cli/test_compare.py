@@ -172,7 +172,7 @@ def test_a_place_that_cannot_be_written(samples: Write, tmp_path: Path, capsys: 
     (tmp_path / "file").write_text("")
     words = ["compare", samples("a", right(30)), samples("b", right(20)), "--csv", str(tmp_path / "file" / "c.csv")]
     assert main(words) == 2
-    assert "file is no folder" in capsys.readouterr().err
+    assert "file is not a folder" in capsys.readouterr().err
 
 
 def test_control_characters_never_reach_the_terminal(samples: Write, capsys: pytest.CaptureFixture[str]) -> None:

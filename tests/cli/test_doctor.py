@@ -33,7 +33,7 @@ def test_sections(capsys) -> None:
 def test_places(tmp_path: Path) -> None:
     text = "\n".join(doctor_lines({"HF_HOME": str(tmp_path / "absent" / "home")}))
     assert f"HF home: {tmp_path}/absent/home, " in text
-    assert "GiB free, not there yet" in text
+    assert "GiB free, does not exist yet" in text
     assert f"current folder: {Path.cwd()}, " in text
 
 

@@ -157,7 +157,7 @@ def test_verbosity_is_exported(monkeypatch) -> None:
 
 def test_a_listing_beside_a_task_is_refused(capsys) -> None:
     assert main(["--tasks", "list,gold"]) == 2
-    assert "'gold' stands beside a listing" in capsys.readouterr().err
+    assert "'gold' cannot be combined with a listing" in capsys.readouterr().err
 
 
 def test_an_error_in_one_of_several_processes_names_it(monkeypatch, capsys) -> None:

@@ -207,4 +207,4 @@ def test_damaged_lines_are_counted_by_every_command(
     }
     assert main([command, str(record), *map(str, more.get(command, []))]) == 0
     told = capsys.readouterr()
-    assert "3 torn or damaged lines of the journal are passed over" in told.out + told.err
+    assert "3 torn or damaged lines of the journal are skipped" in told.out + told.err

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.cli import remedies
+from lmms_eval.cli import doctor as remedies
+from lmms_eval.cli.doctor import remedy_lines
 from lmms_eval.cli.main import main
-from lmms_eval.cli.remedies import remedy_lines
 
 REQUIREMENTS = [
     "numpy>=1.26",

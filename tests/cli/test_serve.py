@@ -12,15 +12,15 @@ from lmms_eval.cli.main import main
     [
         (["--host", "0.0.0.0"], "tunnel"),
         (["--port", "65536"], "1 to 65535"),
-        (["--gpus", "0,0"], "each stands once"),
+        (["--gpus", "0,0"], "name each GPU once"),
         (["--parallel", "0"], "from 1 on"),
         (["--max_completed_jobs", "0"], "from 1 on"),
         (["--grace", "-1"], "seconds"),
         (["--folder", "/dev/null/x"], "cannot be used"),
         (["--no_such"], "--help"),
         (["--gpus", "a,b"], "nvidia-smi -L"),
-        (["--include_path", "/dev/null/tasks"], "no such folder"),
-        (["--data_root", "/dev/null/data"], "no such folder"),
+        (["--include_path", "/dev/null/tasks"], "the folder does not exist"),
+        (["--data_root", "/dev/null/data"], "the folder does not exist"),
         (["--plugins", "no_such_plugin"], "cannot be imported"),
     ],
 )

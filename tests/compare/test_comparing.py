@@ -59,7 +59,7 @@ def test_a_direction_of_one_run_holds_and_two_that_disagree_are_an_error() -> No
     lower, unknown = (column(right(30, 40), higher_is_better=known) for known in (False, None))
     (row,) = rows(task([lower]), task([unknown]))
     assert row.higher_is_better is False
-    with pytest.raises(DataError, match="more is better in one of a and b"):
+    with pytest.raises(DataError, match="higher is better in one of a and b"):
         rows(task([lower]), task([column(right(30, 40), higher_is_better=True)]))
 
 
@@ -161,7 +161,7 @@ def test_sensitivity_takes_the_worst_score_of_the_range_and_is_silent_without_on
 def test_scores_outside_of_the_stated_range_are_said_and_need_none() -> None:
     (row,) = rows(task([0.5, 1.5, 0.2, 0.1]), task([0.4, 1.0, 0.3, 0.7]))
     assert row.unit == "" and row.interval is not None
-    assert any("scores from 0.1 to 1.5 lie outside of the stated range 0 to 1" in note for note in row.notes)
+    assert any("scores from 0.1 to 1.5 lie outside the stated range 0 to 1" in note for note in row.notes)
 
 
 def test_ranges_that_differ_are_said() -> None:

@@ -265,7 +265,7 @@ def test_number_that_is_no_weighted_mean_of_its_parts_is_refused():
 
     parts = {name: MeanPart.of([(1.0, 0.5), (0.25, 0.0)]) for name in "ab"}
     assert weights_of(parts, lambda v: {"n": 0.25 * v["a"] + 0.75 * v["b"]}) == {"n": {"a": 0.25, "b": 0.75}}
-    with pytest.raises(LmmsEvalError, match="no weighted mean"):
+    with pytest.raises(LmmsEvalError, match="not a weighted mean"):
         weights_of(parts, lambda v: {"n": v["a"] * v["b"] + v["a"]})
 
 

@@ -36,7 +36,7 @@ def test_other_documents_under_the_same_ids_are_an_error_that_names_the_first_te
 
 
 def test_an_id_in_two_rows_is_an_error() -> None:
-    with pytest.raises(DataError, match="theirs: quiz: 1 ids stand in more than one row: a"):
+    with pytest.raises(DataError, match="theirs: quiz: 1 ids occur in more than one row: a"):
         share(task([0, 1], ids=["a", "b"]), task([0, 1], ids=["a", "a"]), NAMES)
 
 

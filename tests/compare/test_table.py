@@ -6,7 +6,7 @@ from dataclasses import replace
 from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.table import WIDTH, comparison_markdown, comparison_text
 from lmms_eval.compare.verdicts import CompareOptions, Comparison, Rank
-from lmms_eval.utils.markdown import display_width
+from lmms_eval.utils.terminal import display_width
 from tests.compare.runs import column, run, task
 
 HOSTILE = "\x1b[31m<script>|[x](javascript:1)\n# =cmd()|`*"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lmms_eval.compat.cache_folders import get_cache_dir, resolve_cache_dir
+from lmms_eval.compat.media import get_cache_dir, resolve_cache_dir
 
 
 def test_variables_come_before_the_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.mcq_answers import extract_mcq_answer
+from lmms_eval.metrics.answers import extract_mcq_answer
 
 
 @given(st.text(), st.lists(st.sampled_from("ABCDEFG"), max_size=5))

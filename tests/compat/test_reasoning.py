@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.compat.llm_judge import prompts
+from lmms_eval.compat import llm_judge
 from lmms_eval.metrics import math_answers
 from lmms_eval.tasks._task_utils import reasoning_utils as reasoning
 from tests.servers.stub import StubServer
@@ -80,7 +80,7 @@ def test_without_math_verify_a_score_that_rests_on_it_is_not_evaluated(monkeypat
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
     monkeypatch.setattr("lmms_eval.compat.reasoning.default_verify", lambda truth, predict: False)
-    monkeypatch.setitem(prompts.WANTED, "0/1", "")  # the given answer, which the stub repeats, ends the prompt
+    monkeypatch.setitem(llm_judge.WANTED, "0/1", "")  # the given answer, which the stub repeats, ends the prompt
     with StubServer() as server:
         monkeypatch.setenv("USE_LLM_JUDGE", "True")
         monkeypatch.setenv("JUDGE_API_KEY", "key")

@@ -49,7 +49,7 @@ import re
 from lmms_eval.api.registry import MODEL_REGISTRY
 from lmms_eval.azure_openai_compat import build_client, has_endpoint_support
 from lmms_eval.filters.extraction import ExtendedRegexFilter, RegexFilter
-from lmms_eval.filters.patterns import MapFilter
+from lmms_eval.filters.transformation import MapFilter
 from lmms_eval.imports import optional_import, require_package
 from lmms_eval.loggers.evaluation_tracker import GeneralConfigTracker
 from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.compat.video_files import get_video
+from lmms_eval.compat.media import get_video
 
 
 @pytest.mark.parametrize(

@@ -98,10 +98,10 @@ def test_a_secret_never_stands_in_an_error(tmp_path: Path) -> None:
         ("[]", "needs a mapping of options"),
         ("", "needs a mapping of options"),
         ("- model: a\n- 5", "run 2: needs a mapping"),
-        ("a: [", "no valid YAML"),
-        ("model: a\nmodel: b", "line 2: the key 'model' stands twice"),
+        ("a: [", "not valid YAML"),
+        ("model: a\nmodel: b", "line 2: the key 'model' occurs twice"),
         ("? [a]\n: 1", "unhashable key"),
-        ("model_args: {a: 1, a: 2}", "the key 'a' stands twice"),
+        ("model_args: {a: 1, a: 2}", "the key 'a' occurs twice"),
     ],
 )
 def test_mistakes(tmp_path: Path, text: str, message: str) -> None:

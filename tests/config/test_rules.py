@@ -90,7 +90,7 @@ def test_a_cache_of_requests_is_said_to_be_not_needed() -> None:
 
 
 def test_the_screen_is_for_the_command_line_alone() -> None:
-    with pytest.raises(ConfigError, match="--tui is for the command line alone"):
+    with pytest.raises(ConfigError, match="--tui is for the command line only"):
         check_config(build_config({"tasks": "t", "tui": True}, {}))
 
 

@@ -43,7 +43,7 @@ def test_what_a_program_changes_is_given(copy: Any, caplog: pytest.LogCaptureFix
     options.limit, options.model_args, options.log_samples = 2, {"text": "B", "n": [1, 2]}, False
     options.tasks, options.seed, options.of_the_launcher = ["a", "b"], [1, 2, 3, None], 7
     stated = stated_options(options)
-    assert "left out: of_the_launcher" in caplog.text
+    assert "not options of an evaluation: of_the_launcher" in caplog.text
     (config,) = load_configs(stated, {}).configs
     assert (config.limit, config.log_samples, config.tasks, config.seed) == (2.0, False, "a,b", (1, 2, 3, None))
     assert config.model_arguments == {"text": "B", "n": [1, 2]}

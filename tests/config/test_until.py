@@ -43,15 +43,15 @@ def test_rules(text: str, rules: tuple[StoppingRule, ...]) -> None:
         ("halfwidth<=0", "the half-width is a number above 0"),
         ("halfwidth<=-1%", "the half-width is a number above 0"),
         ("halfwidth<=nan", "the half-width is a number above 0"),
-        ("halfwidth<0.1", "is no rule"),
-        ("halfwidth", "is no rule"),
-        ("decided:", "is no rule"),
-        ("better", "is no rule"),
+        ("halfwidth<0.1", "is not a rule"),
+        ("halfwidth", "is not a rule"),
+        ("decided:", "is not a rule"),
+        ("better", "is not a rule"),
         (": halfwidth<=0.1", "names no task or group"),
-        ("mme: sure", "is no rule"),
+        ("mme: sure", "is not a rule"),
         ("a: decided:1; a: halfwidth<=0.1", "'a' has 2 rules"),
         ("decided:1; halfwidth<=0.1", "every task has 2 rules"),
-        ("decided:1;", "is no rule"),
+        ("decided:1;", "is not a rule"),
     ],
 )
 def test_what_is_no_rule_is_refused(text: str, message: str) -> None:
@@ -83,8 +83,8 @@ def test_rules_may_be_given_one_by_one() -> None:
         ({"ablate": "no-media", "until": "decided:1"}, "--until does not go with --ablate"),
         ({"permute_choices": 4, "until": "decided:1"}, "--until does not go with --permute_choices"),
         ({"order": "shuffled"}, "--order: choose one of cost, random"),
-        ({"until": "sure"}, "--until: 'sure' is no rule"),
-        ({"until": 3}, "--until: '3' is no rule"),
+        ({"until": "sure"}, "--until: 'sure' is not a rule"),
+        ({"until": 3}, "--until: '3' is not a rule"),
     ],
 )
 def test_options_that_do_not_go_together(options: dict[str, object], message: str) -> None:

@@ -1,4 +1,4 @@
-"""A small task and small models for tests of the engine: all that a benchmark or a back end would do, in memory."""
+"""A small task and small models for tests of the engine, in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 class EchoExchange(Exchange):
-    """``rounds`` questions one after another; the answer is the last text, or the list of all."""
+    """``rounds`` questions in sequence; the answer is the last text, or the list of all texts."""
 
     def __init__(self, task: FakeTask, doc_id: int, repeat: int) -> None:
         self.task, self.doc_id, self.repeat = task, doc_id, repeat

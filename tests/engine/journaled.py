@@ -1,4 +1,4 @@
-"""Journals of finished documents for tests: what a run would have left, without a run."""
+"""Journals of finished documents as a run leaves them, made without a run."""
 
 from __future__ import annotations
 

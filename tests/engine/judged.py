@@ -14,7 +14,7 @@ from lmms_eval.api.request import Request, Response, ResponseError
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc, Selection
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
-from lmms_eval.engine.judging import JudgementStore, JudgeSetup, JudgingOptions
+from lmms_eval.engine.judging import JudgementStore, JudgeSetup
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
 from lmms_eval.engine.store import RunStore
@@ -26,7 +26,7 @@ NAMES = ("form", "content")
 
 
 class JudgedTask(FakeTask):
-    """Two questions a document; the score is the mean of the numbers that the judge says."""
+    """Two questions per document; the score is the mean of the judge's numbers."""
 
     is_judged = True
 
@@ -84,7 +84,7 @@ def run(
     limits: StreamLimits | None = None,
     budget: float | None = None,
 ) -> RunResult:
-    """One start; the scores hold for any judge, as if only the journal of judgements told them apart."""
+    """One start; the scores hold for any judge, as if judges differed only by their journal of judgements."""
     store = RunStore(folder, "scoring")
     setup = None
     if judge is not None:
@@ -93,7 +93,9 @@ def run(
             judge.model,
             judge.name,
             JudgementStore(folder, keys),
-            JudgingOptions(retries, limits or StreamLimits(), cache),
+            retries,
+            limits or StreamLimits(),
+            cache,
         )
     try:
         chosen = EngineOptions(aggregate=AggregateOptions(judge_error_budget=budget), grace_s=2.0, judge=setup)

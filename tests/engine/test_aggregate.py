@@ -468,7 +468,7 @@ def test_a_metric_whose_parts_are_missing_everywhere_is_no_error(tmp_path: Path)
 
 
 def _named(scores: Sequence[float], clusters: Sequence[str] = (), scale: float = 100.0) -> Any:
-    """An aggregation whose values hold no number that the engine knows, as tasks of the popular kind have them."""
+    """An aggregation of values without a number that the engine knows, as popular tasks have."""
     return lambda values: estimates.mean(scores, scale, clusters=clusters)
 
 

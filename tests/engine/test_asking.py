@@ -292,7 +292,7 @@ def test_a_run_that_is_cut_short_does_not_wait_for_the_scoring(tmp_path: Path) -
 
 
 def cut(*doc_ids: int, enough: int = 64) -> FakeModel:
-    """A model that needs ``enough`` tokens for some documents, and is cut if it gets fewer."""
+    """A model that needs ``enough`` tokens for some documents, and is truncated with fewer."""
 
     def answer(request: Request) -> Response:
         limit = request.generation.get("max_new_tokens", 16)

@@ -19,7 +19,7 @@ Answer = Callable[[Request, list[Request]], Response]
 
 
 def swayed(request: Request, batch: list[Request]) -> Response:
-    """Odd documents are answered otherwise beside others."""
+    """Odd documents get another answer if they share a batch."""
     if len(batch) == 1:
         return right_answer(request)
     text = f"{'swayed' if request.doc_id % 2 else 'answer'} {request.doc_id}"

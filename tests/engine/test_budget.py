@@ -1,4 +1,4 @@
-"""Budgets: a run that ends at one, goes on with a larger one, and counts what it has paid for."""
+"""Budgets: a run ends when its budget is spent, resumes with a larger one, and counts its spending."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_hits_of_the_cache_do_not_count(tmp_path) -> None:
 
 @pytest.mark.parametrize(("media", "cost"), [({"type": "audio"}, None), ({"type": "audio", "seconds": 2.0}, 38.0)])
 def test_a_sound_of_unknown_length_has_no_cost(tmp_path, media, cost) -> None:
-    """30 documents of 12 tokens at 0.1, and 0.5 for each of 2 seconds where these are known."""
+    """30 documents of 12 tokens at 0.1, and of 2 seconds at 0.5 if their length is known."""
 
     def heard(request: Request) -> Response:
         return replace(counted(request), media=(SentMedia(**media),))
@@ -90,7 +90,7 @@ def test_a_model_that_tells_no_tokens_is_not_asked_on(tmp_path) -> None:
     model = Told()
     report = told(tmp_path, model, max_tokens=1000)
     assert report.exit_code == 3 and len(model.asked) == 1
-    assert any("the model tells no count of tokens" in line for line in report.lines)
+    assert any("the model does not report token counts" in line for line in report.lines)
 
 
 @pytest.mark.parametrize("counts", [(10, None), (None, 2), (-10, 2), (10, -2), (10, 2.5), (2**60, 2), (True, 2)])
@@ -128,7 +128,7 @@ def test_bad_input(tmp_path) -> None:
 
 def test_processes_count_each_others_spending_and_a_shared_journal_once() -> None:
     earlier = RunSpending(Spending(100, 0))
-    first, other = Budget(Limits(150), earlier), Budget(Limits(150), earlier, tells_earlier=False)
+    first, other = Budget(Limits(150), earlier), Budget(Limits(150), earlier, counts_earlier=False)
     reasons: list[str] = []
     other.watch(reasons.append)
     first.note_model(Response("a", text="", usage=Usage(20, 5)))

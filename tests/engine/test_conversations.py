@@ -13,7 +13,7 @@ from tests.engine.fakes import EchoExchange, FakeTask
 
 
 class Desk:
-    """Conversations over a task, a journal in memory and what was delivered."""
+    """Conversations over a task, with a journal in memory and the delivered jobs."""
 
     def __init__(self, task: FakeTask, known: dict[str, str] | None = None, docs: int | None = None) -> None:
         self.jobs: list[Job] = []
@@ -90,7 +90,7 @@ def test_an_answer_that_nobody_waits_for_is_refused() -> None:
 
 
 def test_something_is_open_while_a_next_round_is_made() -> None:
-    """Else a model that takes requests in another thread sees the end of the stream between two rounds."""
+    """Otherwise a model that takes requests in another thread would see the stream end between two rounds."""
     seen: list[bool] = []
 
     class Looking(EchoExchange):

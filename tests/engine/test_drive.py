@@ -17,7 +17,7 @@ from tests.engine.fakes import FakeModel, FakeTask
 
 
 class Noted:
-    """A journal in memory that notes what happens, in order."""
+    """A journal in memory that records its calls in order."""
 
     def __init__(self, known: dict[str, str] | None = None) -> None:
         self.known = known or {}

@@ -47,7 +47,7 @@ def test_the_plain_mean_counts_every_part_once(tasks: dict[str, TaskResult]) -> 
 
 
 def test_a_group_of_tasks_without_a_right_answer_is_not_certain(tmp_path: Path) -> None:
-    """As much is known as of 20 documents."""
+    """The expected count for 20 documents."""
     tasks = {name: result(tmp_path, name, [0.0] * 10) for name in ("left", "right")}
     (made,) = aggregate_groups([group(GroupMetric("acc", "mean"))], tasks)
     row = made.metrics[0]

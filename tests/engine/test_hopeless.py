@@ -27,7 +27,7 @@ def test_the_same_failure_of_every_first_document() -> None:
     records = [failed(number) for number in range(DOCUMENTS)]
     assert not reason_after(*records[:-1])
     assert reason_after(*records) == (
-        f"none of its first {DOCUMENTS} documents could be scored: process_results raised KeyError: 'column 15'"
+        f"not one of its first {DOCUMENTS} documents could be scored: process_results raised KeyError: 'column 15'"
     )
 
 

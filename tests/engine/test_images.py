@@ -1,4 +1,4 @@
-"""The folder of pictures: each file once, under its hash, before anything refers to it."""
+"""The folder of pictures: each file is stored once under its hash, before a record refers to it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_pictures_are_written_once_and_their_bytes_let_go(tmp_path: Path) -> Non
     kept = folder.take_in(SAID)
     path = tmp_path / "images" / IMAGE.file_name
     assert path.read_bytes() == png(1)
-    assert kept == SAID  # data and place do not tell pictures apart
+    assert kept == SAID  # data and path are not compared
     image = kept.parts[1]
     assert isinstance(image, GeneratedImage) and (image.data, image.path) == (None, str(path))
     stamp = path.stat().st_mtime_ns

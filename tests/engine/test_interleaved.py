@@ -1,4 +1,4 @@
-"""Whole runs of a model that answers with pictures: stored, scored, found again, cached, brought together."""
+"""Runs of a model that answers with pictures: storing, scoring, resuming, caching and gathering."""
 
 from __future__ import annotations
 
@@ -305,15 +305,15 @@ def test_pictures_without_text_are_good_answers() -> None:
 
 
 def noted(team: Team) -> list[str]:
-    """Names of what this process tells from now on."""
+    """Names of the values that this process publishes from now on."""
     told: list[str] = []
-    tell_bytes = team.tell_bytes
+    publish_bytes = team.publish_bytes
 
     def tell(name: str, data: bytes) -> None:
         told.append(name)
-        tell_bytes(name, data)
+        publish_bytes(name, data)
 
-    team.tell_bytes = tell  # type: ignore[method-assign]
+    team.publish_bytes = tell  # type: ignore[method-assign]
     return told
 
 

@@ -11,7 +11,7 @@ from tests.engine.judged import JudgedTask
 
 
 class Court:
-    """One document's questions, open, and what was delivered."""
+    """One document's open questions, and the delivered jobs."""
 
     def __init__(self, retries: int = 0) -> None:
         self.task, self.inquiry = JudgedTask(), Inquiry("jury", retries)

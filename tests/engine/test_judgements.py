@@ -73,7 +73,7 @@ def test_a_prompt_is_written_once(tmp_path: Path) -> None:
     second = JudgementStore(tmp_path, keys())
     keep(second, 3, "cd")
     second.close()
-    records = [entry.record for entry in read_lines(tmp_path / "judgements-0.jsonl")]
+    records = [record for _, record in read_lines(tmp_path / "judgements-0.jsonl")]
     assert ["messages" in record for record in records] == [True, False, True, False]
     verdict = {"name": "a", "text": "7", "prompt": "cd"}
     (joined,) = JudgePrompts(tmp_path).joined({"judge": [verdict]})["judge"]

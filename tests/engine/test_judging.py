@@ -94,7 +94,7 @@ def test_an_unreadable_reply_is_asked_again_and_counted(tmp_path: Path) -> None:
 
 
 def test_documents_without_a_readable_reply_count_against_the_budget_of_the_judge(tmp_path: Path) -> None:
-    """A judge that dies midway, or whose replies cannot be read, leaves no headline."""
+    """A judge that dies, or whose replies cannot be parsed, leaves no score."""
     says: dict[str, Callable[[str, int], str | ResponseError]] = {
         "dies": lambda *_: next(dying),
         "garbled": lambda text, _: "??" if text.endswith("7") else "1",
@@ -267,7 +267,7 @@ def test_asynchronous_judges_and_back_pressure(tmp_path: Path, monkeypatch: pyte
                     yield Response(request.id, text="1")
 
     def open_places(stream: object) -> set[str]:
-        return {request.id.split("/")[1] for request in list(stream._stream._ready)}  # type: ignore[attr-defined]
+        return {request.id.split("/")[1] for request in list(stream.stream._ready)}  # type: ignore[attr-defined]
 
     result = run(tmp_path, JudgedTask(40), FakeModel(), Judge(Asynchronous(), "quick", "scripted"))
     assert value(result) == 1.0

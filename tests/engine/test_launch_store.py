@@ -59,7 +59,7 @@ def test_the_end_of_the_server_is_an_error_of_the_team() -> None:
     with StoreServer() as server:
         client = StoreClient(server.environment)
         team = Team(Place(1, 2, 1), HostedStore(client))
-        team.tell("x", {"y": 1})
-        assert team.hear("x", 1) == {"y": 1}
+        team.publish("x", {"y": 1})
+        assert team.receive("x", 1) == {"y": 1}
     with pytest.raises(TeamError, match="hosts the launch's store"):
-        team.tell("x", 2)
+        team.publish("x", 2)

@@ -31,7 +31,7 @@ def frame(number: int) -> dict[str, Any]:
 def parts(messages: ChatMessages, context: str, *sent: SentMedia) -> list[dict[str, Any]]:
     found = outline(messages, context)
     assert found is not None
-    (message,) = found.told(sent)
+    (message,) = found.messages_with(sent)
     assert SentMessage.from_dict(message.to_dict()).to_dict() == message.to_dict()
     return list(message.to_dict()["content"])
 

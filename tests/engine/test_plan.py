@@ -38,7 +38,7 @@ def test_an_offset_beyond_the_end_is_refused() -> None:
 
 
 class Costly(FakeTask):
-    """The cost of a document is its number modulo 4; what was asked for costs is noted."""
+    """The cost of a document is its number modulo 4; the requested documents are recorded."""
 
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
         self.asked = [*getattr(self, "asked", []), list(doc_ids)]
@@ -76,7 +76,7 @@ def test_the_run_key_depends_on_content_not_on_order() -> None:
 
 
 def test_the_run_key_is_the_same_in_every_process() -> None:
-    """Sets have another order, objects another address in each."""
+    """Sets have a different order, and objects a different address, in each process."""
     code = (
         "from lmms_eval.engine.plan import run_key\n"
         "class Plain: pass\n"

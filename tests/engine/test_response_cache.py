@@ -19,7 +19,7 @@ from lmms_eval.api.task import Selection
 from lmms_eval.engine.drive import AskReport
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.plan import plan_task
-from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, Row, is_good, is_sampled
+from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, is_good, is_sampled
 from lmms_eval.engine.share import _add_report
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import UsageError
@@ -39,7 +39,7 @@ def said() -> Iterator[list[str]]:
 
 
 def ask(folder: Path, cache: ResponseCache, model: FakeModel, task: FakeTask | None = None) -> RunResult:
-    """One run with a journal of its own."""
+    """One run with its own journal."""
     folder.mkdir()
     task = task or FakeTask(20)
     store = RunStore(folder, "scoring")
@@ -245,11 +245,11 @@ def test_what_has_no_key_is_skipped_and_asked(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from lmms_eval.engine.response_cache import CacheFile, Row
+from lmms_eval.engine.response_cache import CacheFile
 file = CacheFile(Path(sys.argv[1]))
 for number in range(150):
-    file.put(f"common {number}", Row("m", b"common"))
-    file.put(f"{sys.argv[2]} {number}", Row("m", sys.argv[2].encode()))
+    file.put(f"common {number}", "m", b"common")
+    file.put(f"{sys.argv[2]} {number}", "m", sys.argv[2].encode())
     assert file.get(f"{sys.argv[2]} {number}") is not None
 file.close()
 """
@@ -278,7 +278,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, said: list[str]) -> None:
 def test_a_file_damaged_in_the_middle_is_found_by_the_check(tmp_path: Path) -> None:
     file = CacheFile(tmp_path / "c.db")
     for number in range(300):
-        file.put(f"{number:064}", Row("m", b"x" * 200))
+        file.put(f"{number:064}", "m", b"x" * 200)
     file.close()
     content = bytearray((tmp_path / "c.db").read_bytes())
     content[8192:12288] = b"\xff" * 4096

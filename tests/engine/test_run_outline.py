@@ -1,4 +1,4 @@
-"""The outline of a run gives whoever watches it the same numbers as the run."""
+"""A viewer computes from the outline of a run the same numbers as the run itself."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_counts_are_of_documents_and_sizes_of_media() -> None:
     assert found["pictures"] == {"min": 1, "median": 1.5, "max": 2}
     assert found["frames"] == {"min": 3, "median": 3, "max": 3} and found["fps"]["median"] == 2.0
     assert found["width"] == {"min": 32, "median": 64, "max": 64} and found["processed_width"]["max"] == 56
-    assert found["tokens"] == {"min": 24, "median": 24, "max": 24}, "a sum with an unknown part is none"
+    assert found["tokens"] == {"min": 24, "median": 24, "max": 24}, "a sum with an unknown part is unknown"
     assert "sounds" not in found
 
 

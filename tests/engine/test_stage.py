@@ -19,7 +19,7 @@ def test_every_item_is_worked_off_once_by_threads_that_start_with_the_first() ->
         stage.put(number)
     stage.drain()
     assert sorted(seen) == list(range(100))
-    stage.put(100)  # after a drain it goes on
+    stage.put(100)  # a stage can be used again after ``drain``
     stage.drain()
     assert seen[-1] == 100
 

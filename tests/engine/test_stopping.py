@@ -1,4 +1,4 @@
-"""The decision that a task need not be asked any further: by the first documents of a random order alone."""
+"""Stopping tasks early, by the first documents of a random order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import PipelineScore, Selection
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
-from lmms_eval.engine.headline import LEAST, HalfWidth, Part, Prefix, RandomOrder, Statement, ToldFrom
+from lmms_eval.engine.headline import LEAST, Excludes, HalfWidth, Part, Prefix, RandomOrder, Statement
 from lmms_eval.engine.looks import LookExchange, Looks, Sampling, Stop, number_of
 from lmms_eval.engine.plan import TaskPlan, plan_task
 from lmms_eval.engine.stopping import TaskEnds
@@ -50,7 +50,7 @@ def record_of(task: FakeTask, doc_id: int, value: float | None = None) -> dict[s
 
 
 def decided(plan: TaskPlan, statement: Statement) -> int:
-    """Number of documents by the plainest way: one after another."""
+    """Number of documents when they are added one by one."""
     prefix = Prefix([part()], {"fake": ORDER.of(plan)})
     assert prefix.advance(lambda _, doc_id: value_of(doc_id), statement)
     return prefix.length
@@ -81,14 +81,14 @@ def test_few_documents_decide_nothing() -> None:
 @pytest.mark.parametrize(("number", "is_told"), [(0.1, True), (0.99, True), (2 / 3, False)])
 def test_told_from_a_number(number: float, is_told: bool) -> None:
     prefix = Prefix([part()], {"fake": ORDER.of(plan_task(FakeTask(300), None, 0))})
-    assert prefix.advance(lambda _, doc_id: value_of(doc_id), ToldFrom(number)) == is_told
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(number)) == is_told
     assert prefix.is_whole != is_told
 
 
 def test_differences_are_those_of_the_documents_that_the_baseline_has() -> None:
     baseline = {doc_id: 0.0 for doc_id in range(0, 200, 2)}
     prefix = Prefix([part(baseline=baseline)], {"fake": ORDER.of(plan_task(FakeTask(200), None, 0))})
-    assert prefix.advance(lambda _, doc_id: value_of(doc_id), ToldFrom(0.0))
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), Excludes(0.0))
     assert LEAST <= prefix.counted < prefix.length < 200
     assert prefix.interval().low > 0
 
@@ -174,7 +174,7 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_finished_out_of_turn_does_not_count(store: RunStore, seed: int) -> None:
-    """Whatever the order in which documents finish, and however many beyond the decision."""
+    """The decision does not depend on the order in which documents finish, or on further documents."""
     task = FakeTask(150)
     plan = plan_task(task, None, 0)
     length = decided(plan, WIDE)
@@ -206,7 +206,7 @@ def test_a_task_of_two_rules_goes_on_until_both_hold(store: RunStore) -> None:
     both = Sampling(ORDER, (group, stop(HalfWidth(0.1), part("a"), name="a"))).early_stops(plans, store)
     assert both["b"] == alone["b"] and both["a"].asked > alone["a"].asked
     assert both["a"].rule == "group: the rule; the rule"
-    never = Sampling(ORDER, (group, stop(ToldFrom(2 / 3), part("a"), name="a"))).early_stops(plans, store)
+    never = Sampling(ORDER, (group, stop(Excludes(2 / 3), part("a"), name="a"))).early_stops(plans, store)
     assert set(never) == {"b"}
 
 
@@ -247,7 +247,7 @@ def test_processes_tell_the_first_what_they_finish_and_hear_what_ends() -> None:
     plan = plan_task(task, None, 0)
     length, teams = decided(plan, WIDE), team_of(3)
     order, ends = ORDER.of(plan), [TaskEnds() for _ in teams]
-    looks = [looks_of(plan, ends[rank], decides=rank == 0, tells=rank > 0) for rank in range(3)]
+    looks = [looks_of(plan, ends[rank], decides=rank == 0, sends=rank > 0) for rank in range(3)]
     exchanges = [LookExchange(*each) for each in zip(teams, looks, ends, strict=True)]
     for number, doc_id in enumerate(order[: length - 2]):  # what earlier starts have left to each
         looks[number % 3].note(record_of(task, doc_id))

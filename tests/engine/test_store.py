@@ -275,7 +275,7 @@ def flipped(data: bytes, bit: int) -> bytes:
 
 @pytest.mark.parametrize("name", ["responses-0.jsonl", "scores-0.jsonl"])
 def test_no_flipped_bit_changes_a_number_or_crashes(tmp_path: Path, name: str) -> None:
-    """600 random flips in each journal: an answer or a score is what it was, or is not there."""
+    """After 600 random bit flips in each journal every answer and score is unchanged or missing."""
     records = values_of(TASK, "acc", [1.0, 0.0, 0.5])
     filled(tmp_path, *(Response(f"fake/{n}/0/0/0", text=f"said {n}") for n in range(3)), records=records)
     path = tmp_path / name

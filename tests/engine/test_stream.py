@@ -69,7 +69,7 @@ def test_nothing_is_prepared_beyond_the_budget() -> None:
 
 
 class Alive:
-    """Payloads in memory, counted as they come and go."""
+    """Payloads in memory, counted when they are created and freed."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes, self.lock = sizes, threading.Lock()
@@ -172,7 +172,7 @@ def test_waiting_coroutines_get_no_more_than_the_budget_holds() -> None:
 
 
 def test_the_first_request_of_a_task_is_prepared_alone() -> None:
-    """Nobody knows its size: several at once could be several times the budget."""
+    """Its size is unknown: several at once could exceed the budget several times."""
     task, other = FakeTask(3, "small"), FakeTask(3, "large")
     items = [made.exchange(number, 0).open()[0] for made in (task, other) for number in range(3)]
     running: list[str] = []
@@ -195,7 +195,7 @@ def test_the_first_request_of_a_task_is_prepared_alone() -> None:
 
 
 def test_a_rising_cost_is_expected_to_be_as_large_as_the_largest_before() -> None:
-    """Costs fall within a window, so small requests at the end of one do not foretell the next one's first."""
+    """Costs fall within a window, so small requests at its end do not predict the first one of the next."""
     sizes = [900, *[10] * 40, 900, 890, 880]
     costs = [50.0, *[1.0] * 40, 50.0, 49.0, 48.0]
     items = [replace(request, cost=costs[request.doc_id]) for request in requests(len(sizes))]
@@ -215,7 +215,7 @@ def test_later_rounds_come_before_new_documents() -> None:
 
 
 def prepared_within(prepared: list[int], count: int) -> bool:
-    """Tell whether so many are prepared soon, and no more."""
+    """Return whether this many are prepared soon, and no more."""
     deadline = time.monotonic() + 5
     while len(prepared) < count and time.monotonic() < deadline:
         time.sleep(0.01)

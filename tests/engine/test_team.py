@@ -69,15 +69,15 @@ def test_blocks_cover_every_document_once(total: int, size: int) -> None:
 def test_values_larger_than_a_piece_arrive_whole() -> None:
     first, second = team_of(2)
     value = {"text": "x" * 3_000_000, "list": [1, None, "é"]}
-    first.tell("big", value)
-    assert second.hear("big", 0) == value
+    first.publish("big", value)
+    assert second.receive("big", 0) == value
 
 
 def test_a_failure_reaches_everybody_who_waits() -> None:
     first, second = team_of(2)
     second.fail("ZeroDivisionError: oh")
     with pytest.raises(TeamError, match="process 1: ZeroDivisionError: oh"):
-        first.hear("never", 1)
+        first.receive("never", 1)
 
 
 def test_a_failure_stops_the_asking(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,14 +96,14 @@ def test_a_silent_process_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("lmms_eval.engine.team.DEAD_AFTER_S", 0.2)
     first, _ = team_of(2)
     with pytest.raises(TeamError, match="process 1 has given no sign of life"):
-        first.hear("never", 1)
+        first.receive("never", 1)
 
 
 def test_patience_ends() -> None:
     first, _ = team_of(2)
     start = time.monotonic()
     with pytest.raises(TeamError, match="did not answer"):
-        first.hear("never", 1, patience_s=0.1)
+        first.receive("never", 1, patience_s=0.1)
     assert time.monotonic() - start < 5
 
 
@@ -199,8 +199,8 @@ class Gone(MemoryStore):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda team: team.hear("never", 1), lambda team: team.tell("name", 1), lambda team: team.next_block(9),
-        lambda team: team.forget("name"), lambda team: team.store.delete_key("name"),
+        lambda team: team.receive("never", 1), lambda team: team.publish("name", 1), lambda team: team.next_block(9),
+        lambda team: team.delete("name"), lambda team: team.store.delete_key("name"),
     ],
     ids=["hear", "tell", "next_block", "forget", "delete"],
 )  # fmt: skip
@@ -225,13 +225,13 @@ def test_patience_may_change_while_waiting() -> None:
     first, _ = team_of(2)
     limits = iter([None, None, 0.0])
     with pytest.raises(TeamError, match="did not answer within 0 s"):
-        first.hear("never", 1, patience_s=lambda: next(limits))
+        first.receive("never", 1, patience_s=lambda: next(limits))
 
 
 def test_what_is_forgotten_is_gone() -> None:
     first, second = team_of(2)
-    first.tell("name", "x" * 3_000_000)
-    first.forget("name")
+    first.publish("name", "x" * 3_000_000)
+    first.delete("name")
     with pytest.raises(TeamError, match="did not answer"):
-        second.hear("name", 0, patience_s=0.0)
+        second.receive("name", 0, patience_s=0.0)
     assert not first.store._values  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ Turn = tuple[str, str]
 
 
 class Talk:
-    """An exchange that is played, as the engine would drive it."""
+    """An exchange, driven as by the engine."""
 
     def __init__(self) -> None:
         self.transcript, self.round = Transcript(), 0
@@ -30,7 +30,7 @@ class Talk:
         media = (PICTURE,) if any(text == "@" for _, text in turns) else ()
         request = Request(f"t/0/0/{self.round}/0", "generate_until", FakeTask(), 0, lambda: built, context)
         found = outline(built, context)
-        kept = self.transcript.added(request, () if found is None else found.told(media), media)
+        kept = self.transcript.added(request, () if found is None else found.messages_with(media), media)
         self.round += 1
         if answer is None:
             response = Response.failure(request.id, "timeout", "no answer")

@@ -1,4 +1,4 @@
-"""A running process tells what it is at; that never fails the run."""
+"""A running process publishes its counts; errors of that never fail the run."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def start(folder: Path, *does: str, limit_s: float = LIMIT_S) -> subprocess.Pope
 
 
 def run(folder: Path, *does: str) -> tuple[int, dict[int, str], str]:
-    """Exit code, how each document ended, and what was said."""
+    """Exit code, outcome of each document, and output."""
     process = start(folder, *does)
     output, said = process.communicate(timeout=60)
     return process.returncode, dict(json.loads(line) for line in output.splitlines()), said
@@ -126,7 +126,7 @@ def test_an_end_hits_the_scoring_and_nothing_else() -> None:
 
 
 def test_an_end_that_is_swallowed_comes_again(tmp_path: Path) -> None:
-    """The interpreter swallows what strikes in a destructor: the first end, not the second."""
+    """The interpreter ignores an exception in a destructor: the first one, not the second."""
     task, swallowed = make(tmp_path / "task", ["well"], "inline"), 0
 
     class Swallows:

@@ -78,7 +78,7 @@ def test_the_time_limit_is_for_the_scoring_not_for_the_start(tmp_path: Path) -> 
 def test_the_level_of_its_log_is_handed_over(
     verbosity: str, warnings: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("VERBOSITY", "CRITICAL")  # of whoever has started this program
+    monkeypatch.setenv("VERBOSITY", "CRITICAL")  # of the parent process
     worker = WorkerProcess(MODULE, {"probe": make(tmp_path, ["warn"]).spec()}, verbosity)
     assert "scores" in record(worker.call(job(0), 10))
     worker.close()

@@ -146,7 +146,7 @@ def test_what_cannot_be_told_apart_is_said_in_words(tmp_path: Path) -> None:
             return "A"
 
     report = evaluated(tmp_path, Blind(), ablate="no-media")
-    (line,) = (line for line in report.lines if "cannot be told apart" in line)
+    (line,) = (line for line in report.lines if "no clear difference" in line)
     assert line.startswith("probe: without its pictures, videos and sounds 0.5 of 0.5 remain (gap +0 [-")
 
 

@@ -287,7 +287,7 @@ def test_a_task_whose_code_fails_on_every_document_is_not_asked_to_its_end(tmp_p
     (outcome,) = report.results["outcomes"].values()
     assert outcome["not_asked"] == 3000 - len(model.asked) and outcome["failed"] == len(model.asked)
     (reason,) = (reason for reason in outcome["reasons"] if reason.startswith("not asked"))
-    assert "none of its first 16 documents could be scored" in reason and "no_such_name" in reason
+    assert "not one of its first 16 documents could be scored" in reason and "no_such_name" in reason
 
 
 def test_what_has_no_effect_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,7 +158,7 @@ def test_the_run_says_what_stops_ended(tmp_path: Path) -> None:
     for number, (tells, wanted) in enumerate(
         [
             (True, 'stop strings "No," "?" ended 6 of 6 answers'),
-            (False, 'stop strings "No," "?" were sent; the server does not tell which of 6 answers they ended'),
+            (False, 'stop strings "No," "?": the server does not report which of 6 answers they ended'),
         ]
     ):
         with ThinkingServer("plain", tells) as server:

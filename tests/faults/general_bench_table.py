@@ -148,7 +148,7 @@ PREDICTED = [
     Bad(
         "an_id_predicted_twice",
         changed(f"{DEFECTS}/prediction.json", lambda records: [*records, records[0]]),
-        ('the id "q0" stands there more than once: the last one counts',),
+        ('the id "q0" occurs more than once: the last one counts',),
         DEFECTS,
         "scored",
     ),

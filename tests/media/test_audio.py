@@ -140,5 +140,5 @@ def test_unreadable_and_silent_sources_are_errors(tmp_path: Path) -> None:
     silent = write_video(tmp_path / "silent.mp4", 5)
     with pytest.raises(MediaError, match="no sound"):
         load_audio(silent)
-    with pytest.raises(MediaError, match="no sound"):
+    with pytest.raises(MediaError, match="not a sound"):
         load_audio(picture())

@@ -201,7 +201,7 @@ def test_load_rgb_sees_a_changed_file(tmp_path: Path) -> None:
 
 
 def test_a_sound_is_no_picture() -> None:
-    with pytest.raises(MediaError, match="no picture"):
+    with pytest.raises(MediaError, match="not a picture"):
         load_image({"array": np.zeros(4), "sampling_rate": 8000})
 
 

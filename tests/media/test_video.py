@@ -99,14 +99,14 @@ def test_a_cut_file_gives_what_can_be_read(tmp_path: Path) -> None:
     cut = tmp_path / "cut.mp4"
     cut.write_bytes(data[: len(data) * 2 // 3])
     assert probe(cut).frames == 120
-    with pytest.raises(MediaError, match=r"tells 120 frames, of which only (\d+) can be decoded") as refused:
+    with pytest.raises(MediaError, match=r"states 120 frames, of which only (\d+) can be decoded") as refused:
         read_frames(cut, Sampling(indices=(3, 119)))
     there = int(str(refused.value).split("only ")[1].split()[0])
     assert 20 < there < 100
     assert probe(cut, counts=True).frames in (there, there + 1)  # the last frame is torn
     with logged() as lines:
         assert numbers(cut, Sampling(count=20)) == uniform_indices(there, 20)
-    assert f"cut.mp4 tells 120 frames, of which only {there} can be decoded" in lines[0]
+    assert f"cut.mp4 states 120 frames, of which only {there} can be decoded" in lines[0]
 
 
 @contextlib.contextmanager
@@ -137,7 +137,7 @@ def test_a_header_that_tells_too_many_frames(tmp_path: Path) -> None:
         assert numbers(path, Sampling(count=5)) == uniform_indices(30, 5)
         assert numbers(path, Sampling(step=7)) == [0, 7, 14, 21, 28]
     assert len(lines) == 1
-    assert "lie.avi tells 3000 frames, of which only 30 can be decoded: frames are chosen among these" in lines[0]
+    assert "lie.avi states 3000 frames, of which only 30 can be decoded: frames are chosen among these" in lines[0]
     with pytest.raises(MediaError, match="no frame between 30"):
         read_frames(path, Sampling(count=8, start=30.0, end=60.0))
 

@@ -258,7 +258,7 @@ def test_a_plugin_takes_its_own_name_out_and_registers_again() -> None:
     [
         (f"{HERE}.Simple", "chat", "is_simple=True"),
         (f"{HERE}.Chat", "simple", "is_simple=False"),
-        (f"{HERE}.HERE", "chat", "no subclass of"),
+        (f"{HERE}.HERE", "chat", "not a subclass of"),
         (f"{HERE}.Absent", "chat", "has no 'Absent'"),
         ("no_such_package.module.Class", "chat", "there is no module no_such_package"),
     ],

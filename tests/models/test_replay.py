@@ -143,8 +143,8 @@ def test_the_newest_samples_of_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("samples_fake.jsonl", "{\n", "line 1 is no samples row"),
-        ("samples_fake.jsonl", '{"doc_id": 0, "filtered_resps": "x"}\n{"target": 1}\n', "line 2 is no samples row"),
+        ("samples_fake.jsonl", "{\n", "line 1 is not a samples row"),
+        ("samples_fake.jsonl", '{"doc_id": 0, "filtered_resps": "x"}\n{"target": 1}\n', "line 2 is not a samples row"),
         ("answers.json", '{"results": {}}', "neither a samples file"),
         ("answers.json", "not JSON", "neither a samples file"),
     ],

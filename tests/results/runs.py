@@ -59,7 +59,7 @@ FAILED = {"doc_id": 3, "status": "failed", "error": "timeout", "input": "questio
 
 
 def write_run(folder: Path, rows: list[dict[str, Any]] | None = None, results: dict[str, Any] | None = None) -> Path:
-    """Write a results file and, beside it, samples; returns the results file."""
+    """Write a results file and samples next to it; return the results file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{STAMP}_results.json"
     path.write_text(json.dumps(document() if results is None else results))

@@ -13,7 +13,7 @@ from lmms_eval.results.breakdown import (
     LONGEST,
     MOST_COLUMNS,
     MOST_VALUES,
-    Asked,
+    AskedDocuments,
     Documents,
     cells,
     divisions,
@@ -72,8 +72,8 @@ def test_few_documents_are_marked(n: int, is_few: bool) -> None:
 def test_documents_that_do_not_count_are_left_out() -> None:
     stop = EarlyStop(asked=20, of=100, order="random:7:abcd", rule="")
     ids = [str(number) for number in range(30)]
-    asked = Asked.find(stop, "quiz", ids)
-    assert isinstance(asked, Asked)
+    asked = AskedDocuments.find(stop, "quiz", ids)
+    assert isinstance(asked, AskedDocuments)
     order = sorted(range(30), key=lambda number: place_in(stop.order, "quiz", str(number)))
     assert asked.rows.tolist() == order[:20]
     scores = np.zeros(30)
@@ -84,7 +84,7 @@ def test_documents_that_do_not_count_are_left_out() -> None:
 
 
 def test_what_is_not_known_of_a_document_widens_an_early_interval() -> None:
-    asked = Asked(np.arange(60), 200)
+    asked = AskedDocuments(np.arange(60), 200)
     scores = np.array([0.0, 1.0] * 30)
     whole = whole_cell(Documents.of(scores, SHARES, asked=asked))
     scores[:10] = math.nan
@@ -94,7 +94,7 @@ def test_what_is_not_known_of_a_document_widens_an_early_interval() -> None:
 
 
 def test_no_early_interval_without_a_range() -> None:
-    whole = whole_cell(Documents.of([0.5, 7.0], None, asked=Asked(np.arange(2), 9)))
+    whole = whole_cell(Documents.of([0.5, 7.0], None, asked=AskedDocuments(np.arange(2), 9)))
     assert (whole.mean, whole.low, whole.no_interval) == (3.75, None, "stopped early, no range known")
     whole = whole_cell(Documents.of([0.5, 1.0], SHARES, asked=NoInterval("why")))
     assert (whole.low, whole.no_interval) == (None, "why")

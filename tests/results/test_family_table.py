@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.utils import Column, make_table, markdown_table
-from lmms_eval.utils.markdown import display_width
+from lmms_eval.utils.terminal import display_width
 from tests.parity.vectors import GOLDEN_DIR
 
 RUNS = GOLDEN_DIR / "harness" / "runs"

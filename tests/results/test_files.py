@@ -1,4 +1,4 @@
-"""Runs in a folder: finished ones, and those beside them that are not."""
+"""Runs in a folder, finished and unfinished."""
 
 from __future__ import annotations
 

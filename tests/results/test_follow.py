@@ -85,7 +85,7 @@ def test_the_state_is_that_of_record_and_process(tmp_path: Path) -> None:
     record.score(1, 1.0)
     run = FollowedRun(record.path, budget_s=60)
     assert run.look()
-    assert run.look()  # the time goes on, and with it the rates
+    assert run.look()  # time passes, so the rates change
     assert run.snapshot().is_going
     record.folder.release()
     assert run.look()

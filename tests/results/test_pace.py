@@ -13,7 +13,7 @@ def test_rates_are_those_of_the_last_minute() -> None:
         now[0] = float(second)
         pace.see(done=10 * min(second, 100), tokens=70 * min(second, 100))
         if second == 1:
-            assert pace.rates() is None  # too early to tell
+            assert pace.rates() is None  # too early
         if second == 50:
             assert pace.rates() == (10.0, 70.0)
     assert pace.rates() == (0.0, 0.0)  # nothing came for more than a minute

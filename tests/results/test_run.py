@@ -106,7 +106,7 @@ def test_an_unfinished_run_is_read_from_its_journals(tmp_path: Path) -> None:
     run = load(tmp_path)
     assert (run.name, run.state, run.record) == ("org/model", "interrupted", record)
     assert run.command == "lmms-eval --model openai --tasks quiz --model_args model=org/model --limit 4"
-    assert run.notes == (f"{record}: 1 torn or damaged lines of the journal are passed over",)
+    assert run.notes == (f"{record}: 1 torn or damaged lines of the journal are skipped",)
     found = {one.doc_id: one for one in run.samples()}
     assert list(found) == ["1", "2", "4", "7"]
     assert [one.status for one in found.values()] == ["scored", "failed", "scored", "unscored"]
@@ -192,9 +192,9 @@ def test_one_samples_file_is_a_run_of_one_task(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("x.json", "{}", "no results file"),
-        ("x.jsonl", '{"index": 1}', "no samples of lmms-eval"),
-        ("x.jsonl", "", "no samples of lmms-eval"),
+        ("x.json", "{}", "not a results file"),
+        ("x.jsonl", '{"index": 1}', "not samples of lmms-eval"),
+        ("x.jsonl", "", "not samples of lmms-eval"),
         ("20240101_000000_results.json", "{", "no complete JSON"),
     ],
 )
@@ -312,5 +312,5 @@ def test_failed_lines_have_no_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", [3, {"quiz": 4}])
 def test_results_of_another_form_are_no_results(tmp_path: Path, part: object) -> None:
     path = write_run(tmp_path, [], document() | {"results": part})
-    with pytest.raises(DataError, match="no results file"):
+    with pytest.raises(DataError, match="not a results file"):
         load(path)

@@ -1,4 +1,4 @@
-"""Running scores hold the run's own interval, whoever watches."""
+"""Running scores have the same interval as the run itself."""
 
 from __future__ import annotations
 

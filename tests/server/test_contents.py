@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from benchmarks.workload import text_task
-from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.outcome import results_files
 from lmms_eval.server.store import Job
 from tests.server.process import ServerProcess, running_server
@@ -71,10 +70,10 @@ def test_results_of_a_run_are_told_from_other_files(tmp_path: Path, name: str) -
     for folder in (output, output / "model", output / "20260101_000000_megabench_demo"):
         folder.mkdir(exist_ok=True, parents=True)
         (folder / f"{name}_results.json").write_text("[]")
-    assert results_files(job, JobFolder(tmp_path)) == []
+    assert results_files(job) == []
     run = output / "model" / "20260101_000000_results.json"
     run.write_text("{}")
-    assert results_files(job, JobFolder(tmp_path)) == [run]
+    assert results_files(job) == [run]
 
 
 def test_options_reach_the_run_as_they_were_given(server: ServerProcess, job: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from lmms_eval.errors import JobStoreError
 from lmms_eval.server.folder import JobFolder
-from lmms_eval.server.store import _VERSION, DATABASE, Ending, Job, JobStore, NewJob, open_store
+from lmms_eval.server.store import _VERSION, DATABASE, Ending, Job, JobStore, open_store
 from tests.server.process import running_server
 
 COLUMNS = (
@@ -31,7 +31,7 @@ def _write(store: JobStore, jobs: Path, number: int) -> None:
     request = {"model": "m", "tasks": ["t"], "limit": number, "system_instruction": f"ünïcode {number} " * 8}
     created = f"2026-01-01T00:{number // 60:02d}:{number % 60:02d}+00:00"
     note: dict[str, Any] = {"job_id": name, "state": "queued", "request": request, "created_at": created}
-    store.add(NewJob(name, request, str(folder.path), created, f"key-{number}"))
+    store.add(name, request, str(folder.path), created, f"key-{number}")
     if number % 3:
         store.claim(name, ())
         result = {"m": {"results": f"{folder.path}/output/m/20260101_000000_results.json", "samples": []}}
@@ -199,7 +199,7 @@ def test_a_job_that_nothing_tells_stays_in_the_list_as_failed(tmp_path: Path) ->
     with running_server(folder) as server:
         told = {number: server.job(f"job-000{number}") for number in (1, 2, 4)}
         assert [told[number]["status"] for number in (1, 2, 4)] == ["failed", "failed", "completed"]
-        assert "does not tell the request" in told[1]["error"] and told[2]["error"].startswith("why")
+        assert "does not hold the request" in told[1]["error"] and told[2]["error"].startswith("why")
         assert told[2]["request"]["limit"] == 2
         for path in ("/queue", "/health", "/metrics", "/jobs/job-0001/log"):
             assert server.client.get(path).status_code == 200, path

@@ -85,7 +85,7 @@ def test_following_begins_where_it_is_told(follow: Follow) -> None:
     [
         (Answer({"detail": "Job j1 not found"}, 404), "Job j1 not found"),
         (Answer({"job_id": "j1"}), "text/event-stream"),
-        (_stream(("progress", {"done": 3}, "")), "an event 'progress' of job j1 has another form"),
+        (_stream(("progress", {"done": 3}, "")), "an event 'progress' of job j1 has an unexpected form"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(follow: Follow, answer: Answer, said: str) -> None:

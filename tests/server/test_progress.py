@@ -81,7 +81,7 @@ def test_progress_is_what_the_journals_hold(server: ServerProcess) -> None:
     followed = FollowedRun(_record(server, job))
     while not followed.is_read:
         followed.look()
-    viewed = json.loads(json.dumps(Progress(followed.snapshot()).told(str)))
+    viewed = json.loads(json.dumps(Progress(followed.snapshot()).content(str)))
     assert {name: last[name] for name in viewed if "rate" not in name} == {
         name: viewed[name] for name in viewed if "rate" not in name
     }
@@ -97,7 +97,7 @@ def test_progress_of_a_run_that_goes_on(server: ServerProcess) -> None:
 
 
 def test_what_is_told_is_bounded_and_cleaned(server: ServerProcess, tmp_path: Path) -> None:
-    assert JobProgress().look([]).told(str) == {}
+    assert JobProgress().look([]).content(str) == {}
     snapshot = JobProgress().look([tmp_path / "none"]).snapshot
     assert snapshot is not None and snapshot.state == "deleted"
     job = server.submit(model="faulty", tasks=["bench_text"], limit=2)
@@ -105,7 +105,7 @@ def test_what_is_told_is_bounded_and_cleaned(server: ServerProcess, tmp_path: Pa
     (found,) = [JobProgress().look([_record(server, job)]).snapshot]
     assert found is not None
     many: Snapshot = replace(found, tasks=[*found.tasks] * (MOST_TASKS + 3), reasons=[("/etc/x " * 100, 1)])
-    told = Progress(many).told(lambda text: text.replace("/etc/", ""))
+    told = Progress(many).content(lambda text: text.replace("/etc/", ""))
     assert (len(told["tasks"]), told["tasks_left_out"]) == (MOST_TASKS, 3)
     assert told["reasons"] == [(("x " * 100)[:MOST_LETTERS], 1)]
     assert "processes" not in told

@@ -52,7 +52,7 @@ def test_gpus_are_given_out_and_taken_back(server: ServerProcess) -> None:
     assert _seen(server, waits) == "CUDA_VISIBLE_DEVICES=8"
     assert _seen(server, without) == "CUDA_VISIBLE_DEVICES="
     answer = server.client.post("/evaluate", json={"model": "m", "tasks": ["t"], "num_gpus": 3})
-    assert (answer.status_code, "gives out 2" in answer.text) == (400, True)
+    assert (answer.status_code, "assigns 2" in answer.text) == (400, True)
     for job in (waits, any_other, without):
         server.client.delete(f"/jobs/{job}")
         server.wait(job)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import JobStoreError, RepeatedKeyError
-from lmms_eval.server.store import Ending, JobStore, NewJob, Restored
+from lmms_eval.server.store import Ending, JobStore
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def store(tmp_path: Path):
 
 
 def _add(store: JobStore, name: str, key: str | None = None, **request):
-    return store.add(NewJob(name, {"model": "m", **request}, f"/{name}", "2026-01-01T00:00:00+00:00", key))
+    return store.add(name, {"model": "m", **request}, f"/{name}", "2026-01-01T00:00:00+00:00", key)
 
 
 def test_jobs_wait_in_the_order_of_their_submission(store):
@@ -76,8 +76,8 @@ def test_restored_jobs_are_as_they_were(store, tmp_path):
     store.claim("a", ("2",))
     job = store.get("a")
     other = JobStore(tmp_path / "other.sqlite")
-    other.restore([Restored(job, "k")])
-    other.restore([Restored(job, "k")])
+    other.restore([(job, "k")])
+    other.restore([(job, "k")])
     assert dataclasses.replace(other.get("a"), number=job.number) == job
     assert other.by_key("k", job.request).job.job_id == "a"
     other.close()

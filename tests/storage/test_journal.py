@@ -18,9 +18,7 @@ def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
     offsets = [writer.append({"n": n, "text": "x" * n}) for n in range(5)]
     reader = LineReader(path)
     assert [reader.at(offset)["n"] for offset in reversed(offsets)] == [4, 3, 2, 1, 0]
-    assert [(entry.offset, entry.record["n"]) for entry in read_lines(path)] == list(
-        zip(offsets, range(5), strict=True)
-    )
+    assert [(offset, record["n"]) for offset, record in read_lines(path)] == list(zip(offsets, range(5), strict=True))
     writer.close()
     reader.close()
 
@@ -29,11 +27,11 @@ def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
 def test_a_torn_last_line_is_ignored_and_closed(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(sealed(b'{"n":0}') + torn)
-    assert [entry.record["n"] for entry in read_lines(path)] == [0]
+    assert [record["n"] for _, record in read_lines(path)] == [0]
     writer = JournalWriter(path)
     offset = writer.append({"n": 2})
     writer.close()
-    assert [entry.record["n"] for entry in read_lines(path)] == [0, 2]
+    assert [record["n"] for _, record in read_lines(path)] == [0, 2]
     assert path.read_bytes()[offset:] == sealed(b'{"n":2}')
 
 
@@ -46,7 +44,7 @@ def test_every_prefix_of_a_journal_gives_its_whole_records(tmp_path: Path) -> No
     data = path.read_bytes()
     for cut in range(len(data) + 1):
         path.write_bytes(data[:cut])
-        assert [entry.record["n"] for entry in read_lines(path)] == list(range(data[:cut].count(b"\n")))
+        assert [record["n"] for _, record in read_lines(path)] == list(range(data[:cut].count(b"\n")))
 
 
 def test_full_disk_is_an_error_that_names_the_file() -> None:
@@ -71,7 +69,7 @@ def test_a_short_write_is_an_error_and_what_was_before_is_kept(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 7, done.stderr
     assert "took only" in done.stdout
-    assert [entry.record["n"] for entry in read_lines(path)] == ["x" * 50]
+    assert [record["n"] for _, record in read_lines(path)] == ["x" * 50]
 
 
 def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
@@ -96,7 +94,7 @@ def test_missing_journal_is_empty(tmp_path: Path) -> None:
 
 
 def test_after_a_short_write_the_next_record_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
-    """Another thread may still write when the disk has room again: its record must be found on the next start."""
+    """Another thread may still write when the disk has room again; the next start must find its record."""
     path = tmp_path / "j.jsonl"
     script = (
         "import resource, signal, sys\n"
@@ -114,7 +112,7 @@ def test_after_a_short_write_the_next_record_stands_on_a_line_of_its_own(tmp_pat
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(path)], check=False)
     assert done.returncode == 0
-    assert [entry.record["n"] for entry in read_lines(path)] == ["kept"]
+    assert [record["n"] for _, record in read_lines(path)] == ["kept"]
 
 
 def test_a_disk_that_cannot_be_forced_is_an_error_of_ours() -> None:

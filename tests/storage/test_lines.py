@@ -15,8 +15,8 @@ from loguru import logger
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.lines import (
     BLOCK_BYTES,
+    JournalWriter,
     LineReader,
-    LineWriter,
     has_checksums,
     read_lines,
     record_in,
@@ -29,21 +29,21 @@ OBJECTS = st.dictionaries(st.text(max_size=8), st.text() | st.integers(-(2**53),
 
 
 @pytest.fixture
-def said() -> list[str]:
+def logged() -> list[str]:
     messages: list[str] = []
     logger.add(messages.append, format="{message}", level="WARNING")
     return messages
 
 
 def journal(path: Path, count: int = 3) -> list[int]:
-    writer = LineWriter(path)
-    offsets = [writer.append_line(orjson.dumps({"n": n, "text": f"é{n}"})) for n in range(count)]
+    writer = JournalWriter(path)
+    offsets = [writer.append({"n": n, "text": f"é{n}"}) for n in range(count)]
     writer.close()
     return offsets
 
 
 def numbers(path: Path) -> list[int]:
-    return [line.record["n"] for line in read_lines(path)]
+    return [record["n"] for _, record in read_lines(path)]
 
 
 @given(OBJECTS)
@@ -75,7 +75,7 @@ def test_the_form_is_the_one_that_the_documents_tell() -> None:
     assert sealed(b'{"id":"t/0","text":"x"}') == b'{"id":"t/0","text":"x","crc":"52922af8"}\n'
 
 
-def test_a_line_that_does_not_fit_is_passed_over_counted_and_said(tmp_path: Path, said: list[str]) -> None:
+def test_damaged_lines_are_skipped_and_their_number_is_logged(tmp_path: Path, logged: list[str]) -> None:
     path = tmp_path / "j.jsonl"
     offsets = journal(path, 5)
     data = bytearray(path.read_bytes())
@@ -83,11 +83,11 @@ def test_a_line_that_does_not_fit_is_passed_over_counted_and_said(tmp_path: Path
         data[offsets[number] + 5] ^= 4
     path.write_bytes(data)
     assert numbers(path) == [0, 2, 4]
-    (message,) = said
+    (message,) = logged
     assert str(path) in message
-    assert "2 lines are damaged (checksum or content): passed over; what was in it is asked or scored again" in message
-    assert [line.offset for line in read_lines(path, quietly=True)] == [offsets[0], offsets[2], offsets[4]]
-    assert len(said) == 1
+    assert "2 lines are damaged (checksum or content) and skipped; what they held is asked or scored again" in message
+    assert [offset for offset, _ in read_lines(path, quietly=True)] == [offsets[0], offsets[2], offsets[4]]
+    assert len(logged) == 1
     reader = LineReader(path)
     assert reader.at(offsets[2]) == {"n": 2, "text": "é2"}
     with pytest.raises(JournalError, match=rf"the line at byte {offsets[3]} is no longer what was written"):
@@ -97,13 +97,13 @@ def test_a_line_that_does_not_fit_is_passed_over_counted_and_said(tmp_path: Path
 
 def test_lines_are_found_in_any_order_whatever_their_length(tmp_path: Path) -> None:
     lengths = [0, 10, BLOCK_BYTES - 40, 3 * BLOCK_BYTES, 7, 20 * BLOCK_BYTES, 1]
-    writer = LineWriter(tmp_path / "j.jsonl")
-    contents = [orjson.dumps({"n": number, "text": "x" * length}) for number, length in enumerate(lengths)]
-    offsets = [writer.append_line(content) for content in contents]
+    writer = JournalWriter(tmp_path / "j.jsonl")
+    records = [{"n": number, "text": "x" * length} for number, length in enumerate(lengths)]
+    offsets = [writer.append(record) for record in records]
     reader = LineReader(writer.path)
     for number in [*range(7), *reversed(range(7)), 3, 0, 6, 2]:
-        assert reader.at(offsets[number]) == orjson.loads(contents[number])
-    offsets.append(writer.append_line(b'{"n":7}'))  # beyond what has been read
+        assert reader.at(offsets[number]) == records[number]
+    offsets.append(writer.append({"n": 7}))  # beyond what has been read
     assert reader.at(offsets[7]) == {"n": 7}
     os.truncate(writer.path, offsets[7] + 4)
     with closing(LineReader(writer.path)) as again, pytest.raises(JournalError, match="is no longer what was written"):
@@ -124,38 +124,38 @@ def test_lines_beside_each_other_are_read_together(tmp_path: Path, monkeypatch: 
     reader.close()
 
 
-def test_a_torn_first_line_is_no_other_form(tmp_path: Path, said: list[str]) -> None:
+def test_a_torn_first_line_is_no_other_form(tmp_path: Path, logged: list[str]) -> None:
     path = tmp_path / "j.jsonl"
     path.write_bytes(sealed(b'{"n":0}')[:-9])
-    writer = LineWriter(path)
-    writer.append_line(b'{"n":1}')
+    writer = JournalWriter(path)
+    writer.append({"n": 1})
     writer.close()
     assert numbers(path) == [1]
-    assert "1 line is damaged" in said[0]
+    assert "1 line is damaged" in logged[0]
 
 
-def test_a_journal_of_another_form_is_set_aside_and_begun_anew(tmp_path: Path, said: list[str]) -> None:
+def test_a_journal_of_another_form_is_set_aside_and_begun_anew(tmp_path: Path, logged: list[str]) -> None:
     path = tmp_path / "j.jsonl"
     for number in (1, 2):
         path.write_bytes(b'{"n":7}\n{"n":8}\n{"n"')
         assert numbers(path) == []
-        writer = LineWriter(path)
-        writer.append_line(b'{"n":1}')
+        writer = JournalWriter(path)
+        writer.append({"n": 1})
         writer.close()
         assert numbers(path) == [1]
         assert (tmp_path / f"j.jsonl.other-form-{number}").read_bytes().startswith(b'{"n":7}\n')
-    assert "is a journal of another form (no checksums): nothing is taken from it" in said[0]
-    assert "moved to j.jsonl.other-form-1, begun anew" in said[1]
+    assert "is a journal of another form (no checksums): nothing is taken from it" in logged[0]
+    assert "moved to j.jsonl.other-form-1, begun anew" in logged[1]
 
 
-def test_lines_of_another_process_are_checked(said: list[str]) -> None:
+def test_lines_of_another_process_are_checked(logged: list[str]) -> None:
     good = sealed(b'{"n":1}')
     assert records_in(good + good.replace(b"1", b"2", 1) + good, "records of process 1") == [{"n": 1}] * 2
-    assert said[0].startswith("records of process 1: 1 line is damaged")
+    assert logged[0].startswith("records of process 1: 1 line is damaged")
 
 
 def sealed_bytes(content: bytes) -> bytes:
-    """A line whose checksum fits, whatever it holds: its last byte gives way to the checksum's field."""
+    """A line with a right checksum and any content, whose last byte is replaced by the checksum field."""
     return sealed(content.replace(b"\n", b" ") + b"}")
 
 
@@ -192,13 +192,13 @@ def test_fitting_lines_that_hold_no_record_are_counted(
     sink = logger.add(messages.append, format="{message}", level="WARNING")
     found = list(read_lines(path))
     logger.remove(sink)
-    assert (found[0].record, found[-1].record) == ({"n": 0}, {"n": 1})
+    assert (found[0][1], found[-1][1]) == ({"n": 0}, {"n": 1})
     damaged = len(lines) - len(found)
     assert [f"{damaged} line" in message for message in messages] == [True] * bool(damaged)
     with closing(LineReader(path)) as reader:
-        assert [reader.at(line.offset) for line in found] == [line.record for line in found]
+        assert [reader.at(offset) for offset, _ in found] == [record for _, record in found]
         offset = len(lines[0])
-        if all(line.offset != offset for line in found):
+        if all(start != offset for start, _ in found):
             with pytest.raises(JournalError, match="is no longer what was written"):
                 reader.at(offset)
 
@@ -212,15 +212,15 @@ def test_a_journal_is_told_from_lines_that_a_person_wrote() -> None:
 def test_a_folder_that_goes_away_is_noticed(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lmms_eval.storage.lines.LOOK_EVERY_S", 0.0)
     path = tmp_path / "run" / "j.jsonl"
-    writer = LineWriter(path)
-    writer.append_line(b'{"n":1}')
+    writer = JournalWriter(path)
+    writer.append({"n": 1})
     if how == "deleted":
         shutil.rmtree(path.parent)
         with pytest.raises(JournalError, match=r"j\.jsonl was deleted or moved while it was written"):
-            writer.append_line(b'{"n":2}')
+            writer.append({"n": 2})
     else:
         path.parent.rename(tmp_path / "elsewhere")
-        writer.append_line(b'{"n":2}')  # still in the file, wherever that is
+        writer.append({"n": 2})  # still in the file, wherever that is
     with pytest.raises(JournalError, match=r"j\.jsonl was deleted or moved while it was written"):
         writer.sync()
     writer.close()
@@ -236,9 +236,9 @@ def test_what_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> None:
 
 def test_a_line_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writes: list[bytes] = []
-    writer = LineWriter(tmp_path / "j.jsonl")
+    writer = JournalWriter(tmp_path / "j.jsonl")
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: writes.append(bytes(data)) or write(file, data))
-    writer.append_line(b'{"n":1}')
+    writer.append({"n": 1})
     assert len(writes) == 1
     writer.close()

@@ -93,7 +93,7 @@ def test_include_path_beats_built_in_tasks_with_a_notice(tmp_path: Path, monkeyp
     index = Catalogue([mine.parent])
     assert index.tasks["x"].file == mine
     assert index.tags == {}
-    assert index.notices == [f"task 'x' of {mine} replaces that of lmms_eval/tasks/x.yaml"]
+    assert index.notices == [f"task 'x' of {mine} replaces the one in lmms_eval/tasks/x.yaml"]
 
 
 def test_plugin_packages_may_have_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_a_task_of_the_family_is_told_with_the_way_to_run_it(tmp_path: Path) -> 
 
 
 def test_a_wildcard_names_the_tasks_of_the_family_that_it_means() -> None:
-    with pytest.raises(UsageError, match=r"matches none of \d+ names.*the family's ai2d_lite.*--incl"):
+    with pytest.raises(UsageError, match=r"matches no name of \d+.*the family's ai2d_lite.*--incl"):
         Catalogue().match(["ai2d_l*"])
 
 
@@ -149,7 +149,7 @@ def test_a_wildcard_without_match_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", "task: Abc\n")
     index = Catalogue([tmp_path], include_defaults=False)
     assert index.match(["A*"]) == ["Abc"]
-    with pytest.raises(UsageError, match=r"--tasks a\*: the wildcard matches none of 1 names"):
+    with pytest.raises(UsageError, match=r"--tasks a\*: the wildcard matches no name of 1"):
         index.match(["a*"])
 
 
@@ -216,10 +216,10 @@ def test_many_names_that_are_taken_are_one_notice(tmp_path, caplog):
     (tmp_path / "second" / "zz.yaml").write_text("task: t1\n")
     with caplog.at_level("DEBUG", logger="lmms_eval"):
         index = Catalogue([tmp_path / "first", tmp_path / "second"], include_defaults=False)
-    # t1 stands there twice, and each time it replaces that of the first folder.
+    # t1 stands there twice, and each time it replaces the one in the first folder.
     (notice,) = index.notices
-    assert "41 tasks and groups replace those of other places (--verbosity DEBUG lists them)" in notice
+    assert "41 tasks and groups replace those from other places (--verbosity DEBUG lists them)" in notice
     assert "task 't0'" in notice
-    assert caplog.text.count("replaces that of") == 42
+    assert caplog.text.count("replaces the one in") == 42
     warnings = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1

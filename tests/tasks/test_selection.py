@@ -159,7 +159,7 @@ def test_nothing_chosen_and_unknown_names(folder: Path) -> None:
         choose(folder, " , ")
     with pytest.raises(UnknownNameError, match=r"unknown task 'a11'; did you mean a1"):
         choose(folder, "a11")
-    with pytest.raises(UsageError, match=r"the wildcard matches none"):
+    with pytest.raises(UsageError, match=r"the wildcard matches no name"):
         choose(folder, "zz*")
 
 

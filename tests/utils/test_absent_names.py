@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.utils.installed import absent_name, told
+from lmms_eval.utils.installed import absent_name, error_text
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_absent_names_of_this_package(
         importlib.import_module("asking_for_names")
     assert "asking_for_names" not in sys.modules
     assert absent_name(caught.value) == name
-    said = told(caught.value)
+    said = error_text(caught.value)
     if name is None:
         assert said == f"{type(caught.value).__name__}: {caught.value}"
     else:
@@ -44,4 +44,4 @@ def test_an_own_module_below_an_include_folder_is_not_ours(tmp_path: Path) -> No
     error.path = str(tmp_path / "mine.py")
     assert absent_name(error) is None
     assert absent_name(ModuleNotFoundError("no", name="lmms_eval.tasks.mine")) == "lmms_eval.tasks.mine"
-    assert "--include_path" in told(ModuleNotFoundError("no", name="lmms_eval.tasks.mine"))
+    assert "--include_path" in error_text(ModuleNotFoundError("no", name="lmms_eval.tasks.mine"))

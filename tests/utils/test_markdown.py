@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval.utils.markdown import escaped
+from lmms_eval.utils.terminal import escaped
 
 
 @pytest.mark.parametrize(

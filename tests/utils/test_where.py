@@ -62,7 +62,7 @@ def test_and_binds_more_tightly_than_or() -> None:
     ("text", "position", "said"),
     [
         ("score = 1", 7, "write =="),
-        ("score == 1x", 10, "no number"),
+        ("score == 1x", 10, "not a number"),
         ("score == ", 10, "column"),
         ("", 1, "column"),
         ("score == 'open", 10, "not closed"),
@@ -73,8 +73,8 @@ def test_and_binds_more_tightly_than_or() -> None:
         ("and == 1", 1, "name of a column"),
         ("__import__('os')", 11, "a comparison is needed"),
         ("score == 1; x", 11, "operator is needed"),
-        ("(" * 60 + "a == 1" + ")" * 60, 51, "within each other"),
-        ("not " * 60 + "a == 1", 201, "within each other"),
+        ("(" * 60 + "a == 1" + ")" * 60, 51, "nested brackets"),
+        ("not " * 60 + "a == 1", 201, "nested brackets"),
         ("a" * (MAX_LENGTH + 1), MAX_LENGTH + 1, "at most"),
     ],
 )

@@ -21,7 +21,7 @@ DEEP = "a: " + "[" * 50_000 + "]" * 50_000
 BLOCKS = "".join(" " * n + "b:\n" for n in range(3_000))
 COMPACT = "a:\n" + "- " * 50_000 + "b\n"
 BOMBS = {"lists": LISTS, "merges": MERGES, "circle": CIRCLE, "deep": DEEP, "blocks": BLOCKS, "compact": COMPACT}
-MESSAGE = "more than 1,000,000 values|an alias stands within what it names|nested more than 100 deep"
+MESSAGE = "more than 1,000,000 values|an alias is inside the value that it names|nested more than 100 deep"
 
 
 @pytest.mark.parametrize("loader", [yaml.SafeLoader, getattr(yaml, "CSafeLoader", yaml.SafeLoader)])
@@ -39,7 +39,7 @@ def test_bombs_of_a_few_lines_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=rf"t\.yaml.*not valid task YAML: .*({MESSAGE})"):
         encode(parse_text(BOMBS[name], tmp_path / "t.yaml"))
     (tmp_path / "c.yaml").write_text(BOMBS[name])
-    with pytest.raises(ConfigError, match=r"c\.yaml is no valid YAML"):
+    with pytest.raises(ConfigError, match=r"c\.yaml is not valid YAML"):
         read_config_file(str(tmp_path / "c.yaml"))
     (tmp_path / "README.md").write_text(f"---\n{BOMBS[name]}---\ntext")
     (tmp_path / "test.jsonl").write_text("{}\n")

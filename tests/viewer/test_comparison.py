@@ -147,7 +147,7 @@ def test_runs_that_cannot_be_compared_are_said(quiz_runs, tmp_path) -> None:
     runs = [str(quiz_runs[0]), str(other), str(table(tmp_path / "alone.csv", [1, 0]))]
     assert write_report(runs, tmp_path / "r", ReportOptions(media="none")).runs == 3
     reasons = [entry["reason"] for entry in content(tmp_path / "r", "compare")["pairs"]]
-    assert "another content (doc_hash)" in reasons[0]
+    assert "different content (doc_hash)" in reasons[0]
     assert all("no task in common" in reason for reason in reasons[1:])
     assert content(tmp_path / "r", "runs")["compared"] == []
 
@@ -186,7 +186,7 @@ def test_a_task_whose_documents_differ_leaves_the_others(tmp_path) -> None:
     assert ComparisonWriter(sides, shown, FolderChunks(tmp_path / "data")).write() == [(0, 1)]
     assert [row["name"] for row in content(tmp_path, "compare-0-1")["rows"]] == ["other"]
     (note,) = content(tmp_path, "compare")["pairs"][0]["notes"]
-    assert "another content" in note
+    assert "different content" in note
 
 
 def kinds(first: list[float | None], second: list[float | None], **facts: Any) -> str:

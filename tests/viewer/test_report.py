@@ -18,6 +18,7 @@ from lmms_eval.viewer.chunks import json_of
 from lmms_eval.viewer.media import MOST_BYTES, MediaStore, Places
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import Report, write_report
+from lmms_eval.viewer.runs import read_report_runs
 
 
 def content(out: Path, name: str) -> Any:
@@ -157,8 +158,10 @@ def test_a_journal_that_a_kill_has_torn_is_read_as_far_as_it_goes(quiz_runs, tmp
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:40]) + lines[40][:30])
     report = report_of(tmp_path / "r", run)
-    assert report.samples == 40
-    assert any("1 torn or damaged lines of the journal are passed over" in text for text in warnings(tmp_path / "r"))
+    (read,) = read_report_runs([str(run)])
+    (task,) = read.rows.tasks.values()
+    assert (report.samples, task.statuses.count("scored"), task.statuses.count("unscored")) == (69, 40, 29)
+    assert any("1 torn or damaged lines of the journal are skipped" in text for text in warnings(tmp_path / "r"))
     sample = content(tmp_path / "r", "text-0-0-0")[7]["lines"][0]
     number = sample["doc_id"]  # the journal holds documents in the order in which they were finished
     said = (sample["input"], sample["filtered_resps"], sample["exact_match"])
@@ -170,7 +173,7 @@ def test_damaged_samples_are_told_and_the_rest_is_shown(quiz_runs, tmp_path) -> 
     (samples,) = run.glob("*_samples_*")
     samples.write_bytes(samples.read_bytes()[:-40])
     assert report_of(tmp_path / "r", run).samples == 68
-    assert any("1 damaged lines are passed over" in text for text in warnings(tmp_path / "r"))
+    assert any("1 damaged lines are skipped" in text for text in warnings(tmp_path / "r"))
     samples.unlink()
     assert report_of(tmp_path / "journal", run).samples == 69
     shutil.rmtree(run / ".runs")
@@ -297,7 +300,7 @@ def test_lines_that_are_no_samples_are_passed_over(tmp_path) -> None:
     report_of(tmp_path / "r", file)
     assert [sample["id"] for sample in content(tmp_path / "r", "text-0-0-0")] == ["1", "4"]
     (run,) = content(tmp_path / "r", "runs")["runs"]
-    assert any("lines that are no samples" in note and "(3)" in note for note in run["notes"])
+    assert any("lines that are not samples" in note and "(3)" in note for note in run["notes"])
 
 
 def test_a_run_that_is_given_twice_is_listed_once(

@@ -1,33 +1,49 @@
-"""``lmms-eval completion``: the script of a shell, and the answers that the script asks for."""
+"""``lmms-eval completion``: prints the completion script of a shell, and answers the requests of that script.
+
+The answers come from an index in the user's cache. Building it opens every command and every model's class and takes a
+second; reading the file takes a millisecond.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import lmms_eval
 from lmms_eval.cli.completion.contents import EVALUATION, Index, Node, Value
-from lmms_eval.cli.completion.index import current_index, more_tasks
 from lmms_eval.utils.terminal import printable
 
+_PACKAGE = os.path.dirname(lmms_eval.__file__)
+_PARTS = ("cli", "config", "models", "tasks")
+"""Folders of the package that the index is built from."""
+_ENDINGS = (".py", ".yaml", ".tsv")
 _UNSAFE = re.compile(r"[^\w%+,./:=@-]")
 _IN_DOUBLE_QUOTES = re.compile(r'["$`\\]')
+WORDS, KEYS, FILES = "words", "keys", "files"
+SHELLS = ("bash", "zsh", "fish")
+ANSWER, LEAST_ANSWERED = "answer", 3
+"""Word that a shell's script passes, followed by the shell's name and the words of the line."""
 
 
 class Line(NamedTuple):
-    """The words behind the command. A named tuple, since it is made at every press of a key."""
+    """The words after the command. A named tuple, since one is built at every key press."""
 
     words: list[str]
-    """Without quotes and backslashes; the last one is being typed, perhaps empty."""
+    """Words without quotes and backslashes; the last one is being typed and may be empty."""
     quote: str = ""
-    """The quotation mark that is open."""
+    """The open quotation mark."""
     kept: int = 0
-    """Characters of the last word that the shell does not replace: they stand before a mark that breaks words."""
+    """Characters of the last word that the shell does not replace, up to a character that breaks words."""
 
     def typed(self, value: str) -> str:
-        """Return a value of the last word as it is typed in its place, or nothing where it cannot be."""
+        """Return a value of the last word as it must be typed; empty if it cannot be typed."""
         rest = value[self.kept :]
         if self.quote == "'":
             return rest if "'" not in rest else ""
@@ -37,11 +53,11 @@ class Line(NamedTuple):
 
 
 def lexed(text: str, breaks: str) -> Line:
-    """Read a line up to the cursor; assignments and the command before the words fall away.
+    """Split a line up to the cursor into words. Leading assignments and the command itself are dropped.
 
     Args:
         text: the line, or, without ``breaks``, one word of it.
-        breaks: characters, of which some break words for the shell (``COMP_WORDBREAKS``).
+        breaks: the shell's characters that may break words (``COMP_WORDBREAKS``).
     """
     words, word, quote, kept = [], "", "", 0
     is_open, escaped = False, False
@@ -73,24 +89,21 @@ def _is_assignment(word: str) -> bool:
     return bool(equals) and name.isidentifier()
 
 
-WORDS, KEYS, FILES = "words", "keys", "files"
-
-
 class Suggestions(NamedTuple):
-    """Values of the word that is being typed. A named tuple, since it is made at every press of a key."""
+    """Values for the word that is being typed. A named tuple, since one is built at every key press."""
 
     kind: str
-    """``words``, ``keys`` (a value is typed right behind them), or ``files``, which the shell knows."""
+    """``words``, ``keys`` (a value follows without a space), or ``files``, which the shell completes."""
     values: list[str]
     """Whole words."""
     prefix: str = ""
-    """Part of the word that all values share, and that lists of them leave out."""
+    """Common beginning of all values, which shown lists leave out."""
 
 
 def suggest(words: Sequence[str], index: Index) -> Suggestions:
-    """Return what the last of the words behind ``lmms-eval`` may be.
+    """Return suggestions for the last of the words after ``lmms-eval``.
 
-    A name with a character that a terminal would obey, or that ends a line, is never suggested.
+    Names with control characters, tabs or line ends are never suggested.
     """
     found = _suggest(words, index)
     values = [value for value in found.values if printable(value) == value and "\n" not in value and "\t" not in value]
@@ -116,7 +129,7 @@ def _suggest(words: Sequence[str], index: Index) -> Suggestions:
 
 
 def _node(words: Sequence[str], index: Index) -> tuple[Node, Sequence[str]]:
-    """Find the command that the words name, and return the words behind it."""
+    """Find the command that the words name, and return the words after it."""
     for count in (2, 1):
         name = " ".join(words[:count])
         if len(words) >= count and name in index["nodes"]:
@@ -143,7 +156,7 @@ def _read(words: Iterable[str], node: Node) -> tuple[dict[str, str], int, Value 
 
 
 def _values(value: Value, text: str, prefix: str, given: dict[str, str], index: Index) -> Suggestions:
-    """Return the values of a flag that begin with ``text``; ``prefix`` is what stands before it in its word."""
+    """Return the values of a flag that begin with ``text``. ``prefix`` is the part of the word before ``text``."""
     kind = value["kind"]
     if kind == "file":
         return Suggestions(FILES, [], prefix)
@@ -169,7 +182,7 @@ def _values(value: Value, text: str, prefix: str, given: dict[str, str], index: 
 
 def _tasks(given: dict[str, str], index: Index) -> Iterator[str]:
     yield from index["tasks"]
-    folder = given.get("--include_path") or given.get("--include-path")  # the last one, where there are several
+    folder = given.get("--include_path") or given.get("--include-path")  # the last one counts
     if folder:
         yield from (name for name in more_tasks(folder) if name not in index["tasks"])
 
@@ -178,30 +191,25 @@ def _beginning(text: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(text)]
 
 
-SHELLS = ("bash", "zsh", "fish")
-ANSWER, LEAST_ANSWERED = "answer", 3
-"""Word behind which a shell's script gives its name and the words of the line."""
-
-
 def run(arguments: Sequence[str]) -> int:
     if arguments[:1] == [ANSWER] and len(arguments) >= LEAST_ANSWERED:
         return _answer(arguments[1], arguments[2:])
     from lmms_eval.cli.arguments import command_parser
     from lmms_eval.cli.output import emit
 
-    parser = command_parser("completion", "print what makes a shell complete commands, options, tasks and models")
+    parser = command_parser("completion", "print the script with which a shell completes commands, options, names")
     parser.add_argument("shell", choices=SHELLS, help="bash, zsh: source <(lmms-eval completion SHELL); fish: | source")
     shell = parser.parse_args(list(arguments)).shell
-    current_index()  # so that the first answer comes as fast as all others
+    current_index()  # so that the first answer is as fast as all others
     emit((Path(__file__).parent / f"completion.{shell}").read_text("utf-8").rstrip("\n"))
     return 0
 
 
 def _answer(shell: str, words: Sequence[str]) -> int:
-    """Write suggestions for the last word: a line with their kind, then a line for each.
+    """Write suggestions for the last word: a line with their kind, then one line for each.
 
-    They repeat what was typed before them, secrets included, so they are neither masked nor escaped: they go to the
-    shell that sent them. Suggestions that no shell can take on a line were left out.
+    They repeat what the user has typed, secrets included, and go back to the user's shell, so they are neither masked
+    nor escaped. Suggestions that do not fit on a line were left out before.
     """
     if shell == "bash":
         line = lexed(words[0], words[-1])
@@ -214,3 +222,65 @@ def _answer(shell: str, words: Sequence[str]) -> int:
         rows = [f"{found.kind}\t{found.prefix}", *map("\t".join, zip(found.values, shown, strict=True))]
     sys.stdout.buffer.write("".join(f"{row}\n" for row in rows).encode("utf-8", "surrogateescape"))
     return 0
+
+
+def current_index() -> Index:
+    """Return the index of this installation, from its file if nothing has changed since it was written."""
+
+    def gathered() -> Index:
+        from lmms_eval.cli.completion.gather import gathered_index
+
+        return gathered_index()
+
+    packages = (place for place in sys.path if place.endswith(("site-packages", "dist-packages")))
+    installed = [os.stat(place).st_mtime_ns for place in packages if os.path.isdir(place)]
+    own = [_state(os.path.join(_PACKAGE, part)) for part in _PARTS]
+    state = [sys.version, os.environ.get("LMMS_EVAL_PLUGINS", ""), installed, own]
+    index: Index = _kept("index", _PACKAGE, state, gathered)
+    return index
+
+
+def more_tasks(folder: str) -> list[str]:
+    """Return the names of the tasks in a folder; empty if it cannot be read."""
+    path = os.path.abspath(os.path.expanduser(folder))
+
+    def gathered() -> list[str]:
+        from lmms_eval.cli.completion.gather import tasks_of
+
+        return tasks_of(path)
+
+    names: list[str] = _kept("tasks", path, [_state(path)], gathered) if os.path.isdir(path) else []
+    return names
+
+
+def _state(folder: str) -> list[int]:
+    """Return the number of files below a folder and the time of the newest change."""
+    count = newest = 0
+    for base, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(_ENDINGS):
+                count += 1
+                with contextlib.suppress(OSError):  # removed meanwhile, or a link to nothing
+                    newest = max(newest, os.stat(os.path.join(base, name)).st_mtime_ns)
+    return [count, newest]
+
+
+def _kept(name: str, place: str, state: list[Any], make: Callable[[], Any]) -> Any:
+    """Return the result of ``make`` for this state, from the file of an earlier process if that exists."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    path = os.path.join(base, "lmms_eval", "completion", f"{name}-{zlib.crc32(os.fsencode(place)):08x}.json")
+    state = [place, *state]
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # the file does not exist, or is not ours
+        with open(path, encoding="utf-8") as file:
+            kept = json.load(file)
+        if kept["state"] == state:
+            return kept["content"]
+    content = make()
+    from lmms_eval.storage.atomic import replacing
+
+    with (
+        contextlib.suppress(OSError),
+        replacing(Path(path), survives_power_loss=False) as file,
+    ):
+        file.write(json.dumps({"state": state, "content": content}).encode())
+    return content

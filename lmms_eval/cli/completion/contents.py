@@ -1,4 +1,4 @@
-"""The form of what completion suggests: JSON, so that it is read back as it was written."""
+"""The types of the completion index. They are JSON types, so that the index is read back as it was written."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ EVALUATION = "eval"
 
 
 class Value(TypedDict):
-    """Values of a flag, or of a word without a flag."""
+    """Possible values of a flag, or of a word without a flag."""
 
     takes: bool
     optional: bool
     kind: str
-    """``task``, ``model``, ``model_args``, ``choice``, ``file``, or nothing that could be suggested."""
+    """``task``, ``model``, ``model_args``, ``choice``, ``file``, or empty if nothing can be suggested."""
     is_list: bool
-    """Parts between commas."""
+    """Whether the value is a comma list."""
     choices: list[str]
 
 
@@ -29,10 +29,10 @@ class Node(TypedDict):
 
 
 class Index(TypedDict):
-    """All that is suggested."""
+    """Everything that can be suggested."""
 
     nodes: dict[str, Node]
-    """By the command's name, or both names of an action (``cache stats``)."""
+    """Commands by name; actions by both names (``cache stats``)."""
     tasks: list[str]
     models: list[str]
     aliases: dict[str, str]

@@ -1,4 +1,4 @@
-"""Everything that completion suggests, gathered from commands, options, tasks and models."""
+"""Builds the completion index from commands, options, tasks and models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks.catalogue import Catalogue
 
 _MODELS = ("eval", "check", "general-bench run")
-"""Commands whose ``--model`` is one of ours; elsewhere it is a name of the user's."""
+"""Commands whose ``--model`` is a model of the registry. Elsewhere it is a name that the user chooses."""
 _FILES = ("DIR", "FILE", "FOLDER", "PATH", "RUN", "BASE")
 _NAMED_CHOICES = {"ablate": CONTROLS}
 
@@ -37,7 +37,7 @@ def _silence() -> Iterator[None]:
 
 @_silence()
 def gathered_index() -> Index:
-    """Gather the index; what cannot be loaded is left out, since whoever runs it is told why."""
+    """Build the index. What cannot be loaded is left out; running it reports why."""
     registry = ModelRegistry(plugins_of_environment())
     models = registry.list_models()
     names = [model.name for model in models]
@@ -52,7 +52,7 @@ def gathered_index() -> Index:
 
 @_silence()
 def tasks_of(folder: str) -> list[str]:
-    """Return the names of tasks, groups and tags of a folder of task files."""
+    """Return the names of tasks, groups and tags in a folder of task files."""
     with contextlib.suppress(LmmsEvalError, OSError):
         return Catalogue([folder], include_defaults=False).names()
     return []
@@ -74,7 +74,7 @@ def _nodes() -> Iterator[tuple[str, Node]]:
 
 
 def _nodes_of_parsers(command: Command) -> Iterator[tuple[str, Node]]:
-    """Read a command's parser, and those of its actions, which are the choices of a word."""
+    """Yield the nodes of a command and of its actions, which are the choices of a word."""
     for parser in parsers_asked_for_help(command, []):
         yield command.name, _node(command.name, parser)
         for word in [str(word) for action in _places(parser) for word in action.choices or ()]:
@@ -143,12 +143,12 @@ def _value(kind: str, takes: bool = True, choices: list[str] | None = None, is_l
 
 
 def _arguments(registry: ModelRegistry, name: str) -> list[str]:
-    """Return the arguments that a model's class names, or nothing where it cannot be loaded."""
+    """Return the arguments that a model's class declares; empty if it cannot be loaded."""
     from lmms_eval.utils.signatures import parameters_of
 
     try:
         loaded: Any = registry.resolve(name).load()
-    except Exception:  # noqa: BLE001 - a plugin's code, which nobody asked to run
+    except Exception:  # noqa: BLE001 - code of a plugin, which the user did not ask to run
         return []
     declared = getattr(loaded, "arguments_kind", None)
     return sorted(parameters_of(loaded).names if declared is None else declared.model_fields)

@@ -1,4 +1,4 @@
-"""Benchmarks whose own numbers are compared: one module for each says how they are made of its tasks' documents."""
+"""Benchmarks with numbers of their own: one module each computes them from the documents of the benchmark's tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract of the benchmarks' modules: their own numbers, made of documents that two runs have."""
+"""Contract of the benchmarks' modules: numbers computed from the documents that two runs share."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class TaskPair:
     first: TaskRows
     second: TaskRows
     rows: Sequence[tuple[int, int]]
-    """In the first and in the second run, of the documents that both have."""
+    """Rows of the shared documents in the first and in the second run."""
 
     def clusters(self, kept: Sequence[tuple[int, int]]) -> list[Hashable] | None:
-        """Name the clusters of the documents of these rows; one without a cluster is one of its own."""
+        """Return the clusters of the documents in these rows; a document without a cluster is its own cluster."""
         side, number = (self.first, 0) if self.first.clusters is not None else (self.second, 1)
         if side.clusters is None:
             return None
@@ -33,7 +33,7 @@ class TaskPair:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The name of a row, as the benchmark calls it."""
+    """Name, unit and range of a benchmark's number."""
 
     name: str
     metric: str
@@ -46,10 +46,10 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Headlines:
-    """Numbers that are made of the same parts, redrawn together."""
+    """Numbers that are computed from the same parts and redrawn together."""
 
     rows: Mapping[str, Number]
-    """By their names in ``numbers``."""
+    """The numbers, by their names in ``numbers``."""
     parts: Mapping[str, Part]
     numbers: Numbers
     tasks: Mapping[str, str]
@@ -57,7 +57,7 @@ class Headlines:
     pairings: Mapping[str, Pairing]
     """By task."""
     is_linear: bool = True
-    """The numbers are weighted sums of the parts' values."""
+    """Whether the numbers are weighted sums of the parts' values."""
 
 
 def _owns_nothing(_task: str, _column: str) -> bool:
@@ -66,17 +66,17 @@ def _owns_nothing(_task: str, _column: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A benchmark whose numbers over several tasks, or whose aggregations, are functions of its own."""
+    """A benchmark that computes numbers over several tasks, or aggregations, by its own functions."""
 
     headlines: Callable[[Sequence[TaskPair]], Iterator[Headlines]]
-    """The benchmark's numbers over whatever tasks of it two runs have."""
+    """The benchmark's numbers over the tasks that two runs share."""
     owns: Callable[[str, str], bool] = _owns_nothing
-    """Tells whether the number of that task and column (``METRIC,FILTER``) is made here, and nowhere else."""
+    """Whether the number of a task's column (``METRIC,FILTER``) is computed only by this benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Documents with a value on both sides."""
+    """Documents with a value in both runs."""
 
     rows: list[tuple[int, int]]
     values: list[tuple[Any, Any]]
@@ -84,7 +84,7 @@ class Kept:
 
 
 def kept(pair: TaskPair, value: Callable[[TaskRows, int], Any]) -> Kept:
-    """Take the documents of a task for which ``value`` gives something other than ``None`` in both runs."""
+    """Return the documents of a task for which ``value`` is not ``None`` in both runs."""
     rows: list[tuple[int, int]] = []
     values: list[tuple[Any, Any]] = []
     unscored, failed = [0, 0], [0, 0]

@@ -1,6 +1,6 @@
-"""General-Bench: tasks whose metric is no mean of their items, and General-Level (levels 2 to 5).
+"""General-Bench: tasks whose metric is not a mean over items, and General-Level (levels 2 to 5).
 
-A part is a task. A level counts tasks that reach the specialist, so that it is no mean: it is built anew from redrawn
+A part is a task. A level counts tasks that reach the specialist, so it is not a mean and is recomputed from redrawn
 tasks.
 """
 
@@ -33,7 +33,7 @@ def _owns(task: str, column: str) -> bool:
 
 
 def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
-    """Yield tasks whose value is no mean, and the levels, of the data set and of the demonstration apart."""
+    """Yield tasks whose value is not a mean, and the levels, separately for the data set and the demonstration."""
     for title, is_demo in (("general_bench", False), ("general_bench_demo", True)):
         found = {
             pair.task: (pair, facts, taken)
@@ -63,7 +63,7 @@ def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
 
 
 class _Item:
-    """Reads the outcome of an item, and what it was measured by."""
+    """Reader of an item's outcome in a row."""
 
     def __init__(self, facts: TaskFacts) -> None:
         self.column = f"{facts.metric},none"
@@ -74,7 +74,7 @@ class _Item:
 
 
 class _Levels:
-    """The levels of the values of tasks."""
+    """Function from the values of tasks to the levels."""
 
     def __init__(self, facts: Mapping[str, TaskFacts]) -> None:
         self.facts = facts
@@ -98,7 +98,7 @@ def _part(facts: TaskFacts, pair: TaskPair, taken: Kept) -> Part:
 
 
 class _Value:
-    """The value of a task over its items; NaN where they have none together."""
+    """Function from the items of a task to its value; NaN if the items have no joint value."""
 
     def __init__(self, facts: TaskFacts, measure: Measure) -> None:
         self.facts, self.measure = facts, measure

@@ -21,7 +21,7 @@ from lmms_eval.tasks.megabench.summary import TaskScore, summarise
 _METRIC = "macro_mean"
 _COLUMN = f"{_METRIC},none"
 _COUNT = "scored,none"
-"""Of queries: what it says is in the pairing."""
+"""Column that counts queries; the pairing has the same counts."""
 
 
 def _owns(task: str, column: str) -> bool:
@@ -29,7 +29,7 @@ def _owns(task: str, column: str) -> bool:
 
 
 def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
-    """Yield the macro mean of each task of the harness, and of core and open together where both are there."""
+    """Yield the macro mean of each task of the harness, and of core and open together if the runs have both."""
     found = {pair.task: _Parts.of(pair) for pair in pairs if _owns(pair.task, _COLUMN)}
     for task, parts in found.items():
         if parts.means:
@@ -41,7 +41,7 @@ def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
 
 
 class _Parts:
-    """The tasks of the benchmark in one task of the harness."""
+    """The benchmark's tasks in one task of the harness."""
 
     def __init__(self, pairing: Pairing) -> None:
         self.pairing = pairing

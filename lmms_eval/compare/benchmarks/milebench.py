@@ -1,6 +1,6 @@
 """MileBench: the groups of data sets (T-1 to I-1), Realistic, Diagnostic and the needles, by the official rules.
 
-A part is a data set. A group of which the runs hold one data set only is that data set's row.
+A part is a data set. A group with a single data set in the runs has no row besides that of the data set.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lmms_eval.tasks.milebench.summary.figures import Entry, Figure, Pair, group
 _COLUMN = "predictions,none"
 _PREFIX, _DEMO = "milebench_", "milebench_demo_"
 _NO_SPREAD = Spread(0.0, 1, 1)
-"""In place of the spread of one run's figure, which no difference needs."""
+"""Placeholder: differences do not need the spread of a single run's figure."""
 
 
 def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
-    """Yield groups and overall figures, of the benchmark's data and of the demonstration apart."""
+    """Yield groups and overall figures, separately for the benchmark's data and the demonstration."""
     known = {facts.task: facts for facts in datasets().values()}
     for title, prefix in (("milebench", _PREFIX), ("milebench_demo", _DEMO)):
         chosen: dict[str, tuple[TaskPair, Kept]] = {}
@@ -65,7 +65,7 @@ def _headlines(title: str, chosen: Mapping[str, tuple[TaskPair, Kept]]) -> Headl
 
 
 def _entries(means: Mapping[str, float]) -> list[Entry]:
-    """The benchmark's groups and overall figures of the means of data sets (0 to 1)."""
+    """Return the benchmark's groups and overall figures from the means of data sets (0 to 1)."""
     known = datasets()
     entries = {name: _entry(known[name], mean) for name, mean in means.items()}
     groups = group_entries(known, entries)
@@ -78,7 +78,7 @@ def _entry(facts: Dataset, mean: float) -> Entry:
 
 
 def _members(entry: Entry) -> int:
-    """The data sets of the runs in an entry: each counts as one sample in ``_entry``."""
+    """Return the number of an entry's data sets, each of which counts as one sample in ``_entry``."""
     return entry.samples if entry.scores is not None else 0
 
 

@@ -1,6 +1,6 @@
 """MMIE: AVG over samples and the three categories, by the judge's scores from 0 to 6.
 
-A part is a category; its samples are drawn within it, since the benchmark fixes how many there are.
+A part is a category. Samples are drawn within it, since the benchmark fixes their number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COLUMN = "judged,none"
 
 
 def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
-    """Yield AVG and the categories: of ``mmie``, or its three tasks joined, and of each other set of samples."""
+    """Yield AVG and the categories for ``mmie`` (or its three tasks joined), and for each other set of samples."""
     found = {
         pair.task: (pair, taken)
         for pair in pairs

@@ -1,4 +1,4 @@
-"""Readers of runs, a module for each format, and the one function that finds the right one."""
+"""Readers of runs of several formats, and ``read_runs``, which finds the right one."""
 
 from lmms_eval.compare.readers.finding import read_runs, run_with_file, unique_names
 

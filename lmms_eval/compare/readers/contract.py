@@ -1,4 +1,4 @@
-"""The contract of the readers: a format tells whether a file is its own, and reads it as a run."""
+"""The contract of the readers: a format recognises its files and reads them as runs."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 
 NO_FILTER = "none"
-"""Pipeline of what names none."""
+"""Pipeline name for runs that do not name pipelines."""
 _STATUSES: tuple[Status, ...] = ("scored", "unscored", "failed")
-"""From the one that wins, where a document has several lines."""
+"""In order of precedence, if a document has several lines."""
 _ABSENT = len(_STATUSES)
 
 
 def id_text(value: Any) -> str:
-    """Return the text of a document's id. Raises ``TypeError`` if the value is none."""
+    """Return the text of a document's id. Raises ``TypeError`` if the value is not an id."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise TypeError(f"no id of a document: {value!r:.80}")
+        raise TypeError(f"not an id of a document: {value!r:.80}")
     return str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """Functions that read when they are asked, as ``TaskRows`` has them."""
+    """The functions of ``TaskRows`` that read on demand."""
 
     metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
     answer: Callable[[int], Answer | None] = field(default=lambda _: None)
@@ -49,7 +49,7 @@ class Lookups:
 
 
 class TaskBuilder:
-    """Collects the documents of one task, in the order in which they come."""
+    """Builder of a task's rows; documents are added in the order of the file."""
 
     def __init__(self, task: str) -> None:
         self.task = task
@@ -63,7 +63,7 @@ class TaskBuilder:
         self._passed_over: Counter[str] = Counter()
 
     def row(self, doc_id: str) -> int:
-        """Return the number of a document's row, a new one for a new document."""
+        """Return the index of a document's row, adding a row for a new document."""
         number = self._rows.setdefault(doc_id, len(self.ids))
         if number == len(self.ids):
             self.ids.append(doc_id)
@@ -71,11 +71,11 @@ class TaskBuilder:
         return number
 
     def is_new(self, row: int) -> bool:
-        """Tell whether nothing is known of the document yet."""
+        """Return whether the row has no status yet."""
         return self._statuses[row] == _ABSENT
 
     def forget(self, row: int) -> None:
-        """Forget what is known of a document, which is about to be read anew."""
+        """Clear a document's row, before it is read again."""
         self._statuses[row] = _ABSENT
         self._hashes.pop(row, None)
         self._clusters.pop(row, None)
@@ -84,11 +84,11 @@ class TaskBuilder:
                 scores[row] = math.nan
 
     def end(self, row: int, status: Status) -> None:
-        """Note how the document ended; of several notes, ``scored`` comes before ``unscored`` before ``failed``."""
+        """Set the document's status. ``scored`` takes precedence over ``unscored``, and that over ``failed``."""
         self._statuses[row] = min(self._statuses[row], _STATUSES.index(status))
 
     def score(self, row: int, metric: str, pipeline: str, number: float | None) -> None:
-        """Note a number; of several of one document the first counts. ``None``: the column is there without one."""
+        """Set a number; the first one of a document counts. ``None`` only adds the column."""
         scores = self._columns.setdefault((metric, pipeline), array("d"))
         if number is None:
             return
@@ -105,12 +105,12 @@ class TaskBuilder:
             self._clusters.setdefault(row, cluster)
 
     def pass_over(self, reason: str) -> None:
-        """Count what is not taken in."""
+        """Count something that is left out, by reason."""
         self._passed_over[reason] += 1
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about what was not taken in."""
+        """Sentences about what was left out."""
         return tuple(f"{self.task}: {reason} ({count})" for reason, count in self._passed_over.items())
 
     def rows(self, lookups: Lookups = Lookups()) -> TaskRows:
@@ -141,7 +141,7 @@ class TaskBuilder:
 
 
 class RepeatedScores:
-    """Numbers of documents that were answered several times: a document's score is the mean of its answers'."""
+    """Scores of documents with several answers: a document's score is the mean over its answers."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, int], list[float]] = {}
@@ -155,11 +155,11 @@ class RepeatedScores:
 
 
 LONGEST_LINE = 1 << 26
-"""Bytes of a first line that are looked at: longer ones are of no known format."""
+"""Most bytes of a first line: no known format has longer ones."""
 
 
-class Looked:
-    """A file as far as it was looked at to recognise its format."""
+class FileHead:
+    """The beginning of a file, by which its format is recognised."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -178,12 +178,12 @@ class Looked:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """The JSON object in the first line; empty if there is none."""
+        """The JSON object in the first line; empty if the line is not one."""
         return _object(self.first_line)
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The JSON object of the first line, else the one that the file is as a whole; empty if there is none."""
+        """The JSON object in the first line, else in the whole file; empty if neither is one."""
         if self.record or not self.first_line.lstrip().startswith(b"{"):
             return self.record
         try:
@@ -193,7 +193,7 @@ class Looked:
 
     @cached_property
     def members(self) -> frozenset[str]:
-        """Names of the files in a zip archive; empty if it is none."""
+        """Names of the files in a zip archive; empty if the file is not an archive."""
         if not self.first_line.startswith(b"PK"):
             return frozenset()
         try:
@@ -208,10 +208,10 @@ class Format:
     """A format of runs."""
 
     needs: str
-    """Content of a file of it, for the line that refuses an unknown one."""
-    is_this: Callable[[Looked], bool]
+    """Description of its files, for the error message about unknown ones."""
+    is_this: Callable[[FileHead], bool]
     read: Callable[[Path], RunRows]
-    """Raises ``DataError`` or ``UsageError``. The run's name need not be unique yet."""
+    """Reads a file. Raises ``DataError`` or ``UsageError``. The run's name need not be unique."""
 
 
 def _object(data: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Finds the format of what was named, by content, and reads it."""
+"""Reading of runs of any format, which is recognised by content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from lmms_eval.compare.readers import harness_runs, other_harnesses, tables
-from lmms_eval.compare.readers.contract import Format, Looked
+from lmms_eval.compare.readers.contract import FileHead, Format
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.files import SHOWN, find_run, run_path
@@ -21,21 +21,21 @@ FORMATS: tuple[Format, ...] = (
     other_harnesses.TABLES,
     tables.TABLES,
 )
-"""In the order in which they are tried: the first that a file belongs to reads it."""
+"""The formats, in the order in which they are tried."""
 
 ENDINGS = frozenset({".jsonl", ".json", ".eval", ".xlsx", ".tsv", ".csv"})
-"""Of the files of a folder that are looked at."""
+"""Suffixes of the files that are read in a folder."""
 
 
 def read_runs(paths: Sequence[str]) -> tuple[RunRows, ...]:
-    """Read runs of any format; their names are unique: those of one model have their folder or date stamp behind it.
+    """Read runs of any format. Names of runs of one model end with their folder or date stamp, so that they are unique.
 
     Args:
         paths: files or folders.
 
     Raises:
-        DataError: a path is missing, of no known format, damaged, or a folder of several runs.
-        UsageError: a run is named twice, or an optional package is needed and not installed.
+        DataError: a path is missing or damaged, or a folder holds several runs.
+        UsageError: a run is named twice, a format is unknown, or an optional package is not installed.
     """
     places = [run_path(path) for path in paths]
     for number, place in enumerate(places):
@@ -49,14 +49,14 @@ def read_runs(paths: Sequence[str]) -> tuple[RunRows, ...]:
 
 
 def _is_same(one: RunRows, other: RunRows) -> bool:
-    """Tell whether a run was named by its folder and by a file or folder in it."""
+    """Return whether two runs are one run, named by its folder and by a file or folder in it."""
     inner, outer = (Path(run.source).resolve() for run in (one, other))
     is_inside = inner.is_relative_to(outer) or outer.is_relative_to(inner)
     return is_inside and one.results is not None and one.results == other.results
 
 
 def unique_names(runs: Sequence[RunRows]) -> list[str]:
-    """Return names of which those that are alike have added where their paths differ."""
+    """Return the runs' names, with the differing parts of their paths appended to equal names."""
     names = [run.name for run in runs]
     alike = [number for number, name in enumerate(names) if names.count(name) > 1]
     for name in dict.fromkeys(names[number] for number in alike):
@@ -73,7 +73,7 @@ def unique_names(runs: Sequence[RunRows]) -> list[str]:
 
 
 def _differing(paths: Sequence[Path]) -> list[str]:
-    """The parts of paths in which they differ: the first ones where those tell all apart; of files their date stamp."""
+    """Return the differing parts of paths: the first differing folder if it suffices; date stamps instead of files."""
     parts = [path.resolve().parts for path in paths]
     shortest = min(map(len, parts))
     same = next((n for n in range(shortest) if len({one[n] for one in parts}) > 1), shortest)
@@ -88,9 +88,9 @@ def _differing(paths: Sequence[Path]) -> list[str]:
 
 
 def run_with_file(file: Path, runs: Sequence[str]) -> str | None:
-    """Return the run that an existing file is a part of; ``None`` if it is part of none.
+    """Return the run that an existing file belongs to; ``None`` if it belongs to no run.
 
-    Of a folder all files are the run's; beside a file those that are named like results or samples.
+    All files in a run's folder belong to it. For a run named by a file, results and samples of its date belong to it.
     """
     for run in runs:
         place = Path(run).expanduser().resolve()
@@ -102,22 +102,22 @@ def run_with_file(file: Path, runs: Sequence[str]) -> str | None:
 
 def _read(path: Path) -> RunRows:
     if not path.is_dir() and not path.is_file():
-        raise DataError(f"{path}: no plain file; runs are read more than once")
+        raise DataError(f"{path}: not a regular file; runs are read more than once")
     try:
         found = _read_folder(path) if path.is_dir() else _read_file(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     if found is None:
         needs = "; ".join(known.needs for known in FORMATS)
-        raise UsageError(f"{path}: of no known format; looked for: {needs}")
+        raise UsageError(f"{path}: unknown format; looked for: {needs}")
     if not any(rows.ids for rows in found.tasks.values()):
         raise DataError(f"{path} holds no document")
     return found
 
 
 def _read_file(path: Path) -> RunRows | None:
-    looked = Looked(path)
-    reader = next((known for known in FORMATS if known.is_this(looked)), None)
+    head = FileHead(path)
+    reader = next((known for known in FORMATS if known.is_this(head)), None)
     return None if reader is None else reader.read(path)
 
 
@@ -138,7 +138,7 @@ def _read_folder(folder: Path) -> RunRows:
 
 
 def _joined(folder: Path, runs: Sequence[RunRows]) -> RunRows:
-    """Join files that hold a task each of one model's run. Raises ``DataError`` if they are of several runs."""
+    """Join files with one task each of a model's run. Raises ``DataError`` if they belong to several runs."""
     tasks = [name for run in runs for name in run.tasks]
     if len({(run.name, run.kind) for run in runs}) > 1 or len(set(tasks)) < len(tasks):
         listed = "; ".join(f"{Path(run.source).name} ({run.name}: {', '.join(run.tasks):.80})" for run in runs[:SHOWN])

@@ -1,4 +1,4 @@
-"""Runs of ours and of the family: an output folder, a results file, a samples file, or a record (``.runs/KEY``)."""
+"""Runs of this project and of the lmms-eval family: a results file, a samples file, or a record (``.runs/KEY``)."""
 
 from __future__ import annotations
 
@@ -7,38 +7,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.compare.readers.contract import Format, Looked
+from lmms_eval.compare.readers.contract import FileHead, Format
 from lmms_eval.compare.readers.samples import ReadTask, Results, is_sample, read_lines, read_samples
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.config import argument_text
 from lmms_eval.errors import DataError
 from lmms_eval.results.files import NAMINGS, RUNS, read_state, samples_beside
-from lmms_eval.results.journals import JOURNALS, FileSamples, Journals
+from lmms_eval.results.journals import JOURNALS, FileSamples, JoinedLines, Journals, SampleLines
+from lmms_eval.results.run import has_documents_of, load_record, results_of_record
 from lmms_eval.utils import model_name_from_args
 
 OWN, LMMS_EVAL, LM_EVAL = "lmms_eval", "lmms-eval family", "lm_eval"
-"""Ours has the underline of its package; its results document says more than the family's."""
+"""Kinds of runs. The first is this project's, whose results documents state more than the family's."""
 
 
-def is_results(looked: Looked) -> bool:
-    return {"results", "configs", "n-shot"} <= looked.document.keys()
+def is_results(head: FileHead) -> bool:
+    return {"results", "configs", "n-shot"} <= head.document.keys()
 
 
-def is_samples(looked: Looked) -> bool:
-    return is_sample(looked.record)
+def is_samples(head: FileHead) -> bool:
+    return is_sample(head.record)
 
 
 def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
-    """Read the run that a results file tells of: from the samples beside it, else from the run's record.
+    """Read the run of a results file from the samples files next to it, else from the run's record.
 
     Args:
-        keeps_rest: what cannot be read is noted, and the rest is read; no sample at all is no error.
+        path: the results file.
+        keeps_rest: whether unreadable parts, and missing samples, become notes instead of errors.
 
     Raises:
-        DataError: neither is there, or one of them cannot be read.
+        DataError: neither samples nor record exist, or they cannot be read.
     """
     results = Results.read(path)
-    journals = Journals(path.parent / RUNS / results.run_key) if results.is_own else None
+    record = path.parent / RUNS / results.run_key
+    journals = Journals(record) if results.is_own and has_documents_of(record, path) else None
     found: list[ReadTask] = []
     missing = []
     damaged: list[str] = []
@@ -53,14 +56,14 @@ def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
                     raise
                 damaged.append(str(error))
             if lines.damaged:
-                damaged.append(f"{samples}: {lines.damaged} damaged lines are passed over")
+                damaged.append(f"{samples}: {lines.damaged} damaged lines are skipped")
         elif journals is not None and task in journals.tasks:
-            found.append(_from_journal(journals, task, results))
+            found.append(_from_journal(journals.counted(task, results.content), task, results))
         else:
             missing.append(task)
     if not found and not keeps_rest:
-        journal = f" nor its journal {RUNS}/{results.run_key}/{JOURNALS}" if journals is not None else ""
-        raise DataError(f"{path}: neither samples of this run beside it (--log_samples){journal}")
+        journal = f" nor its journal {RUNS}/{results.run_key}/{JOURNALS}" if results.is_own else ""
+        raise DataError(f"{path}: found neither samples of this run next to it (--log_samples){journal}")
     notes = (*damaged, *(journals.notes if journals is not None else ()))
     if missing:
         notes += (f"without samples, and so left out: {', '.join(missing)}",)
@@ -68,11 +71,11 @@ def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
 
 
 def read_samples_file(path: Path, keeps_rest: bool = False) -> RunRows:
-    """Read one samples file, with what the results file of its date stamp tells.
+    """Read one samples file, with the facts of the results file of the same date stamp.
 
     Args:
         path: the file.
-        keeps_rest: what is no sample is noted, and the rest is read.
+        keeps_rest: whether lines that are not samples become notes instead of errors.
     """
     for naming in NAMINGS:
         if (found := naming.task(path.name)) is not None:
@@ -87,48 +90,46 @@ def read_samples_file(path: Path, keeps_rest: bool = False) -> RunRows:
 
 
 def read_record(folder: Path) -> RunRows:
-    """Read the record of a run: by its results where it has ended and they are beside it, else its journals alone.
+    """Read the record of a run: by its results file if the run ended and the file exists, else its journals alone.
 
     Raises:
-        DataError: it holds no scored document.
+        DataError: the record has no scored document.
     """
-    state = read_state(folder)
-    beside = folder.parent.parent / f"{state.get('stamp')}_results.json"
-    if state.get("state") == "complete" and beside.is_file() and Results.read(beside).run_key == folder.name:
-        return replace(read_results(beside), source=str(folder))
-    journals, results = Journals(folder), Results.of_record(state)
-    tasks = [_from_journal(journals, task, results) for task in journals.tasks]
+    finished = results_of_record(folder)
+    if finished is not None:
+        return replace(read_results(finished), source=str(folder))
+    run, results = load_record(folder), Results.of_record(read_state(folder))
+    tasks = [_from_journal(JoinedLines(task.sources), name, results) for name, task in run.tasks.items()]
     if not tasks:
-        raise DataError(f"{folder}: no document of this run has been scored yet ({JOURNALS} hold none)")
+        raise DataError(f"{folder}: no document of this run has been scored yet ({JOURNALS} have none)")
     note = "read from the journal, as far as the run has come"
     if not results.is_own:
         note += "; ranges and directions of metrics are not known there"
-    return _run(record_name(folder, state), folder, tasks, results, (*journals.notes, note))
+    return _run(run.name, folder, tasks, results, (*run.notes, note))
 
 
 def record_name(folder: Path, state: Mapping[str, Any]) -> str:
-    """Name the run of a record by its model."""
+    """Return the name of a record's run: its model."""
     arguments = state.get("arguments")
     arguments = arguments if isinstance(arguments, Mapping) else {}
     name = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
     return str(name or folder.name)
 
 
-def _from_journal(journals: Journals, task: str, results: Results) -> ReadTask:
-    """Read a task from the journals; of one that has ended early the documents that count."""
-    lines = journals.counted(task, results.content)
-    return read_lines(lines, task, replace(results.facts(task), metrics=None))  # a journal holds nothing else
+def _from_journal(lines: SampleLines, task: str, results: Results) -> ReadTask:
+    """Read a task from the journals, which have no other keys than metrics."""
+    return read_lines(lines, task, replace(results.facts(task), metrics=None))
 
 
 def is_of_run(file: Path, run: Path) -> bool:
-    """Tell whether a file is named like one of the same run: the record beside it, results or samples of its date."""
+    """Return whether a file belongs to a run by its name: its record, or results and samples of its date."""
     if run.is_dir():
         return run.parent.name == RUNS and file.parent == run.parent.parent and bool(_dates(file))
     return file.is_relative_to(run.parent / RUNS) or (file.parent == run.parent and bool(_dates(file) & _dates(run)))
 
 
 def date_stamp(name: str) -> str | None:
-    """Find the date stamp in the name of a results or samples file."""
+    """Return the date stamp in the name of a results or samples file."""
     return min(_dates(Path(name)), default=None)
 
 

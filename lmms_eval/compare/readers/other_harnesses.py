@@ -1,4 +1,4 @@
-"""Logs of inspect_ai (``.eval``, ``.json``), through its own library, which gives samples without their messages."""
+"""Formats of other harnesses: EvalScope's reviews, VLMEvalKit's tables, and logs of inspect_ai."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from types import ModuleType
 from typing import Any
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.contract import NO_FILTER, Format, Looked, Lookups, RepeatedScores, TaskBuilder, id_text
+from lmms_eval.compare.readers.contract import (
+    NO_FILTER,
+    FileHead,
+    Format,
+    Lookups,
+    RepeatedScores,
+    TaskBuilder,
+    id_text,
+)
 from lmms_eval.compare.readers.samples import scale_of
 from lmms_eval.compare.readers.tables import WORKBOOK, Table, TableRow, number_of, open_table
 from lmms_eval.compare.runs import Answer, Column, RunRows
@@ -24,21 +32,21 @@ from lmms_eval.results.sample import finite, plain_text
 EVALSCOPE = "evalscope"
 _SCORED = frozenset({"success", "fallback", "degraded"})
 _FAILED = frozenset({"transport_error", "invalid_session"})
-"""Statuses of a score; in all others (``parse_error``, ``excluded``) there is an answer that nothing could score."""
+"""Statuses of a score. With all others (``parse_error``, ``excluded``) there is an answer without a score."""
 
 
-def is_review(looked: Looked) -> bool:
-    score = looked.record.get("sample_score")
-    return "index" in looked.record and isinstance(score, Mapping) and "score" in score
+def is_review(head: FileHead) -> bool:
+    score = head.record.get("sample_score")
+    return "index" in head.record and isinstance(score, Mapping) and "score" in score
 
 
 def read_reviews(path: Path) -> RunRows:
-    """Read one file of reviews: a task, of the model after which its folder is called.
+    """Read one file of reviews: a task of the model that its folder is named after.
 
-    Answers of one document (``group_id``) are one row, with the mean of their scores.
+    Answers to one document (``group_id``) are one row, with the mean of their scores.
 
     Raises:
-        DataError: the file cannot be read, or a line is no review.
+        DataError: the file cannot be read, or a line is not a review.
     """
     name = path.parent.name if path.parent.parent.name == "reviews" else path.stem
     builder, scores, places = TaskBuilder(path.stem), RepeatedScores(), array("q")
@@ -62,8 +70,8 @@ def read_reviews(path: Path) -> RunRows:
     def answer(row: int) -> Answer:
         review = lines.record(places[row])
         score = review["sample_score"]["score"]
-        said = score.get("prediction") or score.get("extracted_prediction")
-        return Answer(plain_text(said), plain_text(review.get("target")), _prompt(review))
+        text = score.get("prediction") or score.get("extracted_prediction")
+        return Answer(plain_text(text), plain_text(review.get("target")), _prompt(review))
 
     def raw(column: str, row: int) -> Any:
         return lines.record(places[row])["sample_score"]["score"]["value"].get(column.rpartition(",")[0])
@@ -73,7 +81,7 @@ def read_reviews(path: Path) -> RunRows:
 
 
 def _document(review: Mapping[str, Any]) -> str:
-    """Find the id: answers of one document share their group; files of older versions have a number only."""
+    """Return the document's id: answers to one document share a group; older files have only a number."""
     score = review["sample_score"]
     found = (score.get("group_id"), score.get("sample_id"), review["index"])
     return id_text(next((value for value in found if value is not None), None))
@@ -89,7 +97,7 @@ def _add_review(builder: TaskBuilder, scores: RepeatedScores, row: int, score: M
         number = finite(value)
         builder.score(row, metric, NO_FILTER, None)
         if number is None:
-            builder.pass_over(f"values of {metric} that are no finite number: unscored")
+            builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
         else:
             scores.add(row, metric, number)
             status = "scored"
@@ -97,7 +105,7 @@ def _add_review(builder: TaskBuilder, scores: RepeatedScores, row: int, score: M
 
 
 def _prompt(review: Mapping[str, Any]) -> str:
-    """Return what the user said first: in ``messages``, or in ``input``."""
+    """Return the user's first text, from ``input`` or ``messages``."""
     if isinstance(review.get("input"), str):
         return str(review["input"])
     messages = review.get("messages")
@@ -113,22 +121,22 @@ REVIEWS = Format("reviews of EvalScope (JSONL with index, sample_score)", is_rev
 VLMEVALKIT = "vlmevalkit"
 _SCORES = ("hit", "score", "acc", "accuracy", "correct", "match", "eval_score", "eval_match")
 _TEXTS = frozenset({"index", "question", "prediction", "answer", "image", "image_path", "log", "res", "hint", *_SCORES})
-"""Columns that divide no documents."""
+"""Columns that do not divide documents."""
 _NO_PREDICTION = "Failed to obtain answer via API."
-"""The prediction that stands where a model's server gave none."""
+"""The prediction in rows for which the model's server gave no answer."""
 
 
 def fits(columns: Sequence[str]) -> bool:
     return {"index", "prediction"} <= set(columns) and any(name in columns for name in _SCORES)
 
 
-def is_table(looked: Looked) -> bool:
-    return _open(looked) is not None
+def is_table(head: FileHead) -> bool:
+    return _open(head) is not None
 
 
-def _open(looked: Looked) -> Table | None:
-    is_workbook = WORKBOOK in looked.members
-    return None if looked.members and not is_workbook else open_table(looked.path, is_workbook, fits)
+def _open(head: FileHead) -> Table | None:
+    is_workbook = WORKBOOK in head.members
+    return None if head.members and not is_workbook else open_table(head.path, is_workbook, fits)
 
 
 def read_table(path: Path) -> RunRows:
@@ -137,7 +145,7 @@ def read_table(path: Path) -> RunRows:
     Raises:
         DataError: the table cannot be read, or a row has no index.
     """
-    table = _open(Looked(path))
+    table = _open(FileHead(path))
     if table is None:
         raise DataError(f"{path}: no columns index, prediction and hit (or {', '.join(_SCORES[1:])})")
     model, task = names(path)
@@ -158,17 +166,17 @@ def read_table(path: Path) -> RunRows:
 
 
 def names(path: Path) -> tuple[str, str]:
-    """Take model and dataset out of a file's name, which may end with the judge that was asked.
+    """Return the model and dataset of a file's name, which may end with the judge's name.
 
-    The model is the name of a folder above, where the file's name begins with it; else what stands before the first
-    underline.
+    The model is the name of a parent folder if the file's name begins with it, else the text before the first
+    underscore.
     """
     stem = path.stem.removesuffix("_result").removesuffix("_score")
     above = [folder.name for folder in path.absolute().parents][:3]
     model = next((name for name in above if name and stem.startswith(f"{name}_")), stem.partition("_")[0])
     dataset = stem[len(model) + 1 :].removesuffix("_exact_matching")
     before, _, last = dataset.rpartition("_")
-    if before and last[:1].islower():  # datasets are written in capitals, judges (gpt-4o-mini) are not
+    if before and last[:1].islower():  # names of datasets are in capitals, those of judges (gpt-4o-mini) are not
         dataset = before
     return (model, dataset) if dataset else (path.stem, path.stem)
 
@@ -182,7 +190,7 @@ def _add_question(builder: TaskBuilder, number: int, row: TableRow, metrics: Seq
         if score is not None:
             status = "scored"
         elif is_answered:
-            builder.pass_over(f"values of {metric} that are no finite number: unscored")
+            builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
     if not is_answered:
         builder.pass_over("questions to which the model's server gave no answer: failed")
     return status
@@ -213,17 +221,17 @@ TABLES = Format(
 INSPECT_AI = "inspect_ai"
 _NO_ANSWER = "N"
 _WRONG = frozenset({"i", "no", "false"})
-"""Texts that the library takes for 0; it takes every text that it does not know for 0 too."""
+"""Texts that the library reads as 0, as it also does with texts that it does not know."""
 
 
-def is_log(looked: Looked) -> bool:
-    if looked.members:
-        return bool({"header.json", "_journal/start.json"} & looked.members)
-    return {"eval", "status", "version"} <= looked.document.keys()
+def is_log(head: FileHead) -> bool:
+    if head.members:
+        return bool({"header.json", "_journal/start.json"} & head.members)
+    return {"eval", "status", "version"} <= head.document.keys()
 
 
 def read_log(path: Path) -> RunRows:
-    """Read a log: one task of one model. Epochs of a sample are one row, with the mean of their scores.
+    """Read a log: one task of one model. The epochs of a sample are one row, with the mean of their scores.
 
     Raises:
         DataError: the library cannot read the file.
@@ -283,7 +291,9 @@ def _add_summary(builder: TaskBuilder, scores: RepeatedScores, row: int, summary
             builder.score(row, metric, NO_FILTER, None)
             if number is None:
                 reason = getattr(score, "reason", None)
-                builder.pass_over(f"values of {metric} that are no number{f' ({reason})' if reason else ''}: unscored")
+                builder.pass_over(
+                    f"values of {metric} that are not numbers{f' ({reason})' if reason else ''}: unscored"
+                )
             else:
                 scores.add(row, metric, number)
                 status = "scored"
@@ -291,7 +301,7 @@ def _add_summary(builder: TaskBuilder, scores: RepeatedScores, row: int, summary
 
 
 def _number(value: Any) -> float | None:
-    """Take a value for a number as the library does, but nothing for 0 that says no such thing."""
+    """Convert a value to a number as the library does, but do not convert unknown texts to 0."""
     if not isinstance(value, str):
         return finite(value)
     if value == _NO_ANSWER:
@@ -312,7 +322,7 @@ def _to_float() -> Any:
 
 
 def _reported(column: Column, log: Any) -> Column:
-    """Add the log's own mean of a scorer, where it has one."""
+    """Add the log's own mean of a scorer, if it has one."""
     scorer, _, key = column.metric.partition("/")
     for score in log.results.scores if log.results else ():
         if score.scorer == scorer and score.name == (key or scorer):

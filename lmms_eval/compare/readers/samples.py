@@ -1,4 +1,4 @@
-"""Samples files: ours, and those of the family (lmms-eval and lm-eval), a JSON object for each document."""
+"""Reading of samples files of this project, lmms-eval and lm-eval: a JSON object for each document."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lmms_eval.compare.readers.contract import NO_FILTER, Lookups, TaskBuilder, 
 from lmms_eval.compare.runs import Answer, Column, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import AGGREGATIONS
+from lmms_eval.results.baseline import Row
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.facts import (
     aggregation_of,
@@ -34,7 +35,7 @@ from lmms_eval.stats import MANY
 from lmms_eval.utils.numbers import ScoreRange
 
 RIGHT_OR_WRONG = frozenset({"acc", "accuracy", "exact_match"})
-"""Metrics that a line without any score of its own has by comparing answer and target."""
+"""Metrics that are computed by comparing answer and target if a line has no score."""
 _NOWHERE = -1
 
 
@@ -44,38 +45,30 @@ def _unscored(offset: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A metric through one filter pipeline that a reader is asked for."""
-
-    metric: str
-    filter: str
-
-
-@dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """Knowledge of a task beside its samples."""
+    """How to read the samples of a task."""
 
     score_key: str = "score"
     cluster_key: str | None = None
     metrics: Collection[str] | None = None
-    """Names of the task's metrics; ``None``: every key that is not known to be something else, and no text."""
-    wanted: Collection[Wanted] = ()
-    """Only these columns, also where the lines have no metric of that name (``fallback_number``); empty: all that
-    there are."""
+    """Names of the task's metrics; ``None`` for every key that is not known to be something else, and not a text."""
+    wanted: Collection[Row] = ()
+    """Only these columns, even if the lines have no metric of that name (``fallback_number``); empty for all columns of
+    the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """The rows of a task, and sentences about what was left out."""
+    """The rows of a task, with sentences about what was left out."""
 
     rows: TaskRows
     notes: tuple[str, ...] = ()
     is_own: bool = True
-    """Written by this project, as its keys tell."""
+    """Whether this project wrote the samples, judged by their keys."""
 
 
 def is_sample(record: Mapping[str, Any]) -> bool:
-    """Tell whether an object is a line of a samples file."""
+    """Return whether an object is a line of a samples file."""
     return "doc_id" in record and ("filtered_resps" in record or record.get("status") in ("failed", "unscored"))
 
 
@@ -89,45 +82,41 @@ def read_lines(
 ) -> ReadTask:
     """Read the samples of one task, from a file or from the journals of a run.
 
-    A line without a filter belongs to every pipeline; of several lines of a document and pipeline the first that was
-    scored counts. Lines without any metric have ``exact_match``, the equality of answer and target.
+    A line without a filter belongs to every pipeline. Among several lines of a document and pipeline, the first scored
+    one counts. Lines without any metric get ``exact_match``, the equality of answer and target.
 
     Args:
         source: the lines.
         task: the task's name.
-        facts: what the run's results tell of its samples.
-        keeps_rest: lines that are no samples are passed over and counted in a note.
+        facts: how to read its samples.
+        keeps_rest: whether lines that are not samples are skipped and counted in a note, instead of being an error.
 
     Raises:
-        DataError: they cannot be read, or a line is no sample.
+        DataError: the lines cannot be read, or a line is not a sample.
     """
     file = SampleCollector(source, task, facts, keeps_rest)
     file.read()
     found = file.task()
     if found.rows.columns or found.is_own or facts.wanted or not found.rows.ids:
         return found
-    compared = read_lines(
-        source, task, replace(facts, wanted=(Wanted("exact_match", NO_FILTER),)), keeps_rest=keeps_rest
-    )
+    compared = read_lines(source, task, replace(facts, wanted=(Row("exact_match", NO_FILTER),)), keeps_rest=keeps_rest)
     note = f"{task}: the lines have no metric: exact_match is the equality of answer and target"
     return replace(compared, notes=(*compared.notes, note))
 
 
 def fallback_number(sample: Mapping[str, Any], metric: str, score_key: str) -> float | None:
-    """Read a metric of a line that may not have it by its name, as other harnesses write them.
+    """Read a metric of a line of another harness, which may lack a field of that name.
 
-    A metric whose name has ``score`` is then the first field so named, and a right-or-wrong one the equality of answer
-    and target.
+    For a metric whose name contains ``score``, the first field whose name contains it is used. For a right-or-wrong
+    metric, the number is the equality of answer and target.
     """
     if metric in sample:
         return _compared(sample[metric], score_key)
     named = [key for key in sample if "score" in key]
     if named:
         return _compared(sample[named[0]], score_key) if "score" in metric else None
-    return _equality(sample) if metric in RIGHT_OR_WRONG else None
-
-
-def _equality(sample: Mapping[str, Any]) -> float:
+    if metric not in RIGHT_OR_WRONG:
+        return None
     answer = sample["filtered_resps"]
     first = answer[0] if isinstance(answer, list) and answer else answer
     return float(str(sample["target"]) == str(first))
@@ -137,13 +126,13 @@ def _compared(value: Any, score_key: str) -> float | None:
     number = finite(value, score_key)
     if number is not None or not isinstance(value, Mapping):
         return number
-    said = value.get("pred_answer", value.get("pred"))
+    answer = value.get("pred_answer", value.get("pred"))
     right = value.get("answer", value.get("target"))
-    return None if said is None or right is None else float(str(said).lower() == str(right).lower())
+    return None if answer is None or right is None else float(str(answer).lower() == str(right).lower())
 
 
 def _id_of(sample: Mapping[str, Any]) -> str:
-    """Return the id of a line; empty text of one that is no sample."""
+    """Return the id of a line; empty if it is not a sample."""
     try:
         return id_text(sample["doc_id"])
     except (KeyError, TypeError):
@@ -152,14 +141,14 @@ def _id_of(sample: Mapping[str, Any]) -> str:
 
 @dataclass(slots=True)
 class SampleCollector:
-    """Lines while they are read, and the offsets of its lines afterwards."""
+    """Collector of a task's lines, which keeps only scores and the places of lines."""
 
     source: SampleLines
     name: str
     facts: SampleFacts
     keeps_rest: bool = False
     places: dict[str, array[int]] = field(default_factory=dict)
-    """By pipeline the offset of each row's line; -1 where it has none, less than that where its line is unscored."""
+    """By pipeline: the place of each row's line, −1 for rows without a line, and less for unscored lines."""
     is_own: bool = False
     builder: TaskBuilder = field(init=False)
 
@@ -172,17 +161,17 @@ class SampleCollector:
             self.add(line)
 
     def add(self, line: JsonLine) -> None:
-        """Add one line of the source. Raises ``DataError`` if it is no sample and such are not passed over."""
+        """Add one line of the source. Raises ``DataError`` if it is not a sample, unless ``keeps_rest``."""
         try:
             self._add(line.record, line.offset)
         except (KeyError, TypeError, ValueError) as error:
             if not self.keeps_rest:
                 text = f"{self.source.where}, line {line.number}: not a samples line ({error!r})"
                 raise DataError(text) from error
-            self.builder.pass_over("lines that are no samples: a key is missing or of another form")
+            self.builder.pass_over("lines that are not samples: a key is missing or has another form")
 
     def forget(self, doc_id: str) -> None:
-        """Forget the lines of a document: others take their place."""
+        """Forget the lines of a document, before others replace them."""
         row = self.builder.row(doc_id)
         self.builder.forget(row)
         for places in self.places.values():
@@ -218,7 +207,7 @@ class SampleCollector:
         self.builder.describe(row, _text(sample.get("doc_hash")), self._cluster(sample))
 
     def _take(self, row: int, pipeline: str, offset: int, is_scored: bool) -> bool:
-        """Note where the line is, unless a scored one of this document and pipeline has been."""
+        """Store the place of a line, unless a scored line of the document and pipeline is known."""
         places = self.places.setdefault(pipeline, array("q"))
         if len(places) <= row:
             places.extend([_NOWHERE] * (row + 1 - len(places)))
@@ -231,7 +220,7 @@ class SampleCollector:
         return True
 
     def _score(self, sample: Mapping[str, Any], row: int, pipeline: str) -> tuple[bool, bool]:
-        """Note the numbers of a line; tells whether there is one, and whether one is lacking."""
+        """Add the numbers of a line; return whether it has a number, and whether it lacks one."""
         has_number = lacks = False
         for metric, through, value in self._values(sample, pipeline):
             number = value if self.facts.wanted else finite(value, self.facts.score_key)
@@ -240,7 +229,7 @@ class SampleCollector:
                 has_number = True
             elif not isinstance(value, Mapping | list | str):
                 lacks = True
-                self.builder.pass_over(f"values of {metric},{through} that are no finite number: unscored")
+                self.builder.pass_over(f"values of {metric},{through} that are not finite numbers: unscored")
         return has_number, lacks
 
     def _values(self, sample: Mapping[str, Any], pipeline: str) -> Iterator[tuple[str, str, Any]]:
@@ -261,7 +250,7 @@ class SampleCollector:
         return cluster_of(key, [value for name, value in sample.items() if name not in OWN_KEYS], sample.get("doc"))
 
     def _line(self, row: int, pipeline: str | None = None) -> dict[str, Any] | None:
-        """Read the line of a row, of any pipeline if none is named; one that was scored before any other."""
+        """Read the line of a row and pipeline (``None`` for any), preferring scored lines."""
         found = [
             places[row]
             for name, places in self.places.items()
@@ -272,7 +261,7 @@ class SampleCollector:
         return self._read(next((place for place in found if place >= 0), found[0]))
 
     def _lines(self, row: int) -> list[dict[str, Any]]:
-        """Read the lines of a row, one for each pipeline."""
+        """Read the lines of a row, one per pipeline."""
         found = [places[row] for places in self.places.values() if row < len(places) and places[row] != _NOWHERE]
         return [self._read(place) for place in found]
 
@@ -297,9 +286,9 @@ class SampleCollector:
 
 
 def answer_of(sample: Mapping[str, Any]) -> Answer:
-    """Take the answer out of a sample's line."""
-    said = sample.get("filtered_resps", sample.get("resps", sample.get("raw_resps")))
-    return Answer(plain_text(said), plain_text(sample.get("target")), plain_text(prompt_of(sample)))
+    """Return the answer of a sample's line."""
+    answer = sample.get("filtered_resps", sample.get("resps", sample.get("raw_resps")))
+    return Answer(plain_text(answer), plain_text(sample.get("target")), plain_text(prompt_of(sample)))
 
 
 def _text(value: Any) -> str | None:
@@ -308,7 +297,7 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A results document, or nothing where there is none."""
+    """A results document, or an empty one."""
 
     content: Mapping[str, Any]
 
@@ -320,7 +309,7 @@ class Results:
 
     @classmethod
     def of_record(cls, state: Mapping[str, Any]) -> Results:
-        """Take from ``run.json`` what it tells of the numbers of a run that has no results yet."""
+        """Read the facts of a run without results from ``run.json``."""
         return cls(record_facts(state))
 
     @property
@@ -329,21 +318,21 @@ class Results:
 
     @property
     def is_own(self) -> bool:
-        """Written by this project, which states more than the family does."""
+        """Whether this project wrote the document, which then states more than the family's do."""
         return "run_key" in self.content
 
     @property
     def run_key(self) -> str:
-        """Mark of this run among others in its folder: a hash, else the model's arguments."""
+        """Key of the run within its folder: a hash, else the model's arguments and the tasks."""
         return run_mark(self.content)
 
     @property
     def model(self) -> str:
-        """The model's name, or what else tells it from others."""
+        """The model's name, or another field that identifies it."""
         return model_of(self.content)
 
     def facts(self, task: str) -> SampleFacts:
-        """Tell how the samples of a task are to be read."""
+        """Return how to read the samples of a task."""
         keys = sample_keys(self.content, task)
         return SampleFacts(
             score_key=keys.score_key,
@@ -352,13 +341,13 @@ class Results:
         )
 
     def complete(self, rows: TaskRows) -> TaskRows:
-        """Add to the rows of a task what the document tells of its columns, and of its early end."""
+        """Add the document's facts about the columns and the early stop to the rows of a task."""
         columns = {name: self._column(rows, column) for name, column in rows.columns.items()}
         return replace(rows, columns=columns, early_stop=early_stop_of(self.content, rows.task))
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """Leaves by group that has a number of its own."""
+        """Leaf tasks of each group that has a number."""
         return group_leaves(self.content)
 
     def _part(self, key: str) -> Mapping[str, Any]:
@@ -372,7 +361,7 @@ class Results:
 
         known = column.scores[~np.isnan(column.scores)]
         reported = finite(self._of(rows.task, "results").get(str(column)))
-        # A metric whose aggregation only writes a file has no number to be compared.
+        # A metric whose aggregation only writes a file has no number to compare.
         wrote = self._of(rows.task, "outcomes").get("wrote_files")
         scale = 0.0 if isinstance(wrote, list) and str(column) in wrote else 1.0
         if reported is not None:
@@ -384,7 +373,7 @@ class Results:
         if within is not None and scale > 0:
             within = ScoreRange(within.low / scale, within.high / scale)
         if within is not None and len(known) and not (known.min() in within and known.max() in within):
-            within = None  # of the whole, not of its documents
+            within = None  # a range of the task's number, not of documents' scores
         higher = self._of(rows.task, "higher_is_better").get(column.metric)
         return replace(
             column,
@@ -395,15 +384,15 @@ class Results:
         )
 
     def _is_mean(self, task: str, metric: str) -> bool:
-        """Tell whether the aggregation takes a mean, as far as its name says."""
+        """Return whether the aggregation takes a mean; unknown names may do so."""
         name = aggregation_of(self.content, task, metric)
         return name not in AGGREGATIONS or AGGREGATIONS[name].is_mean
 
     def _can_be_mean(self, rows: TaskRows, column: Column) -> bool:
-        """Tell whether the metric's aggregation takes a mean, or is a function that may do so.
+        """Return whether the metric's aggregation takes a mean, or is a function that may do so.
 
-        One that sees facts of a document beside its score may group by them, and equal the mean by chance where there
-        are few documents or all scores are alike (the rule by which the run itself gave errors).
+        A function that sees further facts of a document may group by them, and equal the mean by chance if there are
+        few documents or all scores are equal. The run uses the same rule for its errors.
         """
         if aggregation_of(self.content, rows.task, column.metric) in AGGREGATIONS:
             return self._is_mean(rows.task, column.metric)
@@ -416,7 +405,7 @@ class Results:
 
 
 def scale_of(mean: float, whole: float) -> float:
-    """Tell how many times the mean of the documents' scores a whole is: 1, 100 (percent), or 0 where it is no mean."""
+    """Return the factor from the mean of scores to a task's number: 1, 100 (percent), or 0 if it is not a mean."""
     for scale in (1.0, 100.0):
         if math.isclose(whole, scale * mean, rel_tol=1e-9, abs_tol=1e-12):
             return scale

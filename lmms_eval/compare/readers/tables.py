@@ -1,4 +1,4 @@
-"""Tables of text (CSV, TSV) and workbooks (xlsx) as rows of texts by column."""
+"""Tables of text (CSV, TSV) and workbooks (xlsx): their rows, and the format with columns ``id`` and ``score``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.contract import NO_FILTER, Format, Looked, Lookups, TaskBuilder
+from lmms_eval.compare.readers.contract import NO_FILTER, FileHead, Format, Lookups, TaskBuilder
 from lmms_eval.compare.runs import Answer, RunRows, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.columns import metadata_of
@@ -19,15 +19,15 @@ from lmms_eval.results.sample import finite
 from lmms_eval.tasks._task_utils.workbooks import workbook_library
 
 LONGEST_FIELD = 1 << 27
-"""Characters of a field: VLMEvalKit's tables may carry pictures as text."""
+"""Most characters of a field: VLMEvalKit's tables may contain pictures as text."""
 _DELIMITERS = ",\t;"
 WORKBOOK = "xl/workbook.xml"
-"""Member of the archive that a workbook is."""
+"""File in a zip archive that marks a workbook."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row, the number of the line that it ends in (of a sheet: of the row), and its texts by column."""
+    """A row: the number of its last line (in a sheet, of the row), and its texts by column."""
 
     line: int
     values: Mapping[str, str]
@@ -35,25 +35,25 @@ class TableRow:
 
 @dataclass(slots=True)
 class Table:
-    """A file of rows below a line of column names; read anew each time, so that no row is kept.
+    """A file with a line of column names and rows. It is read again on each iteration, so that no rows are kept.
 
     Raises:
-        DataError: the file cannot be read as such a table.
-        UsageError: it is a workbook, and openpyxl is not installed.
+        DataError: the file is not such a table.
+        UsageError: the file is a workbook and openpyxl is not installed.
     """
 
     path: Path
     is_workbook: bool
     delimiter: str = ","
     columns: tuple[str, ...] = field(init=False)
-    """Names without blanks around them, in lower case."""
+    """Stripped names, in lower case."""
 
     def __post_init__(self) -> None:
         _, names = next(self._texts(), (0, ()))
         self.columns = tuple(name.strip().lower() for name in names)
 
     def rows(self) -> Iterator[TableRow]:
-        """Read the rows; empty ones are passed over."""
+        """Iterate over the rows, skipping empty ones."""
         texts = self._texts()
         next(texts, None)
         for line, values in texts:
@@ -68,7 +68,7 @@ class Table:
         return self._sheet() if self.is_workbook else self._lines()
 
     def _lines(self) -> Iterator[tuple[int, Sequence[str]]]:
-        csv.field_size_limit(LONGEST_FIELD)  # of the whole process: the module knows no other way
+        csv.field_size_limit(LONGEST_FIELD)  # csv has only a limit for the whole process
         reader = None
         try:
             with open(self.path, encoding="utf-8-sig", newline="") as file:
@@ -79,7 +79,7 @@ class Table:
             raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
         except (UnicodeDecodeError, csv.Error) as error:
             line = 1 + (reader.line_num if reader is not None else 0)
-            raise DataError(f"{self.path}, near line {line}: no table of UTF-8 text: {error}") from error
+            raise DataError(f"{self.path}, near line {line}: not a table of UTF-8 text: {error}") from error
 
     def _sheet(self) -> Iterator[tuple[int, Sequence[str]]]:
         library = workbook_library()
@@ -96,7 +96,7 @@ class Table:
 
 
 def open_table(path: Path, is_workbook: bool, fits: Callable[[Sequence[str]], bool]) -> Table | None:
-    """Open a file whose columns fit; of text with the delimiter by which they do. ``None``: they do not."""
+    """Open a table whose columns fit, trying all delimiters; ``None`` if they do not fit."""
     for delimiter in _DELIMITERS[: 1 if is_workbook else None]:
         try:
             table = Table(path, is_workbook, delimiter)
@@ -108,7 +108,7 @@ def open_table(path: Path, is_workbook: bool, fits: Callable[[Sequence[str]], bo
 
 
 def number_of(text: str) -> float | None:
-    """Read a number, ``true`` or ``false``; ``None`` for any other text."""
+    """Parse a number, ``true`` or ``false``; ``None`` for any other text."""
     named = {"true": 1.0, "false": 0.0}.get(text.strip().casefold())
     if named is not None:
         return named
@@ -126,7 +126,7 @@ def _text(cell: Any) -> str:
 
 KIND = "table"
 _IDS = ("id", "doc_id", "sample_id", "index")
-"""Names of the column of ids; the first that is there."""
+"""Names of the column of ids; the first existing one is used."""
 _KNOWN = frozenset({"score", "cluster", "task", "status", "hash", "metric", "answer", "target", *_IDS})
 _STATUSES: Mapping[str, Status] = {"scored": "scored", "unscored": "unscored", "failed": "failed"}
 
@@ -135,23 +135,25 @@ def fits(columns: Sequence[str]) -> bool:
     return "score" in columns and any(name in columns for name in _IDS)
 
 
-def is_table(looked: Looked) -> bool:
-    return _open(looked) is not None
+def is_table(head: FileHead) -> bool:
+    return _open(head) is not None
 
 
-def _open(looked: Looked) -> Table | None:
-    is_workbook = WORKBOOK in looked.members
-    return None if looked.members and not is_workbook else open_table(looked.path, is_workbook, fits)
+def _open(head: FileHead) -> Table | None:
+    is_workbook = WORKBOOK in head.members
+    return None if head.members and not is_workbook else open_table(head.path, is_workbook, fits)
 
 
 def read_table(path: Path) -> RunRows:
-    """Read a table with the columns ``id`` and ``score``; ``cluster``, ``task``, ``status``, ``hash``, ``metric``,
-    ``answer`` and ``target`` are taken for what they say, any other is metadata.
+    """Read a table with the columns ``id`` and ``score``.
+
+    The columns ``cluster``, ``task``, ``status``, ``hash``, ``metric``, ``answer`` and ``target`` have their usual
+    meaning. Other columns are metadata.
 
     Raises:
-        DataError: a row has no id, or a status that is none.
+        DataError: a row has no id, or an unknown status.
     """
-    table = _open(Looked(path))
+    table = _open(FileHead(path))
     if table is None:
         raise DataError(f"{path}: no columns id and score")
     id_column = next(name for name in _IDS if name in table.columns)
@@ -177,7 +179,7 @@ class _Task:
     builder: TaskBuilder
     table: Table
     default: str
-    """Name of the task where a row has none."""
+    """Task of rows that name none."""
     id_column: str
     is_called_after_file: bool
     metrics: dict[str, set[int]] = field(default_factory=dict)
@@ -209,7 +211,7 @@ class _Task:
         if not is_scored:
             return _STATUSES[stated]
         if score is None:
-            self.builder.pass_over(f"values of {metric} that are no finite number: unscored")
+            self.builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
         return "unscored" if score is None else "scored"
 
     def rows(self) -> TaskRows:

@@ -74,7 +74,7 @@ def log_metrics(
 ) -> None:
     """Log one batch: seconds, tokens generated, and anything else (``total_requests``, ``ttft``, ``tpot``, ...).
 
-    ``avg_speed`` is taken as given only in so far as the sums give it: means of rates would be wrong.
+    ``avg_speed`` is ignored and computed from the sums, since means of rates would be wrong.
     """
     merged = {**(additional_metrics or {}), **extra}
     requests = number_of(merged.pop("total_requests", None))

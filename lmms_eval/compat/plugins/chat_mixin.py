@@ -7,7 +7,7 @@ from typing import Any
 
 from lmms_eval.api.instance import FailedGeneration, Instance
 from lmms_eval.protocol import ChatMessages
-from lmms_eval.utils.installed import told
+from lmms_eval.utils.installed import error_text
 
 VIDEO_KWARGS: dict[str, Any] = {"fps": 2, "max_frames": 16, "max_pixels": 147456}
 IMAGE_KWARGS: dict[str, Any] = {"max_pixels": 262144}
@@ -39,6 +39,6 @@ class ChatMixin:
         try:
             answer = self._infer_one(messages, dict(options))
         except Exception as error:  # noqa: BLE001 - a plugin's model may raise anything
-            return FailedGeneration(f"_infer_one raised {told(error)}")
+            return FailedGeneration(f"_infer_one raised {error_text(error)}")
         self.cache_hook.add_partial("generate_until", (context, generation), answer)
         return answer

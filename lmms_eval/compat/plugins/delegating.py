@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, TokenCounts
 from lmms_eval.api.messages import ChatMessages, build_user_turn
@@ -18,6 +19,93 @@ from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.drive import Drive, Driven, NoJournal
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import ModelError
+
+S = TypeVar("S")
+F = TypeVar("F", bound=Callable[..., None])
+
+
+@dataclass(frozen=True, slots=True)
+class Given(Generic[S]):
+    """The arguments of one call."""
+
+    settings: S
+    named: frozenset[str]
+    """Fields that the caller gave; the others have their defaults."""
+    others: Mapping[str, Any]
+    """Keywords that are no field."""
+
+    def only_named(self, *names: str) -> dict[str, Any]:
+        """Return those of the fields that the caller gave."""
+        return {name: getattr(self.settings, name) for name in names if name in self.named}
+
+
+def read_given(kind: type[S], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Given[S]:
+    """Bind a call's arguments to the fields of ``kind``; one too many or given twice is a ``TypeError``."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
+    own = {name: value for name, value in keywords.items() if name in names}
+    settings = kind(*positional, **own)
+    named = frozenset((*names[: len(positional)], *own))
+    return Given(settings, named, {name: value for name, value in keywords.items() if name not in names})
+
+
+def takes(kind: type[Any], any_other: bool = False) -> Callable[[F], F]:
+    """Give a constructor the parameters of ``kind`` for those who look at its signature, as the registry does.
+
+    Args:
+        kind: the dataclass of its arguments.
+        any_other: it takes further keywords.
+    """
+
+    def declare(constructor: F) -> F:
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        rest = [inspect.Parameter("others", inspect.Parameter.VAR_KEYWORD)] if any_other else []
+        parameters = [own, *inspect.signature(kind).parameters.values(), *rest]
+        constructor.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return constructor
+
+    return declare
+
+
+KINDS = {
+    "image_url": "image",
+    "image_pil": "image",
+    "image": "image",
+    "video_url": "video",
+    "video": "video",
+    "audio_url": "audio",
+    "audio": "audio",
+}
+"""Kind of medium, by the type of a part."""
+
+
+def read_messages(messages: Sequence[Mapping[str, Any]]) -> ChatMessages:
+    """Read the ``messages`` of a chat completion.
+
+    Raises:
+        ModelError: a part is of no known type.
+    """
+    turns = []
+    for message in messages:
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else [_part(part) for part in content]
+        turns.append({"role": message["role"], "content": parts})
+    return ChatMessages(messages=turns)  # type: ignore[arg-type]  # pydantic reads them
+
+
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+    kind = str(part.get("type"))
+    if kind == "text":
+        return {"type": "text", "text": part["text"]}
+    if kind == "input_audio":
+        sound = part[kind]
+        return {"type": "audio", "url": f"data:audio/{sound['format']};base64,{sound['data']}"}
+    if kind not in KINDS or kind not in part:
+        raise ModelError(
+            f"make_one_request gave a part of type {kind!r}: known are text, input_audio, {', '.join(KINDS)}"
+        )
+    value = part[kind]
+    return {"type": KINDS[kind], "url": value["url"] if isinstance(value, Mapping) and "url" in value else value}
+
 
 ENDED = "the model ended without answering this request"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lmms_eval.compat.plugins.delegating import read_given, takes
 from lmms_eval.compat.plugins.local import LocalPlugin, refuse
-from lmms_eval.compat.plugins.settings import read_given, takes
 from lmms_eval.models.families.table import wrapper
 
 

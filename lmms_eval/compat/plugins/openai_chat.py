@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.compat.plugins import openai
-from lmms_eval.compat.plugins.settings import takes
+from lmms_eval.compat.plugins.delegating import takes
 
 
 @dataclass(frozen=True, slots=True)

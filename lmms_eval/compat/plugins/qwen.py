@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 from lmms_eval.api.model import Model
+from lmms_eval.compat.plugins.delegating import read_given, takes
 from lmms_eval.compat.plugins.local import HookedModel, LocalPlugin, refuse
-from lmms_eval.compat.plugins.settings import read_given, takes
 from lmms_eval.errors import ModelError
 from lmms_eval.models.families.table import FAMILIES, wrapper
 from lmms_eval.models.hf.model import HuggingFace

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, TypeVar
 from lmms_eval.api.messages import build_user_turn
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Response
-from lmms_eval.compat.plugins.delegating import DelegatingModel
-from lmms_eval.compat.plugins.settings import read_given, takes
+from lmms_eval.compat.plugins.delegating import DelegatingModel, read_given, takes
 from lmms_eval.models.offline.settings import EngineSettings, decoded, read_template
 from lmms_eval.models.remote.model import import_sdk
 from lmms_eval.models.vllm import VLLM as VllmModel

@@ -7,10 +7,8 @@ from typing import Any
 
 from lmms_eval.api.instance import Instance
 from lmms_eval.compat.plugins import vllm
-from lmms_eval.compat.plugins.delegating import Asked, options_of
-from lmms_eval.compat.plugins.settings import takes
+from lmms_eval.compat.plugins.delegating import Asked, options_of, read_messages, takes
 from lmms_eval.compat.plugins.vllm import DEFAULT_MODEL
-from lmms_eval.compat.plugins.wire_messages import read_messages
 from lmms_eval.protocol import ChatMessages
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import note_absence
 from lmms_eval.compat.llm_judge import Request, ServerConfig, get_server
-from lmms_eval.compat.verifiers.base import Verifier, VerifyResult
+from lmms_eval.compat.verifiers.steps import Verifier, VerifyResult
 from lmms_eval.judges.replies import parse_binary_response
 from lmms_eval.utils.redaction import redact_text
 

@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from lmms_eval.compat.verifiers.base import Extractor, Verifier, VerifyResult
-from lmms_eval.compat.verifiers.composite import CompositeVerifier
-from lmms_eval.compat.verifiers.extractors import EXTRACTOR_REGISTRY
-from lmms_eval.compat.verifiers.rule import (
+from lmms_eval.compat.verifiers.steps import (
+    EXTRACTOR_REGISTRY,
+    CompositeVerifier,
     ContainsVerifier,
     ExactMatchVerifier,
+    Extractor,
     MCQMatchVerifier,
     NumericToleranceVerifier,
+    Verifier,
+    VerifyResult,
 )
 
 
@@ -30,7 +32,7 @@ class VerificationPipeline:
         self.extractors, self.verifier = list(extractors or ()), verifier
 
     def verify(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
-        """Verify one prediction; the metadata tell it before and after the extractors."""
+        """Verify one prediction; the metadata hold it before and after the extractors."""
         extracted = prediction
         for extractor in self.extractors:
             extracted = extractor(extracted, **kwargs)
@@ -43,7 +45,7 @@ class VerificationPipeline:
 
 
 def _openai(**arguments: Any) -> Verifier:
-    """Import the client of judges only where one is asked."""
+    """Import the client of judges only when a judge is needed."""
     from lmms_eval.compat.verifiers.openai import OpenAIVerifier
 
     return OpenAIVerifier(**arguments)

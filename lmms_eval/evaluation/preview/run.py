@@ -246,9 +246,9 @@ def held_requests(folder: Path | None, config: RunConfig, keys: RunKeys) -> set[
             continue  # another run, or one that would begin anew
         for journal in path.parent.glob("responses-*.jsonl"):
             held |= {
-                entry.record["id"]
-                for entry in read_lines(journal, quietly=True)
-                if "id" in entry.record and "error" not in entry.record
+                answered["id"]
+                for _, answered in read_lines(journal, quietly=True)
+                if "id" in answered and "error" not in answered
             }
     return held
 

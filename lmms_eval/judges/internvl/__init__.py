@@ -1,1 +1,1 @@
-"""InternVL as a judge: checkpoints with code of their own (``chat``), or in the form of transformers."""
+"""InternVL as a judge: checkpoints with their own code (``chat``), or in the format of transformers."""

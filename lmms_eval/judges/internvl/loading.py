@@ -1,4 +1,4 @@
-"""Loading of an InternVL checkpoint as a judge: by its own code, or in the form of transformers."""
+"""An InternVL checkpoint as a judge: loaded with its own code, or in the format of transformers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lmms_eval.models.chat_form.checkpoints import checkpoint_identity, layers_o
 from lmms_eval.models.chat_form.form import Checkpoint
 from lmms_eval.models.chat_form.internvl import MAX_TILES, PLACEHOLDER, InternVLForm, InternVLPrompt, cut
 from lmms_eval.models.chat_form.loading import (
+    LoadOptions,
     Place,
-    Wish,
     check_trust,
     device_map,
     has_own_code,
@@ -32,32 +32,37 @@ if TYPE_CHECKING:
     from lmms_eval.api.model import Model
 
 
+log = logging.getLogger(__name__)
+NATIVE = "internvl"
+"""``model_type`` of checkpoints in the format of transformers."""
 DTYPES = ("auto", "bfloat16", "float32", "float16")
+DEFAULT_MAX_NEW_TOKENS = 1024
+_GATED = "MMIE/MMIE-Score is gated: accept its terms on the hub and log in with hf auth login"
 
 
 @dataclass(frozen=True, slots=True)
 class InternVLOptions:
-    """``--judge_args`` after checking; one field for each argument."""
+    """The checked ``--judge_args``, with one field for each argument."""
 
     pretrained: str
-    """Folder, or repository on the hub."""
+    """A folder, or a repository on the hub."""
     revision: str | None = None
     trust_remote_code: bool = False
-    """Run the code that the checkpoint ships: read it first."""
+    """Run the code that comes with the checkpoint. Read that code first."""
     dtype: str = "auto"
-    """``auto``: bfloat16 where the device computes in it, else float32."""
+    """``auto``: bfloat16 if the device supports it, else float32."""
     device: str = "auto"
     spread: bool = False
-    """Lay the layers over all GPUs."""
+    """Distribute the layers over all GPUs."""
     max_tiles: int = MAX_TILES
-    """Tiles of a picture at most, the thumbnail not counted."""
+    """Maximum number of tiles of a picture, without the thumbnail."""
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> InternVLOptions:
-        """Read the arguments.
+        """Check the arguments and convert their values.
 
         Raises:
-            ModelError: a name is unknown (the nearest one is named), or a value does not fit.
+            ModelError: a name is unknown (the message suggests the nearest one), or a value is not valid.
         """
         known = [field.name for field in fields(cls)]
         values: dict[str, Any] = {}
@@ -78,7 +83,7 @@ class InternVLOptions:
 def _dtype(value: Any) -> str:
     name = str(value).removeprefix("torch.")
     if name not in DTYPES:
-        raise ValueError(f"one of {', '.join(DTYPES)} is needed")
+        raise ValueError(f"use one of {', '.join(DTYPES)}")
     return name
 
 
@@ -90,13 +95,10 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-DEFAULT_MAX_NEW_TOKENS = 1024
-
-
 class ChatJudge(ChatModel):
-    """Asks one question at a time, written as the judge's authors do: pictures as they are stored, texts as they stand.
+    """Asks one question at a time, in the form that the judge's authors use: pictures as stored, texts unchanged.
 
-    A placeholder that a text holds is taken for a picture's.
+    A placeholder in a text counts as the placeholder of a picture.
     """
 
     form: InternVLForm
@@ -106,23 +108,23 @@ class ChatJudge(ChatModel):
         self._options = options
 
     def prepare(self, request: Request) -> Request:
-        """Cut the pictures into tiles. Raises ``MediaError`` for one that cannot be read, and for videos and sounds."""
+        """Cut the pictures into tiles. Raises ``MediaError`` for an unreadable picture, and for videos and sounds."""
         texts: list[str] = []
         counts: list[int] = []
         tiles: list[Any] = []
         for message in request.build_messages().messages:
-            said = ""
+            text = ""
             for part in message.content:
                 if isinstance(part, ChatTextContent):
-                    said += part.text
+                    text += part.text
                 elif isinstance(part, ChatImageContent):
-                    said += PLACEHOLDER
+                    text += PLACEHOLDER
                     own = cut(load_image(part.url, rotate=False).convert("RGB"), self._options.max_tiles)
                     counts.append(len(own))
                     tiles += own
                 else:
                     raise MediaError(f"internvl takes texts and pictures, not {part.type}")
-            texts.append(said)
+            texts.append(text)
         prompt = InternVLPrompt("\n".join(texts), self.form.tensor(tiles), tuple(counts))
         return request.with_payload(prompt, prompt.nbytes)
 
@@ -141,7 +143,7 @@ class ChatJudge(ChatModel):
 
 
 def generation_of(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of ``chat`` from those of a request: without sampling unless it is asked for."""
+    """Convert the options of a request to those of ``chat``. Sampling is off unless the request sets ``do_sample``."""
     options: dict[str, Any] = {"max_new_tokens": wanted.get("max_new_tokens", DEFAULT_MAX_NEW_TOKENS)}
     options["do_sample"] = bool(wanted.get("do_sample"))
     if options["do_sample"]:
@@ -149,17 +151,11 @@ def generation_of(wanted: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-log = logging.getLogger(__name__)
-NATIVE = "internvl"
-"""``model_type`` of checkpoints in the form of transformers."""
-_GATED = "MMIE/MMIE-Score is gated: accept its terms on the hub and log in with hf auth login"
-
-
 def build_internvl(arguments: Mapping[str, Any]) -> Model:
-    """The judge ``internvl:PATH``; arguments are the fields of ``InternVLOptions``.
+    """Build the judge ``internvl:PATH``. The arguments are the fields of ``InternVLOptions``.
 
     Raises:
-        ModelError: an argument is wrong, the files cannot be had, or they hold another model.
+        ModelError: an argument is wrong, the files are not available, or they hold another model.
     """
     options = InternVLOptions.from_arguments(arguments)
     place = Place("internvl", options.pretrained, options.revision)
@@ -168,16 +164,16 @@ def build_internvl(arguments: Mapping[str, Any]) -> Model:
         return _native(options)
     if not has_own_code(config):
         raise ModelError(
-            f"internvl: {options.pretrained} holds a model of type {config.get('model_type')!r}, neither {NATIVE} nor "
-            f"one with code of its own; name another model as hf:{options.pretrained}"
+            f"internvl: {options.pretrained} holds a model of type {config.get('model_type')!r}, which is neither "
+            f"{NATIVE} nor a checkpoint with its own code; name another model as hf:{options.pretrained}"
         )
     check_trust(place, options.trust_remote_code, " (in a run: --judge_args trust_remote_code=true)")
 
-    return ChatJudge(load_checkpoint(place, config, _wish(options, config)), options)
+    return ChatJudge(load_checkpoint(place, config, _load_options(options, config)), options)
 
 
 def usable_dtype(device: Any, wanted: str = "auto") -> Any:
-    """bfloat16 if the device convolves and multiplies in it, else float32; another wish is granted as it is."""
+    """Return the wanted data type; for ``auto``, bfloat16 if the device can compute in it, else float32."""
     import torch
 
     if wanted != "auto":
@@ -193,14 +189,14 @@ def usable_dtype(device: Any, wanted: str = "auto") -> Any:
 
 
 def _native(options: InternVLOptions) -> Model:
-    """The named family of the ``hf`` back end, tiling as the authors' code does."""
+    """Build the model ``internvl_hf`` of the ``hf`` back end, with the tiling of the authors' code."""
     from lmms_eval.models.building import BuildOptions, build_model
     from lmms_eval.models.hf.load import resolve_device
     from lmms_eval.models.registry import ModelRegistry
 
     if options.spread:
         raise ModelError(
-            "internvl: spread is for checkpoints with code of their own; this one is in transformers' form"
+            "internvl: spread applies to checkpoints with their own code; this one is in the format of transformers"
         )
     arguments = {
         "pretrained": options.pretrained,
@@ -214,7 +210,7 @@ def _native(options: InternVLOptions) -> Model:
     return build_model(ModelRegistry().resolve("internvl_hf"), arguments, BuildOptions())
 
 
-def _wish(options: InternVLOptions, config: Mapping[str, Any]) -> Wish:
+def _load_options(options: InternVLOptions, config: Mapping[str, Any]) -> LoadOptions:
     import torch
 
     from lmms_eval.models.hf.load import resolve_device
@@ -223,4 +219,4 @@ def _wish(options: InternVLOptions, config: Mapping[str, Any]) -> Wish:
     place: Any = None if device.type == "cpu" else {"": device}
     if options.spread:
         place = device_map(torch.cuda.device_count(), layers_of(config))
-    return Wish(usable_dtype(device, options.dtype), place, fast_tokenizer=False)
+    return LoadOptions(usable_dtype(device, options.dtype), place, fast_tokenizer=False)

@@ -1,1 +1,1 @@
-"""A judge that is served on this machine for the time of a run (``--launcher_args``)."""
+"""A judge that is served on this machine for the duration of a run (``--launcher_args``)."""

@@ -1,4 +1,4 @@
-"""``--launcher_args``: the program that serves a judge, and how it is started."""
+"""``--launcher_args``: the program that serves a judge, and its arguments."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ HEALTH, MODELS = "/health", "/v1/models"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A server that speaks the chat-completions protocol."""
+    """A server program for the chat-completions protocol."""
 
     module: str
-    """Run as ``python -m`` does."""
+    """The module, run as with ``python -m``."""
     package: str
     command: tuple[str, ...]
-    """Before the model."""
+    """The arguments before the model."""
     ready: str
-    """Path that is answered with 200 once it takes requests."""
+    """The path that returns status 200 once the server takes requests."""
     key: str
-    """How it gets its key: ``env:NAME``, the option that takes it, or empty where it knows none."""
+    """How the key is passed: ``env:NAME``, the option that takes it, or empty if the program does not support keys."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Options by our names for them."""
+    """The program's options by our names for them."""
 
 
 PROGRAMS: Mapping[str, Program] = {
@@ -45,19 +45,19 @@ PROGRAMS: Mapping[str, Program] = {
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A judge's server to be started."""
+    """The settings of a judge's server."""
 
     name: str
     model: str
     host: str = "127.0.0.1"
     port: int = 0
-    """0: any that is free."""
+    """0 selects any free port."""
     timeout_s: float = 1800.0
-    """From the start until it takes requests."""
+    """The limit for the time from the start until the server takes requests."""
     api_key: str = field(default="", repr=False)
-    """Empty: made for the run."""
+    """If empty, a key is generated for the run."""
     gpus: str | None = None
-    """As ``CUDA_VISIBLE_DEVICES`` names them; ``None``: all that are visible."""
+    """GPUs in the form of ``CUDA_VISIBLE_DEVICES``; ``None``: all visible ones."""
     options: tuple[str, ...] = ()
     """Further arguments of the program."""
 
@@ -66,26 +66,26 @@ class Serving:
         return PROGRAMS[self.name]
 
     def command(self, port: int) -> list[str]:
-        """Arguments of the program."""
+        """Return the program's arguments."""
         return [*self.program.command, self.model, "--host", self.host, "--port", str(port), *self.options]
 
     def describe(self) -> dict[str, Any]:
-        """Facts for the results."""
+        """Return the description of the server in the results."""
         return {"name": self.name, "model": self.model, "options": list(self.options)}
 
 
 def read_serving(given: Mapping[str, Any]) -> Serving:
-    """Read the arguments: those of ``Serving``, and any of the program by its name (``max_model_len=4096``).
+    """Read the arguments: those of ``Serving``, and any option of the program by its name (``max_model_len=4096``).
 
     Raises:
-        ModelError: no program or model, a value of the wrong form.
+        ModelError: the program or model is missing, or a value is not valid.
     """
     rest = dict(given)
     name = str(rest.pop("name", ""))
     if name not in PROGRAMS:
         close = difflib.get_close_matches(name, PROGRAMS, n=1)
         hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(PROGRAMS)}"
-        raise ModelError(f"--launcher_args: name={name or '?'} is no program that serves a judge; {hint}")
+        raise ModelError(f"--launcher_args: name={name or '?'} is not a program that serves a judge; {hint}")
     model = str(rest.pop("model", "") or "")
     if not model:
         raise ModelError("--launcher_args: model=NAME is missing: the model that judges, by name or folder")
@@ -105,7 +105,7 @@ def read_serving(given: Mapping[str, Any]) -> Serving:
 
 
 def check_program(serving: Serving) -> None:
-    """Raise ``ModelError`` where the program is not installed."""
+    """Raise ``ModelError`` if the program is not installed."""
     package = serving.program.package
     if importlib.util.find_spec(package) is None:
         raise ModelError(f"--launcher_args: {serving.name} is not installed here: pip install {package}")
@@ -114,7 +114,7 @@ def check_program(serving: Serving) -> None:
 
 
 def _gpus(value: Any) -> str | None:
-    """``0``, ``0;1`` or a list."""
+    """Convert ``0``, ``0;1`` or a list to a comma list."""
     if value is None or value == "":
         return None
     parts = value if isinstance(value, list | tuple) else str(value).replace("+", ";").split(";")
@@ -127,7 +127,7 @@ def _number(name: str, value: Any, kind: Callable[[Any], Any], least: float) -> 
     except (TypeError, ValueError):
         number = None
     if number is None or number < least:
-        raise ModelError(f"--launcher_args: {name}={value} is no number from {least} on")
+        raise ModelError(f"--launcher_args: {name}={value} is not valid; give a number of at least {least}")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Runs a module as ``python -m`` does, with a key that never stands on a command line, which everybody may read."""
+"""Runs a module as ``python -m`` does, and passes a key without putting it on the command line, which is public."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KEY = "LMMS_EVAL_SERVING_KEY"
 
 
 def main(arguments: list[str]) -> None:
-    """``arguments``: how the key is given, the module, its arguments."""
+    """Run the module. ``arguments``: how the key is passed, the module, and its arguments."""
     way, module, *rest = arguments
     key = os.environ.pop(KEY, "")
     kind, _, name = way.partition(":")

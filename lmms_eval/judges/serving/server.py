@@ -1,4 +1,4 @@
-"""The server of a judge: started, waited for, ended."""
+"""The server of a judge: starting it, waiting until it is ready, and ending it."""
 
 from __future__ import annotations
 
@@ -26,21 +26,29 @@ from lmms_eval.utils.launch import LAUNCHER_VARIABLES, VISIBLE
 from lmms_eval.utils.line_process import module_command
 from lmms_eval.utils.redaction import note_secrets
 
+LOG = "judge-server.log"
 KEEPER_LOOK_S = 0.5
+LOOK_S = 0.25
 ENDING_S = 10.0
 MOST_LOG_BYTES = 256 * 2**20
-"""A server that talks more than that is not written down any further."""
+"""Output of a server beyond this size is discarded."""
+TAIL_BYTES = 4000
+"""The part of the log that an error shows."""
+_ROOT = str(Path(__file__).parents[3])
 
 
 def main(arguments: list[str]) -> int:
-    """``arguments``: the parent's process id, the log file, and those of ``program``."""
+    """Keep a server until the parent ends or closes standard input.
+
+    ``arguments``: the parent's process id, the log file, and the arguments of ``program``.
+    """
     parent, log, *command = arguments
     key = os.environ.get(KEY, "").encode()
     server = subprocess.Popen(
         [*module_command("lmms_eval.judges.serving.program"), *command],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    # Not before: the server would ignore them too. Those of ``_end_group`` reach this process as well.
+    # Set after the start, or the server would ignore them too. ``_end_group`` also sends signals to this process.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert server.stdout is not None
@@ -63,7 +71,7 @@ def _watch_input(ended: threading.Event) -> None:
 
 
 def _copy(output: IO[bytes], log: str, key: bytes) -> None:
-    """Write lines to the file as they come."""
+    """Write the server's output to the file, line by line."""
     written = 0
     with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0) as file:
         while line := output.readline(1 << 16):
@@ -75,7 +83,7 @@ def _copy(output: IO[bytes], log: str, key: bytes) -> None:
 
 
 def _end_group(server: subprocess.Popen[bytes]) -> None:
-    """Ask the server and all that it has started to end, and end this group with everything that is left in it."""
+    """Ask all processes of the group to end, and kill the server if it does not."""
     os.killpg(0, signal.SIGTERM)
     end = time.monotonic() + ENDING_S
     while server.poll() is None and time.monotonic() < end:
@@ -85,22 +93,15 @@ def _end_group(server: subprocess.Popen[bytes]) -> None:
         server.wait()
 
 
-LOG = "judge-server.log"
-LOOK_S = 0.25
-_ROOT = str(Path(__file__).parents[3])
-TAIL_BYTES = 4000
-"""What an error shows of the log."""
-
-
 class JudgeServer:
-    """A judge's server as a context: entering starts it and waits until it takes requests; leaving ends it.
+    """A judge's server as a context: entering starts it and waits until it is ready; leaving ends it.
 
     Args:
-        serving: what is started.
-        folder: the run's, for the log.
+        serving: the settings of the server.
+        folder: the folder of the run, for the log.
 
     Raises:
-        ModelError: on entering: it is not installed, ends at its start, or does not take requests in time.
+        ModelError: on entering: the program is not installed, ends at its start, or is not ready in time.
     """
 
     def __init__(self, serving: Serving, folder: Path) -> None:
@@ -112,7 +113,7 @@ class JudgeServer:
 
     @property
     def url(self) -> str:
-        """Address up to ``/v1``."""
+        """The address up to ``/v1``."""
         host = self._serving.host
         shown = "127.0.0.1" if host == "0.0.0.0" else f"[{host}]" if ":" in host else host
         return f"http://{shown}:{self.port}/v1"
@@ -124,7 +125,7 @@ class JudgeServer:
         serving = self._serving
         logger.info("starting {} with the judge {} at {}; log: {}", serving.name, serving.model, self.url, self.log)
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        self.log.unlink(missing_ok=True)  # an earlier start's
+        self.log.unlink(missing_ok=True)  # of an earlier start
         self._process = subprocess.Popen(
             [
                 *module_command("lmms_eval.judges.serving.server"), str(os.getpid()), str(self.log),
@@ -149,7 +150,7 @@ class JudgeServer:
         self._end()
 
     def _environment(self) -> dict[str, str]:
-        """This process's, without what makes a part of a launch of it."""
+        """Return the environment of this process without the variables of a distributed launch."""
         kept = {name: value for name, value in os.environ.items() if name not in LAUNCHER_VARIABLES}
         kept["PYTHONPATH"] = os.pathsep.join([_ROOT, *filter(None, [kept.get("PYTHONPATH")])])
         gpus = {} if self._serving.gpus is None else {VISIBLE: self._serving.gpus}
@@ -161,10 +162,12 @@ class JudgeServer:
         while not self._answers():
             if self._process.poll() is not None:
                 code = (self._process.communicate()[1] or "").strip()
-                raise ModelError(self._told(f"ended at its start{f' (code {code})' if code.isdigit() else ''}"))
+                raise ModelError(self._failure(f"ended at its start{f' (code {code})' if code.isdigit() else ''}"))
             if time.monotonic() - begin > self._serving.timeout_s:
                 raise ModelError(
-                    self._told(f"takes no requests after {self._serving.timeout_s:g} s (timeout=... gives it longer)")
+                    self._failure(
+                        f"takes no requests after {self._serving.timeout_s:g} s (timeout=... raises the limit)"
+                    )
                 )
             time.sleep(LOOK_S)
         logger.info("the judge's server takes requests after {:.0f} s", time.monotonic() - begin)
@@ -176,20 +179,23 @@ class JudgeServer:
         try:
             with opener.open(request, timeout=5) as answer:
                 return bool(answer.status == 200)
-        except (OSError, ValueError):  # not there yet, or still loading: URLError and HTTPError are of OSError
+        except (
+            OSError,
+            ValueError,
+        ):  # not started yet, or still loading: URLError and HTTPError are subclasses of OSError
             return False
 
-    def _told(self, what: str) -> str:
+    def _failure(self, what: str) -> str:
         tail = self.log.read_bytes()[-TAIL_BYTES:].decode("utf-8", "replace").strip() if self.log.exists() else ""
         serving = self._serving
-        said = f"\nThe end of its log ({self.log}):\n{tail}" if tail else f"; its log is {self.log}"
-        return f"--launcher_args: {serving.name} with {serving.model} {what}{said}"
+        ending = f"\nThe end of its log ({self.log}):\n{tail}" if tail else f"; its log is {self.log}"
+        return f"--launcher_args: {serving.name} with {serving.model} {what}{ending}"
 
     def _end(self) -> None:
         process, self._process = self._process, None
         if process is None:
             return
-        assert process.stdin is not None  # both were asked for
+        assert process.stdin is not None  # both were requested
         assert process.stderr is not None
         with contextlib.suppress(OSError):
             process.stdin.close()
@@ -208,7 +214,7 @@ def _free_port(host: str) -> int:
         try:
             probe.bind((host, 0))
         except OSError as error:
-            raise ModelError(f"--launcher_args: host={host} is no address of this machine: {error}") from error
+            raise ModelError(f"--launcher_args: host={host} is not an address of this machine: {error}") from error
         return int(probe.getsockname()[1])
 
 

@@ -1,1 +1,1 @@
-"""Checkpoints that bring a method ``chat`` with code of their own. See ``docs/models/chat.md``."""
+"""Checkpoints whose own code has a method ``chat``. See ``docs/models/chat.md``."""

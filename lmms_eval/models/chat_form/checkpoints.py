@@ -1,4 +1,4 @@
-"""Checkpoints with a ``chat`` of their own as models under test. See ``docs/models/chat.md``."""
+"""Checkpoints with their own method ``chat`` as models under test. See ``docs/models/chat.md``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, ConversationReader, check_form
 from lmms_eval.models.chat_form.internvl import InternVLForm
 from lmms_eval.models.chat_form.loading import (
+    LoadOptions,
     Place,
-    Wish,
     check_trust,
     device_map,
     has_own_code,
@@ -45,15 +45,17 @@ FORMS: tuple[type[ChatForm], ...] = (InternVLForm, MiniCPMForm)
 _TAKEN = ("pretrained", "revision", "dtype", "device", "device_map", "attn_implementation", "trust_remote_code",
           "batch_size", "max_num_frames", "fps", "min_pixels", "max_pixels", "total_pixels", "max_image_size",
           "system_prompt", "reasoning_prompt", "interleave_visuals")  # fmt: skip
-"""Arguments of ``hf`` that a model with its own ``chat`` has a place for."""
+"""Arguments of ``hf`` that apply to models with their own ``chat``."""
 _NAMES = {**COMMON, **FRAMES, "num_frame": "max_num_frames"}
+_OWN_FORMS = {"internvl": "internvl_hf"}
+"""Model names for checkpoints in the format of transformers, by ``model_type``. All others are ``hf``."""
 
 
 class ChatCheckpoint(ChatModel):
-    """A checkpoint by its name or folder. Arguments: fields of :class:`HFOptions`, and the form's own.
+    """A checkpoint, by name or folder. The arguments are the fields of :class:`HFOptions` and those of the form.
 
     Raises:
-        ModelError: an argument is wrong, its code is not allowed to run, or the checkpoint is of another kind.
+        ModelError: an argument is wrong, the checkpoint's code is not allowed to run, or it is of another kind.
     """
 
     profile: ClassVar[Profile] = Profile()
@@ -73,12 +75,12 @@ class ChatCheckpoint(ChatModel):
         self.options = HFOptions.from_arguments(arguments, self.profile)
         form = self.form_class(self._load(), self.options.extra)
         super().__init__(form, self.options.batch_size)
-        self._reader = ConversationReader(self.profile.name, self.options, form.senses)
+        self._reader = ConversationReader(self.profile.name, self.options, form.media_support)
 
     @classmethod
     @abc.abstractmethod
-    def wish(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> Wish:
-        """The way in which the family's checkpoints are loaded."""
+    def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:
+        """Return the loading options for the family's checkpoints."""
 
     def _load(self) -> Checkpoint:
         from lmms_eval.models.hf.load import check_processes, resolve_device, source
@@ -95,15 +97,15 @@ class ChatCheckpoint(ChatModel):
         check_trust(place, options.trust_remote_code)
         check_processes(options)
         device = resolve_device(options.device)
-        wish = self.wish(options, config, device)
-        if wish.device_map is None and device.type != "cpu":
-            wish = replace(wish, device_map={"": device})
-        found = load_checkpoint(place, config, wish)
+        load_options = self.load_options(options, config, device)
+        if load_options.device_map is None and device.type != "cpu":
+            load_options = replace(load_options, device_map={"": device})
+        found = load_checkpoint(place, config, load_options)
         check_form(self.form_class, FORMS, found.model, options.pretrained)
         return found
 
     def prepare(self, request: Request) -> Request:
-        """The request with the form's prompt.
+        """Render the request in the form of the checkpoint.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -134,7 +136,7 @@ class ChatCheckpoint(ChatModel):
             **super().describe(),
             "model_class": type(model).__name__,
             "form": self.form.name,
-            "takes": ["text", *sorted(self.form.senses.media)],
+            "takes": ["text", *sorted(self.form.media_support.media)],
             "chat_parameters": list(self.form.chat_parameters),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "device": str(device),
@@ -150,7 +152,7 @@ class ChatCheckpoint(ChatModel):
 
 
 def checkpoint_identity(pretrained: str, revision: str | None, model: Any) -> dict[str, Any]:
-    """Facts that tell a checkpoint's files, its code among them, from others."""
+    """Return the facts that identify a checkpoint's files, including its code."""
     folder = local_folder(pretrained, ())
     if folder is not None:
         return {"files": [asdict(stamp) for stamp in stamps(folder)]}
@@ -163,49 +165,45 @@ def _profile(name: str, **extra: Converter) -> Profile:
     return Profile(name=name, aliases=_NAMES, extra=extra, without=without)
 
 
-_OWN_FORMS = {"internvl": "internvl_hf"}
-"""Wrappers of checkpoints in transformers' form, by ``model_type``; all others are ``hf``."""
-
-
 class InternVL(ChatCheckpoint):
-    """InternVL 1.5 to 3.5, and what follows the form of their ``chat``.
+    """InternVL 1.5 to 3.5, and checkpoints with the same form of ``chat``.
 
-    ``max_num``: tiles of a picture at most (12); ``total_max_num``: of all pictures of a prompt.
+    ``max_num`` is the maximum number of tiles of a picture (12), and ``total_max_num`` that of a prompt.
     """
 
     profile = _profile("internvl", max_num=positive_int, total_max_num=positive_int)
     form_class = InternVLForm
 
     @classmethod
-    def wish(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> Wish:
+    def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:
         import torch
 
         attention = options.attn_implementation
         flash = None if attention is None else attention == "flash_attention_2"
         place = options.device_map
-        if place == "auto":  # by the authors' rule: a layer must not be apart from what it is added to
+        if place == "auto":  # the authors' rule: layers that are added together must be on one GPU
             gpus = torch.cuda.device_count()
             place = {"": device} if gpus < 2 else device_map(gpus, layers_of(config))
-        return Wish(options.dtype, place, flash, fast_tokenizer=False)
+        return LoadOptions(options.dtype, place, flash, fast_tokenizer=False)
 
 
 class MiniCPM(ChatCheckpoint):
-    """MiniCPM-V and MiniCPM-o. ``max_slice_nums``: slices of a picture at most; ``enable_thinking``: as in ``chat``."""
+    """MiniCPM-V and MiniCPM-o. ``max_slice_nums`` (the slices of a picture) and ``enable_thinking`` go to ``chat``."""
 
     profile = _profile("minicpm_v", max_slice_nums=positive_int, enable_thinking=flag)
     form_class = MiniCPMForm
 
     @classmethod
-    def wish(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> Wish:  # noqa: ARG003 - where others need it
+    def load_options(cls, options: HFOptions, config: Mapping[str, Any], device: Any) -> LoadOptions:  # noqa: ARG003 - for other forms
         arguments: dict[str, Any] = {}
         if options.attn_implementation:
             arguments["attn_implementation"] = options.attn_implementation
         if "init_tts" in config:
-            arguments["init_tts"] = False  # only texts are answered
-        return Wish(options.dtype, options.device_map, arguments=arguments)
+            arguments["init_tts"] = False  # answers are texts only
+        return LoadOptions(options.dtype, options.device_map, arguments=arguments)
 
 
 def layers_of(config: Mapping[str, Any]) -> int:
-    """Layers of the language model."""
+    """Return the number of layers of the language model."""
     language = config.get("llm_config") or config.get("text_config") or config
     return int(language.get("num_hidden_layers", 32))

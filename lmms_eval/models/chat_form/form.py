@@ -1,4 +1,4 @@
-"""The contract of a form: the way in which the checkpoints of one family are asked through their ``chat``."""
+"""The interface of a form: how the ``chat`` of a family of checkpoints is called."""
 
 from __future__ import annotations
 
@@ -34,32 +34,41 @@ class Picture:
 @dataclass(frozen=True, slots=True, eq=False)
 class Film:
     frames: tuple[Image.Image, ...]
-    """Pictures in order of time."""
+    """The frames in order of time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sound:
     samples: npt.NDArray[np.float32]
-    """Mono, ``SAMPLING_RATE`` a second."""
+    """Mono samples at ``SAMPLING_RATE``."""
 
 
 Piece = str | Picture | Film | Sound
 
 
+class Prompt(abc.ABC):
+    """A conversation in the form for ``chat``."""
+
+    @property
+    @abc.abstractmethod
+    def nbytes(self) -> int:
+        """Size in memory."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """One side's part of the conversation up to the answer of the other."""
+    """The consecutive messages of one role."""
 
     role: str
     pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conversation:
-    """Turns of user and assistant in alternation, the user's first and last; those of the assistant are texts."""
+class Conversation(Prompt):
+    """Alternating turns of user and assistant. The user has the first and the last; the assistant has only texts."""
 
     system: str
-    """Empty where there is no system message."""
+    """Empty if there is no system message."""
     turns: tuple[Turn, ...]
 
     @property
@@ -80,28 +89,28 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Senses:
-    """The kinds of media that one model takes beside text."""
+class MediaSupport:
+    """The kinds of media that a model supports in addition to text."""
 
     media: frozenset[str]
     """``image``, ``video``, ``audio``."""
     marks: tuple[str, ...]
-    """Texts that stand for media in its prompts: a blank is put into those that a task's own text holds."""
+    """Placeholders of media in its prompts. A blank is inserted into them if they occur in a task's text."""
 
 
 class ConversationReader:
-    """Reads messages for one model. Thread-safe."""
+    """Converts messages to conversations for one model. Thread-safe."""
 
-    def __init__(self, name: str, options: HFOptions, senses: Senses) -> None:
-        self._name, self._options, self._senses = name, options, senses
+    def __init__(self, name: str, options: HFOptions, media_support: MediaSupport) -> None:
+        self._name, self._options, self._support = name, options, media_support
         self._bounds = picture_bounds(options)
         self.system_prompt = text_or_file(options.system_prompt)
 
     def read(self, chat: ChatMessages) -> Conversation:
-        """Read a conversation.
+        """Convert messages to a conversation.
 
         Raises:
-            RefusedError: a part is not taken, or the roles are in an order that ``chat`` cannot express.
+            RefusedError: a part is not supported, or ``chat`` does not support the order of roles.
             MediaError: a picture, video or sound cannot be read.
         """
         messages: Sequence[ChatMessage] = chat.messages
@@ -133,7 +142,7 @@ class ConversationReader:
         for part in message.content:
             if not isinstance(part, ChatTextContent):
                 raise RefusedError(f"{self._name}: only the user's messages may show media")
-            yield neutral(part.text, self._senses.marks)
+            yield neutral(part.text, self._support.marks)
 
     def _pieces(self, message: ChatMessage) -> Iterator[Piece]:
         for part in message.content:
@@ -141,9 +150,9 @@ class ConversationReader:
 
     def _piece(self, part: ChatContent) -> Piece:
         if isinstance(part, ChatTextContent):
-            return neutral(part.text, self._senses.marks)
-        if part.type not in self._senses.media:
-            taken = ", ".join(["text", *sorted(self._senses.media)])
+            return neutral(part.text, self._support.marks)
+        if part.type not in self._support.media:
+            taken = ", ".join(["text", *sorted(self._support.media)])
             raise RefusedError(f"{self._name} takes {taken}, not {part.type}")
         if isinstance(part, ChatAudioContent):
             from lmms_eval.media import load_audio
@@ -157,32 +166,23 @@ class ConversationReader:
 
 
 def text_of(turn: Turn) -> str:
-    """Join the texts of a turn."""
+    """Return the joined texts of a turn."""
     return "".join(piece for piece in turn.pieces if isinstance(piece, str))
 
 
 def pieces_of(conversation: Conversation, kind: type[Any]) -> list[Any]:
-    """List the pieces of one kind in the order of the conversation."""
+    """Return the pieces of one kind, in the order of the conversation."""
     return [piece for turn in conversation.turns for piece in turn.pieces if isinstance(piece, kind)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """A model with a ``chat`` of its own."""
+    """A loaded model with its own ``chat``."""
 
     model: Any
     tokenizer: Any
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Content of ``config.json``."""
-
-
-class Prompt(abc.ABC):
-    """A conversation as one form's ``chat`` takes it."""
-
-    @property
-    @abc.abstractmethod
-    def nbytes(self) -> int:
-        """Size in memory."""
+    """The content of ``config.json``."""
 
 
 class ChatForm(abc.ABC):
@@ -190,15 +190,15 @@ class ChatForm(abc.ABC):
 
     Args:
         checkpoint: the model with its tokenizer.
-        extra: arguments of the form alone.
+        extra: additional arguments of the form.
 
     Raises:
-        ModelError: an argument does not fit the checkpoint.
+        ModelError: the checkpoint does not support an argument.
     """
 
     name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
-    """Parameters by which the family's ``chat`` is known."""
+    """Parameters that identify the family's ``chat``."""
 
     def __init__(self, checkpoint: Checkpoint, extra: Mapping[str, Any]) -> None:
         self.model, self.tokenizer, self.config = checkpoint.model, checkpoint.tokenizer, checkpoint.config
@@ -207,40 +207,40 @@ class ChatForm(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def senses(self) -> Senses:
-        """The media that the checkpoint takes beside text."""
+    def media_support(self) -> MediaSupport:
+        """The media that the checkpoint supports."""
 
     @abc.abstractmethod
     def render(self, conversation: Conversation) -> Any:
         """Render a conversation as a :class:`Prompt`.
 
         Raises:
-            RefusedError: this form cannot express it.
+            RefusedError: the form does not support the conversation.
         """
 
     @abc.abstractmethod
     def ask(self, prompts: Sequence[Any], arguments: Mapping[str, Any]) -> list[Any]:
-        """Ask for the answer to each prompt; several at a time only of one ``group``.
+        """Return the answers to prompts. Several prompts must have the same ``group``.
 
         Args:
-            prompts: of ``render``.
-            arguments: of transformers' ``generate``, ``do_sample`` and ``max_new_tokens`` among them.
+            prompts: results of ``render``.
+            arguments: arguments of transformers' ``generate``, including ``do_sample`` and ``max_new_tokens``.
 
         Raises:
-            RefusedError: ``chat`` failed, or does not take an option.
+            RefusedError: ``chat`` failed, or does not support an option.
         """
 
     def takes_option(self, name: str) -> bool:  # noqa: ARG002 - for forms that take all
-        """Return whether ``chat`` takes an option of ``generate``."""
+        """Return whether ``chat`` supports an option of ``generate``."""
         return True
 
-    def group(self, prompt: Any) -> Hashable | None:  # noqa: ARG002 - for forms that ask one by one
-        """Key of the prompts that may be asked together; ``None`` where this one is asked alone."""
+    def group(self, prompt: Any) -> Hashable | None:  # noqa: ARG002 - for forms without batches
+        """Return the key of prompts that may share a batch; ``None`` if the prompt needs its own call."""
         return None
 
 
 def chat_parameters(model: Any) -> Mapping[str, inspect.Parameter]:
-    """Parameters of the checkpoint's ``chat``; none where it cannot be looked at."""
+    """Return the parameters of the checkpoint's ``chat``; empty if they cannot be inspected."""
     try:
         return inspect.signature(model.chat).parameters
     except (TypeError, ValueError):
@@ -248,7 +248,7 @@ def chat_parameters(model: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def check_form(form: type[ChatForm], others: Sequence[type[ChatForm]], model: Any, pretrained: str) -> None:
-    """Raises ``ModelError`` for a checkpoint whose ``chat`` has another form; says which, where that is known."""
+    """Raise ``ModelError`` for a checkpoint whose ``chat`` has another form, which the message names if known."""
     found = chat_parameters(model)
     if set(form.parameters) <= set(found):
         return
@@ -264,7 +264,7 @@ def call(chat: Callable[..., Any], *values: Any, **named: Any) -> Any:
     """Call the checkpoint's own code.
 
     Raises:
-        RefusedError: it raised something. Running out of memory and the loss of the device pass through.
+        RefusedError: the code raised an exception. Out of memory and a lost device pass through.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""``chat`` as InternVL's checkpoints have it: pictures as tiles, ``<image>`` in the question for each of them.
+"""The form of ``chat`` in InternVL's checkpoints: pictures as tiles, and ``<image>`` in the question for each picture.
 
 Source: the usage sections of the model cards (InternVL 1.5 to 3.5, InternVideo2.5).
 """
@@ -15,10 +15,10 @@ from lmms_eval.models.chat_form.form import (
     ChatForm,
     Conversation,
     Film,
+    MediaSupport,
     Picture,
     Piece,
     Prompt,
-    Senses,
     Turn,
     call,
     pieces_of,
@@ -30,15 +30,19 @@ if TYPE_CHECKING:
 
 
 TILE = 448
-"""Side of a tile, in pixels."""
+"""The side of a tile in pixels."""
 MAX_TILES = 12
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Values of the channels red, green and blue (ImageNet)."""
+"""The values for the channels red, green and blue (ImageNet)."""
+PLACEHOLDER = "<image>"
+"""The placeholder of a picture in a question."""
+_CONTEXT = "<IMG_CONTEXT>"
+"""The token that the checkpoint's code repeats in place of a picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Division of a picture into tiles."""
+    """The division of a picture into tiles."""
 
     columns: int
     rows: int
@@ -49,14 +53,14 @@ class Grid:
 
     @property
     def tiles_with_thumbnail(self) -> int:
-        """The whole picture comes as one more tile, unless the grid is a single tile."""
+        """The number of tiles, with one for the whole picture unless the grid is a single tile."""
         return self.tiles + (self.tiles > 1)
 
 
 def choose_grid(width: int, height: int, max_tiles: int = MAX_TILES, tile: int = TILE) -> Grid:
-    """The grid whose proportions are nearest to the picture's.
+    """Return the grid whose proportions are nearest to the picture's.
 
-    Of grids that are equally near, a larger one is taken only if the picture covers more than half of its area.
+    Among equally near grids, a larger one is used only if the picture covers more than half of its area.
     """
     aspect, area = width / height, width * height
     best, nearest = Grid(1, 1), float("inf")
@@ -68,7 +72,7 @@ def choose_grid(width: int, height: int, max_tiles: int = MAX_TILES, tile: int =
 
 
 def cut(image: Image.Image, max_tiles: int = MAX_TILES, tile: int = TILE) -> list[Image.Image]:
-    """The tiles row by row, then the thumbnail. The picture is stretched to the grid, whatever its proportions."""
+    """Return the tiles row by row, then the thumbnail. The picture is stretched to the grid."""
     grid = choose_grid(*image.size, max_tiles, tile)
     stretched = image.resize((grid.columns * tile, grid.rows * tile))
     tiles = [
@@ -80,7 +84,7 @@ def cut(image: Image.Image, max_tiles: int = MAX_TILES, tile: int = TILE) -> lis
 
 
 def tensor_of(tiles: Sequence[Image.Image]) -> Any:
-    """Tiles as one float32 tensor of shape (tiles, 3, side, side), normalised by ``MEAN`` and ``STD``."""
+    """Convert tiles to a float32 tensor of shape (tiles, 3, side, side), normalised by ``MEAN`` and ``STD``."""
     import numpy as np
     import torch
 
@@ -92,7 +96,7 @@ def tensor_of(tiles: Sequence[Image.Image]) -> Any:
 
 @functools.lru_cache
 def _candidates(max_tiles: int) -> tuple[Grid, ...]:
-    """All grids of at most so many tiles, smaller ones first; of equal size the ones with fewer columns."""
+    """Return all grids with at most ``max_tiles`` tiles, by size, then by columns."""
     grids = [
         Grid(columns, rows)
         for columns in range(1, max_tiles + 1)
@@ -102,21 +106,15 @@ def _candidates(max_tiles: int) -> tuple[Grid, ...]:
     return tuple(sorted(grids, key=lambda grid: grid.tiles))
 
 
-PLACEHOLDER = "<image>"
-"""Stands for a picture in a question."""
-_CONTEXT = "<IMG_CONTEXT>"
-"""The token that the checkpoint's code repeats in the place of a picture."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class InternVLPrompt(Prompt):
-    """One question as ``chat`` takes it."""
+    """A question in the form for ``chat``."""
 
     question: str
     tiles: Any
-    """Tensor of shape (tiles, 3, side, side) in the model's type, or ``None`` without pictures."""
+    """A tensor of shape (tiles, 3, side, side) in the model's type, or ``None`` without pictures."""
     counts: tuple[int, ...]
-    """Tiles of each picture, thumbnails included, over the whole conversation."""
+    """The number of tiles of each picture in the whole conversation, thumbnails included."""
     history: tuple[tuple[str, str], ...] = ()
     """Earlier questions with their answers."""
     system: str = ""
@@ -128,14 +126,14 @@ class InternVLPrompt(Prompt):
 
 
 class InternVLForm(ChatForm):
-    """Takes ``max_num`` tiles of a picture at most, ``total_max_num`` of all pictures of a prompt, one of a frame."""
+    """Uses up to ``max_num`` tiles of a picture, ``total_max_num`` of all pictures of a prompt, and one of a frame."""
 
     name = "internvl"
     parameters = ("tokenizer", "pixel_values", "question", "generation_config", "num_patches_list")
 
     @property
-    def senses(self) -> Senses:
-        return Senses(frozenset({"image", "video"}), (PLACEHOLDER, _CONTEXT))
+    def media_support(self) -> MediaSupport:
+        return MediaSupport(frozenset({"image", "video"}), (PLACEHOLDER, _CONTEXT))
 
     def render(self, conversation: Conversation) -> InternVLPrompt:
         if conversation.system and not isinstance(getattr(self.model, "system_message", None), str):
@@ -155,11 +153,11 @@ class InternVLForm(ChatForm):
         )
 
     def tensor(self, tiles: Sequence[Image.Image]) -> Any:
-        """The tiles in the model's type, on the CPU; ``None`` for none."""
+        """Convert tiles to a tensor in the model's type on the CPU; ``None`` without tiles."""
         return tensor_of(tiles).to(getattr(self.model, "dtype", None)) if tiles else None
 
     def group(self, prompt: InternVLPrompt) -> Hashable | None:
-        """``batch_chat`` takes questions with exactly one picture each, without a history."""
+        """Group questions for ``batch_chat``, which takes exactly one picture each, and no history."""
         if len(prompt.counts) == 1 and not prompt.history and hasattr(self.model, "batch_chat"):
             return prompt.system
         return None
@@ -202,7 +200,7 @@ class InternVLForm(ChatForm):
 
     @contextmanager
     def _system(self, text: str) -> Iterator[None]:
-        """The card's way to set a system prompt: an attribute that ``chat`` reads."""
+        """Set the system prompt as on the model card, in an attribute that ``chat`` reads."""
         if not text:
             yield
             return
@@ -214,19 +212,19 @@ class InternVLForm(ChatForm):
 
 
 class _Writer:
-    """Writes the turns of one conversation, and collects the tiles of what they show.
+    """Renders the turns of one conversation, and collects the tiles of their pictures.
 
     Args:
-        labels: the conversation has several pictures, which are numbered as on the model card.
-        most: tiles of a picture at most.
-        side: of a tile, in pixels.
+        labels: whether to number the pictures, as on the model card for several pictures.
+        most: the maximum number of tiles of a picture.
+        side: the side of a tile in pixels.
     """
 
     def __init__(self, labels: bool, most: int, side: int) -> None:
         self._labels, self._most, self._side = labels, most, side
         self._pictures = 0
         self.tiles: list[list[Image.Image]] = []
-        """Of each picture and frame, in order."""
+        """The tiles of each picture and frame, in order."""
 
     def write(self, turn: Turn) -> str:
         return "".join(map(self._piece, turn.pieces))

@@ -1,4 +1,4 @@
-"""Loading of a checkpoint by the code that it ships."""
+"""Loading a checkpoint with the code that it contains."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat_form.form import Checkpoint
 
+log = logging.getLogger(__name__)
+_SHOWN_KEYS = 3
 _FIRST = (
     "vision_model",
     "mlp1",
@@ -21,19 +23,21 @@ _FIRST = (
     "language_model.model.norm",
     "language_model.lm_head",
 )
-"""Modules on the first GPU whatever the number of layers; names of several language models."""
+"""Modules that are always on the first GPU, with the names of several language models."""
 
 
 def device_map(gpus: int, layers: int = 32) -> dict[str, int]:
-    """Part of the model -> GPU. The first GPU counts as half of one, since it holds the vision tower.
+    """Return the GPU of each part of the model. The first GPU gets half a share, as it holds the vision tower.
 
-    The last GPUs' share may name layers that the model does not have; such names do no harm.
+    The result may name layers that the model does not have, which has no effect.
 
     Raises:
         ModelError: there is no GPU.
     """
     if gpus < 1:
-        raise ModelError("the layers of a model can be spread over GPUs only, and there is none")
+        raise ModelError(
+            "the layers of a model can be spread over GPUs only, but there is no GPU: leave out this option"
+        )
     share = math.ceil(layers / (gpus - 0.5))
     counts = [math.ceil(share / 2), *[share] * (gpus - 1)]
     places = [gpu for gpu, count in enumerate(counts) for _ in range(count)]
@@ -42,45 +46,41 @@ def device_map(gpus: int, layers: int = 32) -> dict[str, int]:
     return {**placed, **dict.fromkeys(_FIRST, 0)}
 
 
-log = logging.getLogger(__name__)
-_SHOWN_KEYS = 3
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A checkpoint's whereabouts, and who asks for it."""
+    """The location of a checkpoint, and the back end that loads it."""
 
-    who: str
-    """Name of the back end, for messages."""
+    backend: str
+    """The name of the back end, for messages."""
     pretrained: str
-    """Folder, or repository on the hub."""
+    """A folder, or a repository on the hub."""
     revision: str | None = None
 
     @property
     def where(self) -> dict[str, Any]:
-        """Keyword arguments that every ``from_pretrained`` gets."""
+        """Keyword arguments for every ``from_pretrained``."""
         return {"revision": self.revision} if self.revision else {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wish:
-    """The way in which a checkpoint is to be loaded."""
+class LoadOptions:
+    """The options of loading a checkpoint."""
 
     dtype: Any = "auto"
-    """A type of torch, its name, or ``auto``: as saved."""
+    """A type of torch, its name, or ``auto`` for the type of the saved weights."""
     device_map: Any = None
     flash_attention: bool | None = None
-    """Value of ``use_flash_attn`` where the checkpoint's class takes that; ``None``: if it is installed."""
+    """The value of ``use_flash_attn`` if the checkpoint's class has it; ``None`` if it depends on the installation."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of ``from_pretrained``."""
     fast_tokenizer: bool = True
 
 
 def read_config(place: Place, hint: str = "") -> Mapping[str, Any]:
-    """The content of ``config.json``; no code is run.
+    """Read ``config.json``, without running code.
 
     Raises:
-        ModelError: it cannot be had; ``hint`` is added to what to do.
+        ModelError: the file is not available. ``hint`` is added to the message.
     """
     from transformers import PretrainedConfig
 
@@ -90,30 +90,30 @@ def read_config(place: Place, hint: str = "") -> Mapping[str, Any]:
         reason = " ".join(str(error).split())
         remedy = "give a folder that holds config.json and the weights, or fetch it first: hf download NAME"
         raise ModelError(
-            f"{place.who}: {place.pretrained} cannot be read: {reason} ({remedy}{f'; {hint}' if hint else ''})"
+            f"{place.backend}: {place.pretrained} cannot be read: {reason} ({remedy}{f'; {hint}' if hint else ''})"
         ) from error
     return dict(config)
 
 
 def has_own_code(config: Mapping[str, Any]) -> bool:
-    """The checkpoint brings the code of its model."""
+    """Return whether the checkpoint contains the code of its model."""
     return "AutoModel" in (config.get("auto_map") or {})
 
 
 def check_trust(place: Place, trusted: bool, where: str = "") -> None:
-    """Raises ``ModelError`` where the user has not allowed the checkpoint's code; ``where`` says how else to do it."""
+    """Raise ``ModelError`` if the user has not allowed the checkpoint's code. ``where`` is another way to do so."""
     if not trusted:
         raise ModelError(
-            f"{place.who}: {place.pretrained} ships code of its own, which is not run unless you give "
+            f"{place.backend}: {place.pretrained} ships code of its own, which is not run unless you give "
             f"--trust_remote_code{where}; read that code first"
         )
 
 
-def load_checkpoint(place: Place, config: Mapping[str, Any], wish: Wish) -> Checkpoint:
-    """Model and tokenizer by the checkpoint's own code, which runs here.
+def load_checkpoint(place: Place, config: Mapping[str, Any], load_options: LoadOptions) -> Checkpoint:
+    """Load model and tokenizer with the checkpoint's own code, which is run.
 
     Raises:
-        ModelError: that code, or loading, failed; or its model has no ``chat``.
+        ModelError: that code or loading failed, or the model has no ``chat``.
     """
     from transformers import AutoModel, AutoTokenizer
     from transformers.dynamic_module_utils import get_class_from_dynamic_module
@@ -121,30 +121,30 @@ def load_checkpoint(place: Place, config: Mapping[str, Any], wish: Wish) -> Chec
 
     from lmms_eval.models.hf.load import dtype_keyword
 
-    arguments: dict[str, Any] = {dtype_keyword(): wish.dtype, "low_cpu_mem_usage": True, **place.where}
-    arguments |= wish.arguments
-    if wish.device_map is not None:
-        arguments["device_map"] = wish.device_map
-    fast = {} if wish.fast_tokenizer else {"use_fast": False}
+    arguments: dict[str, Any] = {dtype_keyword(): load_options.dtype, "low_cpu_mem_usage": True, **place.where}
+    arguments |= load_options.arguments
+    if load_options.device_map is not None:
+        arguments["device_map"] = load_options.device_map
+    fast = {} if load_options.fast_tokenizer else {"use_fast": False}
     try:
         written = get_class_from_dynamic_module(config["auto_map"]["AutoModel"], place.pretrained, **place.where)
         if "use_flash_attn" in inspect.signature(written.__init__).parameters:
-            wished = wish.flash_attention
-            arguments["use_flash_attn"] = is_flash_attn_2_available() if wished is None else wished
+            flash = load_options.flash_attention
+            arguments["use_flash_attn"] = is_flash_attn_2_available() if flash is None else flash
         model, report = AutoModel.from_pretrained(
             place.pretrained, trust_remote_code=True, output_loading_info=True, **arguments
         )
         tokenizer = AutoTokenizer.from_pretrained(place.pretrained, trust_remote_code=True, **fast, **place.where)
     except Exception as error:  # the checkpoint's own code may raise anything
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise ModelError(f"{place.who}: {place.pretrained} cannot be loaded by its own code: {reason}") from error
+        raise ModelError(f"{place.backend}: {place.pretrained} cannot be loaded by its own code: {reason}") from error
     if not callable(getattr(model, "chat", None)):
-        raise ModelError(f"{place.who}: {type(model).__name__} of {place.pretrained} has no method chat")
+        raise ModelError(f"{place.backend}: {type(model).__name__} of {place.pretrained} has no method chat")
     missing = sorted(report["missing_keys"])
-    if missing:  # perhaps tied to others by the checkpoint's own code: that cannot be known here
+    if missing:  # the checkpoint's own code may tie them to others
         shown = ", ".join(missing[:_SHOWN_KEYS])
         log.warning(
             "%s: %s lacks %d weights of its model (%s, ...): unless its code ties them to others they are random",
-            place.who, place.pretrained, len(missing), shown,
+            place.backend, place.pretrained, len(missing), shown,
         )  # fmt: skip
     return Checkpoint(model.eval(), tokenizer, config)

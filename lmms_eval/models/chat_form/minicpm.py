@@ -1,4 +1,4 @@
-"""``chat`` as MiniCPM-V's and MiniCPM-o's checkpoints have it: messages whose contents are pictures, sounds and texts.
+"""The form of ``chat`` in MiniCPM-V's and MiniCPM-o's checkpoints: messages of pictures, sounds and texts.
 
 Source: the usage sections of the model cards (MiniCPM-V 2 to 4.5, MiniCPM-o 2.6).
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.errors import ModelError
@@ -16,10 +15,9 @@ from lmms_eval.models.chat_form.form import (
     Checkpoint,
     Conversation,
     Film,
+    MediaSupport,
     Picture,
     Piece,
-    Prompt,
-    Senses,
     Sound,
     Turn,
     call,
@@ -30,25 +28,14 @@ from lmms_eval.models.hf.batching import RefusedError
 
 _MARKS = ("(<image>./</image>)", "(<audio>./</audio>)")
 _FRAME_SLICES = 2
-"""``max_slice_nums`` of the cards where a video is shown."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MiniCPMPrompt(Prompt):
-    """One conversation as ``chat`` takes it."""
-
-    conversation: Conversation
-
-    @property
-    def nbytes(self) -> int:
-        return self.conversation.nbytes
+"""``max_slice_nums`` for videos on the model cards."""
 
 
 class MiniCPMForm(ChatForm):
-    """Asks one conversation at a time.
+    """Answers one conversation at a time.
 
-    Checkpoints whose ``chat`` names a ``context`` (MiniCPM-V 1 and 2) take one picture, apart from the messages, and
-    answer with a tuple.
+    Checkpoints whose ``chat`` has a parameter ``context`` (MiniCPM-V 1 and 2) take one picture, separately from the
+    messages, and return a tuple.
     """
 
     name = "minicpm_v"
@@ -64,25 +51,25 @@ class MiniCPMForm(ChatForm):
                 raise ModelError(f"{self.name}: chat of {type(self.model).__name__} has no argument {argument}")
 
     @property
-    def senses(self) -> Senses:
+    def media_support(self) -> MediaSupport:
         hears = "audio_config" in self.config or bool(self.config.get("init_audio"))
         media = ("image",) if self._is_early else ("image", "video", "audio") if hears else ("image", "video")
-        return Senses(frozenset(media), _MARKS)
+        return MediaSupport(frozenset(media), _MARKS)
 
     def takes_option(self, name: str) -> bool:
-        """``do_sample`` has another name there; the others must be among its parameters."""
+        """Return whether ``chat`` has the option. ``do_sample`` has another name there."""
         return name == "do_sample" or self._takes(name)
 
-    def render(self, conversation: Conversation) -> MiniCPMPrompt:
+    def render(self, conversation: Conversation) -> Conversation:
         if conversation.system and "system_prompt" not in self.chat_parameters:
             raise RefusedError(f"{self.name}: chat of {type(self.model).__name__} takes no system prompt")
         pictures = len(pieces_of(conversation, Picture))
         if self._is_early and pictures > 1:
             raise RefusedError(f"{self.name}: {type(self.model).__name__} takes one picture, not {pictures}")
-        return MiniCPMPrompt(conversation)
+        return conversation
 
-    def ask(self, prompts: Sequence[MiniCPMPrompt], arguments: Mapping[str, Any]) -> list[Any]:
-        return [self._chat(prompt.conversation, arguments) for prompt in prompts]
+    def ask(self, prompts: Sequence[Conversation], arguments: Mapping[str, Any]) -> list[Any]:
+        return [self._chat(prompt, arguments) for prompt in prompts]
 
     def _chat(self, conversation: Conversation, arguments: Mapping[str, Any]) -> Any:
         pictures = pieces_of(conversation, Picture)
@@ -111,13 +98,13 @@ class MiniCPMForm(ChatForm):
         content: list[Any] = []
         for piece in turn.pieces:
             if isinstance(piece, str) and content and isinstance(content[-1], str):
-                content[-1] += piece  # ``chat`` puts a line break between two items
+                content[-1] += piece  # ``chat`` inserts a line break between two items
             else:
                 content += _items(piece)
         return content
 
     def _generation(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Options as ``chat`` names them: greedy is one beam, which its own default is not."""
+        """Return the options by the names of ``chat``. Greedy decoding needs one beam, unlike its default."""
         options = {name: value for name, value in arguments.items() if value is not None}
         given = {"sampling": options.pop("do_sample"), **options}
         refused = [name for name in given if not self._takes(name)]

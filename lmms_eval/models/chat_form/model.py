@@ -1,4 +1,4 @@
-"""The run of a checkpoint with its own ``chat``: batches, seeds, stop strings, and what raises."""
+"""Running a checkpoint with its own ``chat``: batches, seeds, stop strings and failures."""
 
 from __future__ import annotations
 
@@ -14,60 +14,43 @@ from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, ResponseError, Usage
 from lmms_eval.models.chat_form.form import ChatForm, Prompt
-from lmms_eval.models.hf.answering import seeded
+from lmms_eval.models.hf.answering import Ending, find_ending, seeded
 from lmms_eval.models.hf.batching import Failed, HalvingRunner, RefusedError, Shape, pick_batch
 from lmms_eval.models.hf.settings import Settings, option_names, options_taken, read_settings
 from lmms_eval.models.thoughts import Reading, TagTokens
 
 PROMPT_END_TOKENS = 32
-"""Last tokens of a prompt that are looked at: an opening tag of thoughts has room in them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """One row of a generation."""
-
-    ids: list[int]
-    """Of the answer, without the end token."""
-    tokens: int
-    """With the end token."""
-    is_ended: bool
-    """``False``: the limit of length cut it off."""
+"""The number of last tokens of a prompt that are checked for an opening tag of thoughts."""
 
 
 @dataclass(slots=True)
 class Watch:
-    """The generation that was watched last."""
+    """A record of the last generation."""
 
     prompt_ends: list[list[int]] = field(default_factory=list)
-    """Last token ids of each prompt; empty where ``generate`` got none."""
+    """The last token ids of each prompt; empty if ``generate`` got none."""
     _output: Any = None
     _arguments: dict[str, Any] = field(default_factory=dict)
     _end_ids: frozenset[int] = frozenset()
     _depth: int = 0
 
-    def rows(self, count: int, max_new_tokens: int) -> list[Generated | None]:
-        """Return the rows of the generation.
+    def rows(self, count: int, max_new_tokens: int) -> list[Ending | None]:
+        """Return the answers of the generation, or ``None`` for each if their number is not ``count``.
 
         Args:
-            count: of the rows; where the generation has another number, nothing is known.
-            max_new_tokens: limit of each row.
+            count: the expected number of answers.
+            max_new_tokens: the limit of each answer.
         """
         rows = [] if self._output is None else self._output.tolist()
         if len(rows) != count:
             return [None] * count
         given = self._arguments.get("input_ids")
         start = 0 if given is None or self._arguments.get("inputs_embeds") is not None else int(given.shape[1])
-        return [self._row(row[start:], max_new_tokens) for row in rows]
-
-    def _row(self, ids: list[int], max_new_tokens: int) -> Generated:
-        for place, number in enumerate(ids):
-            if number in self._end_ids:
-                return Generated(ids[:place], place + 1, True)
-        return Generated(ids, len(ids), len(ids) < max_new_tokens)
+        endings = [find_ending(row[start:], self._end_ids, None) for row in rows]
+        return [replace(one, ended=one.ended or one.generated < max_new_tokens) for one in endings]
 
     def call(self, module: Any, generate: Callable[..., Any], *values: Any, **arguments: Any) -> Any:
-        """Call ``generate``. The innermost of nested calls gives the tokens, the outermost has the prompt."""
+        """Call ``generate``. Of nested calls, the innermost has the answer's tokens, and the outermost the prompt."""
         if self._depth == 0:
             self._output, self.prompt_ends = None, []
         if not self.prompt_ends:
@@ -91,7 +74,7 @@ def _ends(input_ids: Any) -> list[list[int]]:
 
 
 def _end_ids(module: Any, arguments: dict[str, Any]) -> frozenset[int]:
-    """The end tokens of a generation: of its arguments, else of the configuration that holds for it."""
+    """Return the end tokens of a generation, from its arguments or its configuration."""
     own = (arguments.get("generation_config"), getattr(module, "generation_config", None))
     stated = (arguments.get("eos_token_id"), *(getattr(config, "eos_token_id", None) for config in own))
     ends: Any = next((value for value in stated if value is not None), [])
@@ -100,7 +83,7 @@ def _end_ids(module: Any, arguments: dict[str, Any]) -> frozenset[int]:
 
 @contextmanager
 def watched(model: Any) -> Iterator[Watch]:
-    """Watch ``generate`` of a model and of its parts; of a model without one nothing is known afterwards."""
+    """Record calls of ``generate`` of a model and its parts, if they have that method."""
     watch, before = Watch(), {}
     parts = [model, *(model.children() if callable(getattr(model, "children", None)) else ())]
     for part in parts:
@@ -129,17 +112,17 @@ class Job:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Only jobs with equal keys are asked together. A sampled answer is generated alone, from its own seed."""
+        """Only jobs with equal keys share a batch. A sampled answer is generated alone, from its own seed."""
         alone = self.group is None or self.settings.sampled
         return (self.settings.key, self.request.id if alone else "", self.group)
 
 
 class ChatModel(Model):
-    """Asks a loaded checkpoint.
+    """A loaded checkpoint as a model.
 
     Args:
-        form: of its ``chat``.
-        rows: requests that are asked together at most, where the form can do that.
+        form: the form of its ``chat``.
+        rows: the maximum number of requests in a batch, if the form supports batches.
     """
 
     def __init__(self, form: ChatForm, rows: int = 1) -> None:
@@ -152,13 +135,13 @@ class ChatModel(Model):
 
     @property
     def device(self) -> Any:
-        """Device of the inputs (``torch.device``)."""
+        """The device of the inputs (``torch.device``)."""
         import torch
 
         return getattr(self.form.model, "device", None) or torch.device("cpu")
 
     def respond(self, stream: RequestStream) -> Iterator[Response]:
-        """Batches are made of the requests that are ready, never waiting for more than one."""
+        """Answer requests in batches of those that are ready, without waiting for more than one."""
         while True:
             requests = stream.take_full(self.concurrency)
             if requests is None:
@@ -176,22 +159,22 @@ class ChatModel(Model):
             yield from self._run(waiting)
 
     def read_settings(self, request: Request) -> Settings:
-        """Options by which a request is generated. Raises ``ValueError`` or ``TypeError`` for wrong ones."""
+        """Return the generation options of a request. Raises ``ValueError`` or ``TypeError`` for wrong ones."""
         settings = read_settings(request.generation, self._generation_names)
         self._ignored.update(settings.ignored)
         return settings
 
     def generation_options(self) -> TakenOptions:
-        """Those of ``generate`` that the checkpoint's ``chat`` takes."""
+        """Return the options of ``generate`` that the checkpoint's ``chat`` supports."""
         names = [name for name in self._generation_names if self.form.takes_option(name)]
-        return replace(options_taken(names), needs_length="the checkpoint's chat wants a number of tokens")
+        return replace(options_taken(names), needs_length="the checkpoint's chat needs a number of tokens")
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
-        """Options of ``generate``."""
+        """Return the options of ``generate``."""
         return {"options": self.read_settings(request).as_sent()}
 
     def describe(self) -> Mapping[str, Any]:
-        """Options of tasks that the checkpoint's ``chat`` has no place for."""
+        """Return the ignored options of tasks."""
         return {"ignored_generation_options": sorted(self._ignored)}
 
     def _run(self, waiting: list[Job]) -> Iterator[Response]:
@@ -233,18 +216,18 @@ class ChatModel(Model):
             for number, (job, text, row) in enumerate(zip(jobs, answers, rows, strict=True))
         ]
 
-    def _response(self, job: Job, text: Any, row: Generated | None, prompt_end: str) -> Response:
-        """Read an answer; ``row`` are its tokens, where they are known."""
+    def _response(self, job: Job, text: Any, row: Ending | None, prompt_end: str) -> Response:
+        """Read an answer, with its tokens in ``row`` if they are known."""
         if not isinstance(text, str):
             raise RefusedError(f"chat gave a {type(text).__name__}, not a text", "malformed")
         reading = Reading.of(job.request, prompt_end, job.settings.until)
         if row is not None and self._tags.has_tags(row.ids, reading.pairs):
-            written = self._tags.read(row.ids, reading, skip_special_tokens=True)  # ``chat`` has left the tags out
+            written = self._tags.read(row.ids, reading, skip_special_tokens=True)  # ``chat`` has left out the tags
         else:
             written = reading.read(text)
-        tokens = None if row is None else row.tokens
+        tokens = None if row is None else row.generated
         reasoning = self._tags.count(written, tokens)
-        known = None if row is None else "stop" if row.is_ended else "length"
+        known = None if row is None else "stop" if row.ended else "length"
         return Response(
             job.request.id,
             text=written.text,
@@ -262,7 +245,7 @@ class ChatModel(Model):
         return text
 
     def _shrink(self, batch: Sequence[Job]) -> None:
-        """A batch did not fit: later ones stay below its size."""
+        """Limit later batches to half the size of one that did not fit."""
         self._rows = min(self._rows, max(1, len(batch) // 2))
 
     def _release(self) -> None:

@@ -1,4 +1,4 @@
-"""Named wrappers: the ``hf`` back end with what one family needs beside it. See ``docs/models/hf.md``.
+"""Named wrappers: the ``hf`` back end with the additions of one family. See ``docs/models/hf.md``.
 
-Nothing here imports torch or transformers before a model is built.
+Torch and transformers are not imported before a model is built.
 """

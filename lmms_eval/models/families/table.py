@@ -1,8 +1,7 @@
-"""The families that are nothing but a profile, one row each, by the names that their users know.
+"""The families that consist of a profile only, one row each, by the names that their users know.
 
-What a row states beside the type of the checkpoint is read in transformers: the published checkpoint that its
-documentation of the architecture names, and the names of image processors' options. Limits of pixels are those that
-Qwen's users have had ever since.
+Besides the type of the checkpoint, a row contains the published checkpoint in the architecture's documentation in
+transformers, and the names of image processors' options. The pixel limits are those that Qwen's users are used to.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _TEXT_AND_NEWLINE = (
     "{% for message in messages %}{% for part in message['content'] %}{% if part['type'] == 'text' %}"
     "{{ part['text'] }}{% endif %}{% endfor %}{{ '\\n' }}{% endfor %}"
 )
-"""Fuyu's prompt: its processor puts the picture before it, and the start of the answer behind."""
+"""Fuyu's prompt. Its processor adds the picture before it, and the start of the answer after it."""
 
 
 def _vision(
@@ -33,7 +32,7 @@ def _vision(
     packages: tuple[str, ...] = (),
     **extra: Converter,
 ) -> Profile:
-    """A family that takes text, pictures and video."""
+    """Return the profile of a family that takes text, pictures and video."""
     return Profile(
         name=name,
         packages=packages,
@@ -47,7 +46,7 @@ def _vision(
 def _one_picture(
     name: str, model_type: str, checkpoint: str, chat_template: str, packages: tuple[str, ...] = ()
 ) -> Profile:
-    """A family of before the chats: one picture, whose place its processor knows, and a text."""
+    """Return the profile of a family without chat: one picture, which its processor places, and a text."""
     return Profile(
         name=name,
         media=frozenset({"image"}),
@@ -61,7 +60,7 @@ def _one_picture(
 
 
 def _sound(name: str, model_type: str, loader: str, architecture: str, checkpoint: str) -> Profile:
-    """A family that takes text and sound."""
+    """Return the profile of a family that takes text and sound."""
     return Profile(
         name=name,
         loader=loader,
@@ -76,7 +75,7 @@ def _sound(name: str, model_type: str, loader: str, architecture: str, checkpoin
 
 
 def _thinker(name: str, model_type: str, loader: str, architecture: str, checkpoint: str) -> Profile:
-    """A model that takes everything and also speaks: the part that writes is loaded alone."""
+    """Return the profile of a model that takes all media and also speaks. Only its writing part is loaded."""
     return Profile(
         name=name,
         loader=loader,
@@ -202,9 +201,9 @@ _PROFILES = (
     _vision("videollama3", "video_llama_3", checkpoint="lkhl/VideoLLaMA3-2B-Image-HF"),
 )
 FAMILIES: Mapping[str, Profile] = {profile.name: profile for profile in _PROFILES}
-"""From the name of a model to its profile."""
+"""Profiles by model name."""
 FAMILY_ALIASES: Mapping[str, tuple[str, ...]] = {"llava_hf": ("llava",)}
-"""Further names of rows."""
+"""Aliases of rows."""
 
 
 @functools.cache
@@ -214,7 +213,7 @@ def wrapper(name: str) -> type[HuggingFace]:
     Raises:
         KeyError: no row of the table has this name.
     """
-    from lmms_eval.models.hf.model import HuggingFace  # imports torch's neighbours, which a listing does without
+    from lmms_eval.models.hf.model import HuggingFace  # its imports are slow, and listings do not need it
 
     profile = FAMILIES[name]
     described = f"``hf`` for {', '.join(profile.model_types) or profile.architecture}."
@@ -222,7 +221,7 @@ def wrapper(name: str) -> type[HuggingFace]:
 
 
 def __getattr__(name: str) -> type[HuggingFace]:
-    """Return the class of the family ``name``: the registry finds it by its path, ``table:gemma3``."""
+    """Return the class of a family, which the registry finds by its path (``table:gemma3``)."""
     if name not in FAMILIES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return wrapper(name)

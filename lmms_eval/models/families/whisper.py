@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 CHUNK_SECONDS = 30
 _START_TOKENS = 4
-"""Start of transcript, language, task, no timestamps."""
+"""The tokens for start of transcript, language, task and no timestamps."""
 
 
 class SoundInputs(InputBuilder):
-    """Takes the sound of a request; its text is an instruction that Whisper cannot read, and is left out."""
+    """Uses the sound of a request. Its text is left out, as Whisper does not follow instructions."""
 
     def render(self, chat: ChatMessages, variables: Mapping[str, Any] | None = None) -> Prepared:  # noqa: ARG002
         parts = [part for message in chat.messages for part in message.content]
@@ -42,7 +42,7 @@ class SoundInputs(InputBuilder):
 
 
 class SoundEncoder(Encoder):
-    """Log-mel features. A sound of more than 30 seconds is taken whole and written down with the help of time marks."""
+    """Encodes log-mel features. A sound of more than 30 seconds is transcribed as a whole with timestamps."""
 
     def __init__(self, loaded: Loaded, options: HFOptions) -> None:
         super().__init__(loaded, options)
@@ -70,7 +70,7 @@ class SoundEncoder(Encoder):
 
 
 class Whisper(HuggingFace):
-    """Whisper; ``language=de`` (default: heard from the sound) and ``task=transcribe`` or ``translate``."""
+    """Whisper; ``language=de`` (default: detected from the sound) and ``task=transcribe`` or ``translate``."""
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until"})
     input_builder = SoundInputs
@@ -91,9 +91,9 @@ class Whisper(HuggingFace):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
-        logging.getLogger("transformers.generation.utils").addFilter(_says_something)
+        logging.getLogger("transformers.generation.utils").addFilter(_is_not_about_length)
 
 
-def _says_something(record: logging.LogRecord) -> bool:
-    """Every request has its ``max_new_tokens``: at each call transformers says that it wins over ``max_length``."""
+def _is_not_about_length(record: logging.LogRecord) -> bool:
+    """Drop the message at each call that ``max_new_tokens`` takes precedence over ``max_length``."""
     return not str(record.msg).startswith("Both `max_new_tokens`")

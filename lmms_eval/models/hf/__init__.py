@@ -1,4 +1,4 @@
-"""The ``hf`` back end: any image-text-to-text model of transformers, batched. See ``docs/models/hf.md``.
+"""The ``hf`` back end: any image-text-to-text model of transformers, in batches. See ``docs/models/hf.md``.
 
-``model.HuggingFace`` is the class; nothing here imports torch or transformers before it is built.
+The class is ``model.HuggingFace``. Torch and transformers are not imported before it is built.
 """

@@ -1,4 +1,4 @@
-"""Answers to one batch: generation and likelihood."""
+"""Answering one batch: generation and likelihoods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 _MARGIN_TOKENS = 4
-"""A character may be spread over up to four byte tokens on either side of the window."""
+"""A character may consist of up to four byte tokens at either end of the window."""
+_SEED_RANGE = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,15 @@ class Ending:
 
 
 class StopOnText:
-    """A stopping criterion of transformers: each row ends with the first of the stop strings in its answer.
+    """A stopping criterion of transformers: each row ends with the first stop string in its answer.
 
-    A row that is inside a thought is watched for closing tags, and for stop strings again once it has written one.
+    A row inside a thought is checked for closing tags first, and for stop strings after the thought.
 
     Args:
-        tags: decodes.
-        readings: of the rows; all with the same stop strings.
-        prompt_length: columns before the answers.
-        skip_special_tokens: leave them out of the text, but for those of tags.
+        tags: the decoder.
+        readings: the rules for each row, all with the same stop strings.
+        prompt_length: the number of columns before the answers.
+        skip_special_tokens: leave out special tokens from the text, except those of tags.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class StopOnText:
         self._closings = {row: tuple(closing for _, closing in reading.pairs) for row, reading in enumerate(readings)}
         self._thinking = {row for row, reading in enumerate(readings) if reading.is_opened}
         self.stopped_at: dict[int, int] = {}
-        """Tokens that a row had generated when it was stopped."""
+        """The number of generated tokens of each stopped row."""
 
     def __call__(self, input_ids: Any, *_: Any, **__: Any) -> Any:
         import torch
@@ -67,7 +68,7 @@ class StopOnText:
         for row in range(rows):
             if row in self.stopped_at or not self._is_of_interest(input_ids, row, tails[row]):
                 continue
-            # A window may begin inside a character or word, or in a thought: the whole answer decides.
+            # A window may begin inside a character, word or thought, so the whole answer is checked.
             reading = self._readings[row]
             text = self._decode(row, input_ids[row, self._prompt_length :].tolist())
             if reading.is_thinking(text):
@@ -79,7 +80,7 @@ class StopOnText:
         return torch.tensor([row in self.stopped_at for row in range(rows)], device=input_ids.device)
 
     def _is_of_interest(self, input_ids: Any, row: int, tail: list[int]) -> bool:
-        """Return whether the last tokens of a row may have ended it, or the thought that it is in."""
+        """Return whether the last tokens of a row may have ended the row, or its thought."""
         if row not in self._thinking:
             return _has(self._decode(row, tail), self._readings[row].until)
         closings = self._closings[row]
@@ -95,7 +96,7 @@ class StopOnText:
 
 
 def _window(texts: Sequence[str]) -> int:
-    """Return the number of tokens in which each of the texts has room."""
+    """Return a number of tokens that can contain each of the texts."""
     return max(len(text.encode()) for text in texts) + _MARGIN_TOKENS
 
 
@@ -104,7 +105,7 @@ def _has(text: str, wanted: Sequence[str]) -> bool:
 
 
 def find_ending(ids: list[int], end_ids: Collection[int], stopped_at: int | None) -> Ending:
-    """Find the end of a row of a batch: at its end token or stop string; what follows is padding."""
+    """Find the end of a row of a batch, at its end token or stop string. The rest is padding."""
     if stopped_at is not None:
         ids = ids[:stopped_at]
     for position, token in enumerate(ids):
@@ -113,36 +114,37 @@ def find_ending(ids: list[int], end_ids: Collection[int], stopped_at: int | None
     return Ending(ids, len(ids), stopped_at is not None)
 
 
-_SEED_RANGE = 2**63
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Generation:
-    """The model's way to generate."""
-
-    generate: Callable[..., Any]
-    """Takes the keyword arguments of transformers' ``generate``; gives token ids."""
-    use_cache: bool = True
-    static_cache: bool = False
-
-
 class Answerer:
-    """Runs batches of jobs that may share one: equal settings, and all with pictures or none."""
+    """Runs batches of jobs with equal keys.
 
-    def __init__(self, loaded: Loaded, encode: Callable[[Sequence[Job]], Encoded], generation: Generation) -> None:
-        self._loaded = loaded
-        self._encode = encode
-        self._generation = generation
-        # Fast tokenizers must not be used by two threads at once, and others encode while this one decodes.
+    Args:
+        loaded: the model.
+        encode: returns the inputs of a batch.
+        generate: takes the keyword arguments of transformers' ``generate``, and returns token ids.
+        use_cache: cache keys and values.
+        static_cache: keep them in tensors of fixed size.
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        encode: Callable[[Sequence[Job]], Encoded],
+        generate: Callable[..., Any],
+        use_cache: bool = True,
+        static_cache: bool = False,
+    ) -> None:
+        self._loaded, self._encode, self._generate = loaded, encode, generate
+        self._use_cache, self._static_cache = use_cache, static_cache
+        # Fast tokenizers are not thread-safe, and other threads encode while this one decodes.
         self._tags = TagTokens(copy.deepcopy(loaded.tokenizer))
-        config = loaded.model.config  # of InstructBLIP and BLIP-2 only the text part says so
+        config = loaded.model.config  # for InstructBLIP and BLIP-2, only the text part has this flag
         self._is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
 
     def answer(self, jobs: Sequence[Job]) -> list[Response]:
-        """One response for each job, in their order."""
+        """Return the responses to the jobs, in order."""
         if jobs[0].settings is None:
             return self._score(jobs)
         return self._write(jobs, jobs[0].settings)
@@ -180,21 +182,21 @@ class Answerer:
         return responses
 
     def _starts_a_decoder(self, output: Any) -> int:
-        """Tokens before the answer that a decoder writes: T5's start token, where Whisper gives the answer alone."""
+        """Return the number of tokens before the answer of a decoder: T5's start token, and none for Whisper."""
         text = self._loaded.model.config.get_text_config(decoder=True)
         first = self._loaded.model.generation_config.decoder_start_token_id
         first = getattr(text, "decoder_start_token_id", None) if first is None else first
         return int(first is not None and bool((output[:, 0] == first).all()))
 
     def _answer_ids(self, ids: list[int]) -> list[int]:
-        """Whisper takes the end token away and leaves only padding behind a row that ended early."""
+        """Remove the padding after the answer of an encoder-decoder model, as Whisper removes the end token."""
         pad = self._loaded.tokenizer.pad_token_id
         while self._is_encoder_decoder and ids and ids[-1] == pad and pad not in self._end_ids:
             ids.pop()
         return ids
 
     def _stopper(self, settings: Settings, encoded: Encoded, readings: Sequence[Reading]) -> StopOnText | None:
-        """With beams a row is no longer one answer: then stop strings are cut afterwards only."""
+        """Return the stopping criterion; ``None`` with beams, where a row is not one answer."""
         beams = settings.arguments.get("num_beams") or self._loaded.model.generation_config.num_beams or 1
         if not settings.until or beams > 1 or self._is_encoder_decoder:
             return None
@@ -205,22 +207,22 @@ class Answerer:
 
         arguments: dict[str, Any] = {
             **to_device(encoded.inputs, self._loaded),
-            "use_cache": self._generation.use_cache,
+            "use_cache": self._use_cache,
             "stopping_criteria": StoppingCriteriaList(criteria),
             **settings.arguments,
         }
-        if self._generation.static_cache:
+        if self._static_cache:
             arguments["cache_implementation"] = "static"
         arguments["max_new_tokens"] = _length(settings, encoded)
         if self._loaded.model.generation_config.pad_token_id is None:
             arguments["pad_token_id"] = self._loaded.tokenizer.pad_token_id
         if not settings.sampled:
-            return self._generation.generate(**arguments)
+            return self._generate(**arguments)
         with seeded(seed, self._loaded.device):
-            return self._generation.generate(**arguments)
+            return self._generate(**arguments)
 
     def _score(self, jobs: Sequence[Job]) -> list[Response]:
-        """Log-probabilities of the continuations; one forward pass."""
+        """Compute the log probabilities of the continuations in one forward pass."""
         model = self._loaded.model
         if self._is_encoder_decoder:
             raise RefusedError("likelihoods need a decoder-only model")
@@ -253,10 +255,10 @@ class Answerer:
 
 
 def _length(settings: Settings, encoded: Encoded) -> int:
-    """Return the most tokens that a batch may write.
+    """Return the maximum number of new tokens of a batch.
 
     Raises:
-        RefusedError: all that the context has room for is asked, and the model does not say how much that is.
+        RefusedError: the whole context is requested, and its length is not known.
     """
     stated: int = settings.arguments["max_new_tokens"]
     if stated < MAX_TOKENS:
@@ -271,7 +273,7 @@ def _length(settings: Settings, encoded: Encoded) -> int:
 
 @contextmanager
 def seeded(seed: int, device: Any) -> Iterator[None]:
-    """Let torch draw from ``seed``, and go on afterwards as if nothing had been drawn."""
+    """Seed torch's random generators, and restore their state afterwards."""
     import torch
 
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):

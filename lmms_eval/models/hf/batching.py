@@ -1,4 +1,4 @@
-"""The choice of requests that share a batch, and the handling of a batch that raises."""
+"""Selecting the requests of a batch, and handling batches that fail."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ RECOVERABLE = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, OSError, RuntimeError,
     TypeError, ValueError,
 )  # fmt: skip
-"""Exceptions of processors and models for an input that they cannot take."""
+"""Exceptions of processors and models for invalid inputs."""
 _OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
 _LOST_DEVICE = ("cuda error", "device-side assert", "hip error", "cublas_status_execution_failed")
 
 
 AUTO_BATCH_SIZE = 8
-"""Rows that ``batch_size=auto`` starts with."""
+"""The initial number of rows of ``batch_size=auto``."""
 _AUTO_MAX_ROWS = 256
 _ROOM_TO_DOUBLE = 0.45
-"""Share of the device's memory up to which a batch may be doubled."""
+"""A batch may be doubled if it uses at most this share of the device's memory."""
 
 
 class RefusedError(Exception):
-    """This back end cannot answer a request, whatever batch it is in."""
+    """The back end cannot answer a request, in any batch."""
 
     def __init__(self, message: str, kind: ErrorKind = "bad_request") -> None:
         super().__init__(message)
@@ -47,19 +47,19 @@ class Failed(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
-    """The rule that puts items into batches: only those with equal ``key`` together, the longest first."""
+    """The rules of batches: items with equal ``key``, the longest first."""
 
     key: Callable[[T], Hashable]
     tokens: Callable[[T], float]
     max_rows: int
     max_tokens: float = float("inf")
-    """Rows times longest row at most; a single item may be longer."""
+    """The limit of rows times the longest row. A single item may be longer."""
 
 
 def pick_batch(waiting: Sequence[T], shape: Shape[T]) -> list[T]:
-    """The first item and those like it that are nearest to it in length, so that little is padded.
+    """Return a batch of the first item and those of similar length with the same key, the longest first.
 
-    Always beginning with the item that has waited longest, nothing waits for ever. Longest first.
+    The batch always contains the item that has waited longest, so no item waits forever.
     """
     first = waiting[0]
     key, length = shape.key(first), shape.tokens(first)
@@ -74,20 +74,20 @@ def pick_batch(waiting: Sequence[T], shape: Shape[T]) -> list[T]:
 
 
 def is_full(batch: Sequence[T], waiting: Sequence[T], shape: Shape[T]) -> bool:
-    """More requests could not make the batch larger: it has all its rows, or left others of its kind out."""
+    """Return whether more requests could not enlarge the batch: it has all rows, or left out items with its key."""
     key = shape.key(batch[0])
     return len(batch) >= shape.max_rows or sum(shape.key(item) == key for item in waiting) > len(batch)
 
 
 class RowLimit:
-    """Rows of a batch at most. With ``probes`` it is doubled until a batch fills the memory, and then left alone."""
+    """The maximum number of rows. With ``probes``, it is doubled until a batch fills the memory."""
 
     def __init__(self, rows: int, probes: bool = False) -> None:
         self.rows = rows
         self._probes = probes
 
     def fitted(self, rows: int, used: float | None) -> None:
-        """A batch of ``rows`` was answered; ``used``: the share of the device's memory, where there is one."""
+        """Record an answered batch of ``rows``, with the used share of the device's memory if known."""
         if not self._probes or rows < self.rows:
             return
         if used is None or used > _ROOM_TO_DOUBLE or self.rows >= _AUTO_MAX_ROWS:
@@ -100,19 +100,19 @@ class RowLimit:
 
 
 class HalvingRunner(Generic[T, R]):
-    """Runs a batch; one that raises is halved until what raises stands alone, and only that fails."""
+    """Runs batches. A batch that fails is halved until only the items that cause the failure fail."""
 
     def __init__(self, work: Callable[[Sequence[T]], list[R]], release: Callable[[], None]) -> None:
         self._work = work
         self._release = release
         self.out_of_memory = 0
-        """Batches of more than one row that did not fit."""
+        """The number of batches with several rows that did not fit into memory."""
 
     def run(self, batch: Sequence[T], on_out_of_memory: Callable[[Sequence[T]], None]) -> Iterator[list[R] | Failed[T]]:
-        """Results batch by batch, and the items that failed alone.
+        """Yield the results of batches, and single failed items.
 
         Raises:
-            ModelError: the device is lost, so that no later batch can succeed in this process.
+            ModelError: the device is lost, so no later batch can succeed in this process.
         """
         waiting = [list(batch)]
         while waiting:
@@ -134,7 +134,7 @@ class HalvingRunner(Generic[T, R]):
             waiting += [current[half:], current[:half]]
 
     def _attempt(self, batch: Sequence[T]) -> list[R] | Failed[T]:
-        """The error is turned into text here, so that its traceback holds no tensors when memory is released."""
+        """Run a batch. An error is converted to text here, so that no traceback keeps tensors in memory."""
         try:
             return self._work(batch)
         except RefusedError as error:
@@ -144,18 +144,18 @@ class HalvingRunner(Generic[T, R]):
             if is_out_of_memory(error):
                 return Failed(batch[0], "out_of_memory", f"the request alone does not fit into memory: {text}")
             if is_lost_device(error):
-                raise ModelError(f"hf: the device is lost, start the run again to go on: {text}") from error
+                raise ModelError(f"hf: the device is lost, start the run again to resume: {text}") from error
             return Failed(batch[0], "internal", text)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Memory of the device or of the host ran out."""
+    """Return whether the device or the host is out of memory."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in _OUT_OF_MEMORY)
 
 
 def is_lost_device(error: BaseException) -> bool:
-    """No later batch can succeed in this process."""
+    """Return whether the device is lost, so that no later batch can succeed in this process."""
     text = f"{type(error).__name__}: {error}".lower()
     return any(sign in text for sign in _LOST_DEVICE)

@@ -1,4 +1,4 @@
-"""From prompt texts and pictures to the tensors of one batch."""
+"""Encoding prompts with media as the tensors of batches, ahead of their generation."""
 
 from __future__ import annotations
 
@@ -21,34 +21,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """Inputs of one forward pass, texts padded on the left; keyword arguments of ``generate``. On the CPU."""
+    """The inputs of one forward pass on the CPU, as keyword arguments of ``generate``. Texts are padded on the left."""
 
     inputs: Mapping[str, Any]
     lengths: tuple[int | None, ...]
-    """Prompt tokens of each row, without padding; ``None`` where the input is no text."""
+    """The prompt tokens of each row, without padding; ``None`` if the input is not a text."""
     width: int
-    """Columns of ``input_ids``."""
+    """The number of columns of ``input_ids``."""
     continuations: tuple[int, ...] = ()
-    """For likelihoods: tokens of each row's continuation, at the end of the row."""
+    """For likelihoods: the number of continuation tokens at the end of each row."""
     max_new_tokens: int | None = None
-    """The model cannot write more than this."""
+    """The model's limit of new tokens."""
     room: int | None = None
-    """Tokens that the model's positions leave for an answer, if their number is known."""
+    """The positions that the prompt leaves for an answer, if known."""
     sights: tuple[Sight, ...] = ()
-    """What the processor made of each row's pictures; empty without any."""
+    """The processed form of each row's pictures; empty without pictures."""
     in_pieces: bool = False
-    """The answer is written piece by piece, each with a limit of its own: its length does not tell whether one was
-    cut off."""
+    """Whether the answer is generated in pieces with separate limits, so that its length does not show a cut."""
 
 
 class Encoder:
-    """Calls the processor. Not thread-safe: fast tokenizers are not."""
+    """Calls the processor. Not thread-safe, like fast tokenizers."""
 
     def __init__(self, loaded: Loaded, options: HFOptions) -> None:
         self._loaded = loaded
         self._image_options = dict(options.extra)
         if "mm_token_type_ids" in inspect.signature(loaded.model.forward).parameters:
-            # Not every processor gives by itself what its model places pictures by.
+            # Not every processor returns by default the types of tokens that its model needs.
             self._image_options["return_mm_token_type_ids"] = True
         text_config = loaded.model.config.get_text_config()
         limit = getattr(text_config, "max_position_embeddings", None)
@@ -56,11 +55,11 @@ class Encoder:
         self._max_length = min((length for length in known if length is not None), default=None)
 
     def encode(self, jobs: Sequence[Job]) -> Encoded:
-        """One batch of jobs with equal keys: every row has pictures or none; sounds likewise.
+        """Encode a batch of jobs with equal keys, so that either all rows or no rows have pictures or sounds.
 
         Raises:
-            RefusedError: the processor refuses an input, a prompt is longer than the model's positions, or a
-                continuation adds nothing to its prompt.
+            RefusedError: the processor rejects an input, a prompt is longer than the model's positions, or a
+                continuation adds no token to its prompt.
         """
         texts = [job.text for job in jobs]
         batch = refusing(lambda: self.process(texts, [job.prepared for job in jobs]))
@@ -78,7 +77,7 @@ class Encoder:
         return Encoded(batch, lengths, width, counts, room=room, sights=sights)
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
-        """Process prompts with like media. An exception of the processor passes through."""
+        """Process prompts with the same kinds of media. Exceptions of the processor pass through."""
         media: dict[str, Any] = {"padding": True}
         if prepared[0].images:
             images: list[Any] = [list(row.images) for row in prepared]
@@ -86,7 +85,7 @@ class Encoder:
                 images = [image for row in images for image in row]
             media.update(images=images, **self._image_options)
         if prepared[0].audios:
-            # Sounds are padded as the processor sees fit: some models take windows of one length alone.
+            # Sounds are padded by the processor's default, as some models only take windows of one length.
             media["text_kwargs"] = {"padding": media.pop("padding")}
             media.update(audio=[sound for row in prepared for sound in row.audios])
             media.update(sampling_rate=self._loaded.sampling_rate)
@@ -98,7 +97,7 @@ class Encoder:
         )
 
     def _continuation_length(self, job: Job) -> int:
-        """Tokens that the continuation adds to its prompt; placeholders of pictures cancel out."""
+        """Return the tokens that the continuation adds to its prompt. Placeholders of pictures cancel out."""
         special = not self._starts_with_bos(job.text)
         both, prompt = (
             len(self._loaded.tokenizer(value, add_special_tokens=special)["input_ids"])
@@ -109,18 +108,18 @@ class Encoder:
         return both - prompt
 
     def _starts_with_bos(self, text: str) -> bool:
-        """A template that writes the start token itself must not get a second one."""
+        """Return whether the template has written the start token, which must not be added again."""
         token = self._loaded.tokenizer.bos_token
         return bool(token) and text.startswith(token)
 
 
 def sights_of(batch: Mapping[str, Any], pictures: Sequence[int], loaded: Loaded) -> tuple[Sight, ...]:
-    """Describe what the processor made of the pictures of each row, by the tensors that it gave.
+    """Describe the processed form of each row's pictures, by the tensors of the processor.
 
     Args:
-        batch: of the processor.
-        pictures: number of pictures of each row.
-        loaded: the model, whose configuration names the tokens that stand for pictures.
+        batch: the output of the processor.
+        pictures: the number of pictures of each row.
+        loaded: the model, whose configuration has the token of pictures.
     """
     total = sum(pictures)
     if not total:
@@ -145,7 +144,7 @@ def _picture_token(config: Any) -> int | None:
 def _sizes(
     batch: Mapping[str, Any], pictures: int, loaded: Loaded
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Width, height and tokens of each picture; empty if the tensors do not show them."""
+    """Return width and height, and the tokens, of each picture; empty if the tensors do not show them."""
     grids, pixels = batch.get("image_grid_thw"), batch.get("pixel_values")
     if grids is not None and len(grids) == pictures:
         processor = loaded.processor.image_processor
@@ -154,14 +153,14 @@ def _sizes(
         each = tuple(d * h * w // merge**2 for h, w, d in cells) if isinstance(merge, int) else ()
         return (tuple((w * patch, h * patch) for h, w, _ in cells) if isinstance(patch, int) else ()), each
     shape: Sequence[int] = getattr(pixels, "shape", ())
-    # Pictures cut into tiles have one dimension more; all tiles of a batch have one size.
+    # Tiled pictures have one more dimension. All tiles of a batch have the same size.
     if len(shape) >= 4 and shape[-3] in (1, 3):
         return ((int(shape[-1]), int(shape[-2])),) * pictures, ()
     return (), ()
 
 
 def to_device(batch: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
-    """Tensors where the model's inputs go, those of floats in the model's precision."""
+    """Move tensors to the model's device, and float tensors to its precision."""
     import torch
 
     device, dtype = loaded.device, loaded.model.dtype
@@ -178,7 +177,7 @@ def refusing(process: Callable[[], Any]) -> Any:
     """Call a processor.
 
     Raises:
-        RefusedError: it refuses them. Running out of memory passes through.
+        RefusedError: the processor rejects the input. Out of memory passes through.
     """
     try:
         return process()
@@ -189,15 +188,15 @@ def refusing(process: Callable[[], Any]) -> Any:
 
 
 class Lookahead:
-    """Batches by the requests in them. What was not started ahead is encoded when it is asked for.
+    """Encodes batches ahead of their use. A batch that was not started is encoded on ``get``.
 
     Args:
-        encoders: one for each thread, sharing nothing: fast tokenizers must not be used by two threads at once.
+        encoders: one for each thread without shared state, as fast tokenizers are not thread-safe.
     """
 
     def __init__(self, encoders: Sequence[Encoder]) -> None:
         self.depth = len(encoders)
-        """Batches that are encoded at the same time at most."""
+        """The maximum number of batches that are encoded at the same time."""
         self._idle: queue.SimpleQueue[Encoder] = queue.SimpleQueue()
         for encoder in encoders:
             self._idle.put(encoder)
@@ -205,7 +204,7 @@ class Lookahead:
         self._ahead: dict[tuple[str, ...], Future[Encoded]] = {}
 
     def encode_prepared(self, prepared: Sequence[Prepared]) -> Mapping[str, Any]:
-        """The processor's output for prompts that are no jobs. What encoding raises, this raises."""
+        """Return the processor's output for prompts without jobs. Exceptions of the processor pass through."""
         encoder = self._idle.get()
         try:
             return dict(encoder.process([each.text for each in prepared], prepared))
@@ -213,16 +212,16 @@ class Lookahead:
             self._idle.put(encoder)
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Begin to encode a batch."""
+        """Start to encode a batch."""
         self._ahead[_ids(jobs)] = self._pool.submit(self._encode, jobs)
 
     def get(self, jobs: Sequence[Job]) -> Encoded:
-        """The encoded batch. What encoding raises, this raises."""
+        """Return the encoded batch. Exceptions of the encoder pass through."""
         future = self._ahead.pop(_ids(jobs), None)
         return self._encode(jobs) if future is None else future.result()
 
     def forget(self, jobs: Sequence[Job]) -> None:
-        """The batch will not be asked for."""
+        """Discard a batch that is not needed."""
         future = self._ahead.pop(_ids(jobs), None)
         if future is not None:
             future.cancel()
@@ -244,11 +243,11 @@ def _ids(jobs: Sequence[Job]) -> tuple[str, ...]:
 
 
 class Window:
-    """Jobs that are held but not begun, and the batches planned from them.
+    """Waiting jobs, and the batches planned from them.
 
     Args:
-        shape: what a batch may be now.
-        lookahead: encodes what is planned.
+        shape: returns the current rules of batches.
+        lookahead: encodes planned batches.
     """
 
     def __init__(self, shape: Callable[[], Shape[Job]], lookahead: Lookahead) -> None:
@@ -262,7 +261,7 @@ class Window:
 
     @property
     def nbytes(self) -> int:
-        """Size of the media that is held."""
+        """The size of the media of all jobs."""
         batches = [self._waiting, *self._planned]
         return sum(job.request.payload_bytes for batch in batches for job in batch)
 
@@ -270,11 +269,11 @@ class Window:
         self._waiting.append(job)
 
     def next_batch(self) -> list[Job]:
-        """The batch to be run now; those after it are planned and begun to be encoded. Empty if nothing is held."""
+        """Return the next batch, and start to encode the following ones. Empty if there are no jobs."""
         while self._waiting and len(self._planned) <= self._lookahead.depth:
             batch = pick_batch(self._waiting, self._shape())
             if self._planned and not is_full(batch, self._waiting, self._shape()):
-                break  # more requests may come before it is its turn
+                break  # more requests may arrive before its turn
             chosen = {job.request.id for job in batch}
             self._waiting = [job for job in self._waiting if job.request.id not in chosen]
             self._planned.append(batch)
@@ -282,7 +281,7 @@ class Window:
         return self._planned.popleft() if self._planned else []
 
     def plan_anew(self) -> None:
-        """The shape of batches has changed: what was planned is taken back."""
+        """Take back the planned batches, as the rules have changed."""
         for batch in self._planned:
             self._lookahead.forget(batch)
         self._waiting = [job for batch in self._planned for job in batch] + self._waiting

@@ -1,11 +1,11 @@
-"""From a request's messages to prompt text, pictures and sounds. Runs in preparation threads; touches no tokenizer."""
+"""Rendering messages to a prompt text, pictures and sounds. This runs in preparation threads, without a tokenizer."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.messages import (
@@ -44,9 +44,9 @@ _MARK = re.compile(r"<image ?(\d+)>")
 
 
 def interleave(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Each picture at the first ``<image N>`` (or ``<imageN>``) that names it within its message.
+    """Move each picture to the first ``<image N>`` (or ``<imageN>``) with its number in the same message.
 
-    Pictures count from 1. Those that no text names stay where they are, and so does every mark without a picture.
+    Pictures count from 1. Pictures without a mark and marks without a picture stay in place.
     """
     return [ChatMessage(role=message.role, content=_interleaved(message.content)) for message in messages]
 
@@ -67,7 +67,7 @@ def _interleaved(content: Sequence[ChatContent]) -> list[ChatContent]:
 
 
 def _with_images(text: str, images: Sequence[ChatImageContent], left: set[int]) -> list[ChatContent]:
-    """``text`` cut at the marks whose pictures have not been placed yet; those are taken out of ``left``."""
+    """Split a text at the marks of pictures in ``left``, insert the pictures, and remove them from ``left``."""
     result: list[ChatContent] = []
     start = 0
     for mark in _MARK.finditer(text):
@@ -85,7 +85,7 @@ def _with_images(text: str, images: Sequence[ChatImageContent], left: set[int]) 
 
 
 def append_prompt(messages: Sequence[ChatMessage], prompt: str) -> list[ChatMessage]:
-    """``prompt`` behind the last text of the user's last message."""
+    """Append ``prompt`` to the last text of the user's last message."""
     result = list(messages)
     for place in reversed(range(len(result))):
         if result[place].role != "user":
@@ -107,16 +107,16 @@ _PIXELS_PER_TOKEN = 28 * 28
 _PICTURE_MIN_TOKENS = 64
 _SOUND_TOKENS_PER_SECOND = 25
 _STEP = 16
-"""Pixels to which a processor is asked about widths and heights: asking takes 0.1 ms, so sizes that are nearly alike
-share an answer."""
+"""Widths and heights are rounded to this many pixels before the processor is called, which takes 0.1 ms, so that
+similar sizes share a result."""
 
 
 class Lengths:
-    """Estimates for one model. Thread-safe.
+    """Estimates prompt lengths for one model. Thread-safe.
 
     Args:
-        processor: is asked for the tokens of a picture of a given size, where it can tell.
-        image_options: keyword arguments that it gets with pictures.
+        processor: computes the tokens of a picture of a given size, if it supports that.
+        image_options: its keyword arguments for pictures.
     """
 
     def __init__(self, processor: Any, image_options: Mapping[str, Any]) -> None:
@@ -125,7 +125,7 @@ class Lengths:
         self._of_size = functools.lru_cache(maxsize=4096)(self._ask)
 
     def tokens(self, text: str, sizes: Iterable[tuple[int, int]], seconds: float = 0.0) -> float:
-        """Tokens of a prompt with pictures of these widths and heights and ``seconds`` of sound."""
+        """Return the tokens of a prompt with pictures of these widths and heights, and ``seconds`` of sound."""
         rounded = [tuple(-(-side // _STEP) * _STEP for side in size) for size in sizes]
         media = sum(self._of_size(*size) for size in rounded) + seconds * _SOUND_TOKENS_PER_SECOND
         return len(text) / _CHARACTERS_PER_TOKEN + media
@@ -135,7 +135,7 @@ class Lengths:
             try:
                 found = self._count(image_sizes=[(height, width)], **self._image_options).num_image_tokens
                 return float(found[0])
-            except RECOVERABLE:  # an interface that transformers keeps for vLLM: not every processor has it right
+            except RECOVERABLE:  # an interface for vLLM that not every processor implements correctly
                 self._count = None
         return max(_PICTURE_MIN_TOKENS, width * height / _PIXELS_PER_TOKEN)
 
@@ -143,32 +143,32 @@ class Lengths:
 _PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token", "boi_token")
 _CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 _PLACE_PICTURES = ("FuyuProcessor", "InstructBlipProcessor")
-"""Processors that put their picture before the text themselves, and refuse a text that says where."""
+"""Processors that place their picture before the text, and reject texts with placeholders."""
 _NEEDS = {"image": ("image_processor",), "video": ("image_processor",)}
 USUAL_SYSTEM_PROMPT = "You are a helpful assistant."
-"""The system message that chat models are commonly trained with (``add_system_prompt``)."""
+"""The common system message in the training of chat models (``add_system_prompt``)."""
 _MEDIA = {"image": "pictures", "video": "video", "audio": "sound"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A rendered prompt. ``error`` is set instead where the request cannot be rendered."""
+    """A rendered prompt, or an ``error`` if the request cannot be rendered."""
 
     text: str = ""
     images: tuple[Image.Image, ...] = ()
     audios: tuple[npt.NDArray[np.float32], ...] = ()
     """Mono, at the model's sampling rate."""
     tokens: float = 0.0
-    """Estimated prompt length; only compared, never reported."""
+    """The estimated prompt length, which is only used for comparisons."""
     alone: bool = False
-    """It shares no batch."""
+    """Whether it shares no batch."""
     has_template: bool = False
-    """It ends with the generation prompt of a chat template."""
+    """Whether it ends with the generation prompt of a chat template."""
     error: ResponseError | None = None
 
     @property
     def kind(self) -> str:
-        """Kinds of its media: only like prompts share a batch."""
+        """The kinds of its media. Only prompts with the same kinds share a batch."""
         return f"{'image' if self.images else ''}{'audio' if self.audios else ''}"
 
     @property
@@ -180,16 +180,8 @@ class Prepared:
         return len(self.text) + pictures + sum(int(sound.nbytes) for sound in self.audios)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Media:
-    """Media of the parts of one conversation, in their order."""
-
-    images: list[Image.Image] = field(default_factory=list)
-    audios: list[npt.NDArray[np.float32]] = field(default_factory=list)
-
-
 class InputBuilder:
-    """Renders requests for one model. Thread-safe: nothing is changed after construction."""
+    """Renders requests for one model. Thread-safe, as it does not change after construction."""
 
     def __init__(self, loaded: Loaded, options: HFOptions, profile: Profile | None = None) -> None:
         self._processor = loaded.processor
@@ -204,24 +196,26 @@ class InputBuilder:
         self.system_prompt = text_or_file(options.system_prompt)
         self.chat_template = text_or_file(options.chat_template)
         self.is_plain = self.chat_template == NO_TEMPLATE
-        """Prompts are texts to be completed: no chat template makes them."""
+        """Whether prompts are texts to be completed, without a chat template."""
         has_template = not self.is_plain and self._profile.chat
         self.template = template_of(loaded.processor, self.chat_template) if has_template else ""
-        """The chat template in use; empty without one."""
+        """The chat template in use, or an empty text."""
         self.variables = template_variables(self.template)
-        """Of the chat template."""
+        """The variables of the chat template."""
         if options.enable_thinking is not None:
             warn_of_unread(self.template, ["enable_thinking"], f"{self._profile.name}: {options.pretrained}")
 
     def prepare(self, request: Request) -> Request:
-        """The request with a :class:`Prepared` payload.
+        """Render the request to a :class:`Prepared` payload.
 
         Raises:
             MediaError: a picture or video cannot be read.
         """
         import jinja2
 
-        messages = request.build_messages()  # what the task's own functions raise is no matter of the template
+        messages = (
+            request.build_messages()
+        )  # outside of the block, as exceptions of the task's functions do not concern the template
         try:
             prepared = self.render(messages, self.variables_of(request.generation))
         except RefusedError as error:
@@ -232,24 +226,25 @@ class InputBuilder:
         return request.with_payload(prepared, prepared.nbytes)
 
     def variables_of(self, generation: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the chat template's variables for a request: its own ones over those of the arguments."""
+        """Return the chat template's variables for a request. Those of the request override those of the arguments."""
         thinking = self._options.enable_thinking
         own = {} if thinking is None else {"enable_thinking": thinking}
         return {**own, **template_options(generation, self.variables)}
 
     def read_variables(self, generation: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of ``variables_of`` that the chat template reads."""
+        """Return the variables of ``variables_of`` that the chat template reads."""
         return {name: value for name, value in self.variables_of(generation).items() if name in self.variables}
 
     def render(self, chat: ChatMessages, variables: Mapping[str, Any] | None = None) -> Prepared:
-        """Renders a conversation.
+        """Render a conversation.
 
-        ``variables``: of the chat template; by default those of the arguments.
+        ``variables`` are those of the chat template, by default from the arguments.
 
         Raises:
-            RefusedError: a part is not taken. What the template raises passes through.
+            RefusedError: a part is not supported. Exceptions of the template pass through.
         """
-        media = _Media()
+        images: list[Image.Image] = []
+        audios: list[npt.NDArray[np.float32]] = []
         messages: list[dict[str, Any]] = []
         turns: Sequence[ChatMessage] = chat.messages
         if self._options.interleave_visuals:
@@ -257,11 +252,11 @@ class InputBuilder:
         if self._options.reasoning_prompt:
             turns = append_prompt(turns, self._options.reasoning_prompt)
         for message in turns:
-            content = [entry for part in message.content for entry in self._part(part, media)]
+            content = [entry for part in message.content for entry in self._part(part, images, audios)]
             messages.append({"role": message.role, "content": content})
         most, name = self._profile.most_pictures, self._profile.name
-        if most is not None and len(media.images) > most:
-            raise RefusedError(f"{name} takes {most} picture(s) in a request at most, not {len(media.images)}")
+        if most is not None and len(images) > most:
+            raise RefusedError(f"{name} takes {most} picture(s) in a request at most, not {len(images)}")
         has_system = bool(messages) and messages[0]["role"] == "system"
         system = self.system_prompt or (USUAL_SYSTEM_PROMPT if self._options.add_system_prompt else None)
         if system and (self.system_prompt or not has_system):
@@ -269,13 +264,13 @@ class InputBuilder:
             messages = [leading, *messages[has_system:]]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
         if self.is_plain:
-            return self.finish(plain_context(messages, self._marks), media.images, media.audios)
+            return self.finish(plain_context(messages, self._marks), images, audios)
         prompted = self._options.add_generation_prompt and not prefilled
         text = self.template_text(messages, prefilled, self.variables_of({}) if variables is None else variables)
-        return replace(self.finish(text, media.images, media.audios), has_template=prompted)
+        return replace(self.finish(text, images, audios), has_template=prompted)
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:
-        """The text that the chat template makes; with ``prefilled`` the last message is the reply's beginning."""
+        """Render the text with the chat template. With ``prefilled``, the last message begins the reply."""
         text: str = self._processor.apply_chat_template(
             messages,
             chat_template=self.chat_template,
@@ -293,19 +288,21 @@ class InputBuilder:
         audios: Sequence[npt.NDArray[np.float32]],
         alone: bool = False,
     ) -> Prepared:
-        """A prompt with its media and estimated length."""
+        """Build a prompt with its media and estimated length."""
         seconds = sum(len(sound) for sound in audios) / (self._sampling_rate or 1)
         tokens = self._lengths.tokens(text, [image.size for image in images], seconds)
         alone = alone or (self._profile.sounds_alone and bool(audios))
         return Prepared(text, tuple(images), tuple(audios), tokens, alone)
 
-    def _part(self, part: Any, media: _Media) -> list[dict[str, Any]]:
-        """Template entries of one part; its pictures and sounds are appended to ``media``."""
+    def _part(
+        self, part: Any, images: list[Image.Image], audios: list[npt.NDArray[np.float32]]
+    ) -> list[dict[str, Any]]:
+        """Return the template entries of one part, and append its pictures and sounds."""
         if isinstance(part, ChatTextContent):
             return [{"type": "text", "text": self._neutral(part.text)}]
         self._check_taken(part.type)
         if isinstance(part, ChatAudioContent):
-            media.audios.append(self.sound(part))
+            audios.append(self.sound(part))
             return [{"type": "audio"}]
         if isinstance(part, ChatImageContent):
             from lmms_eval.media import load_rgb
@@ -313,7 +310,7 @@ class InputBuilder:
             found = [load_rgb(part.url, bounds=self._bounds, shared=True)]
         else:
             found = video_frames(part, self._options, self.frame_bounds)
-        media.images.extend(found)
+        images.extend(found)
         return [{"type": "image"} for _ in found]
 
     def _check_taken(self, kind: str) -> None:
@@ -326,7 +323,7 @@ class InputBuilder:
             raise RefusedError(f"{self._profile.name} needs torchvision for {_MEDIA[kind]}, and it is not installed")
 
     def sound(self, part: ChatAudioContent) -> npt.NDArray[np.float32]:
-        """Mono samples at the model's rate.
+        """Read a sound as mono samples at the model's rate.
 
         Raises:
             MediaError: the sound cannot be read.
@@ -340,17 +337,17 @@ class InputBuilder:
 
 
 def neutral(text: str, placeholders: Sequence[str]) -> str:
-    """``text`` in which no placeholder of the model stands literally: ``<image>`` becomes ``< image>``."""
+    """Break up the model's placeholders in a text: ``<image>`` becomes ``< image>``."""
     for token in placeholders:
         text = text.replace(token, f"{token[0]} {token[1:]}")
     return text
 
 
 def video_frames(part: ChatVideoContent, options: HFOptions, bounds: Bounds) -> list[Image.Image]:
-    """A video as pictures in order of time, each within ``bounds``; a list is taken as the frames themselves.
+    """Read a video as pictures in order of time, each within ``bounds``. A list contains the frames themselves.
 
     Raises:
-        MediaError: it cannot be read.
+        MediaError: the video cannot be read.
     """
     from lmms_eval.media import Sampling, fit, load_rgb, read_frames, uniform_indices
 
@@ -369,7 +366,7 @@ def video_frames(part: ChatVideoContent, options: HFOptions, bounds: Bounds) -> 
 
 
 def picture_bounds(options: HFOptions, native_pixels: bool = False) -> Bounds:
-    """Sizes to which pictures are brought before the processor gets them, which may hold the pixels within bounds."""
+    """Return the size bounds of pictures before the processor, which may apply pixel limits itself."""
     from lmms_eval.media import Bounds
 
     if native_pixels:
@@ -378,7 +375,7 @@ def picture_bounds(options: HFOptions, native_pixels: bool = False) -> Bounds:
 
 
 def placeholder_tokens(processor: Any, tokenizer: Any, config: Any) -> tuple[str, ...]:
-    """The strings that stand for a picture, video or sound in a prompt of this model, longest first."""
+    """Return the placeholders of media in prompts of this model, longest first."""
     found = {str(getattr(holder, name, None) or "") for holder in (processor, tokenizer) for name in _PLACEHOLDER_NAMES}
     for name in _CONFIG_NAMES:
         token_id = getattr(config, name, None)
@@ -389,15 +386,15 @@ def placeholder_tokens(processor: Any, tokenizer: Any, config: Any) -> tuple[str
 
 
 def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
-    """Find the marks of a picture and of a sound for a prompt that no template has written, by part type.
+    """Return the placeholders of pictures and sounds in prompts without a template, by part type.
 
-    A mark is empty where the processor finds the place itself; a model that does not take the part has none.
+    A placeholder is empty if the processor finds the place itself. Unsupported types are missing.
     """
-    # Gemma's processors write a whole sequence in the place of its first token; others multiply the picture's own.
+    # Gemma's processors replace the first token of a sequence by the sequence; others repeat the picture's token.
     name = "boi_token" if hasattr(processor, "full_image_sequence") else "image_token"
     image = str(getattr(processor, name, None) or "")
-    kinds = ("vision", "image")  # as Qwen, and as GLM and Ernie, name what stands around a picture
-    for kind in kinds if not hasattr(config, "low_res_image_start_token_id") else ():  # Molmo's processor writes it
+    kinds = ("vision", "image")  # the names of the enclosing tokens in Qwen, and in GLM and Ernie
+    for kind in kinds if not hasattr(config, "low_res_image_start_token_id") else ():  # Molmo's processor adds it
         around = [getattr(config, f"{kind}_{place}_token_id", None) for place in ("start", "end")]
         if image and all(isinstance(token, int) for token in around):
             image = image.join(tokenizer.convert_ids_to_tokens(around))
@@ -409,7 +406,7 @@ def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """A prepared request with its settings; ``settings`` is ``None`` for a likelihood."""
+    """A prepared request with its settings, which are ``None`` for a likelihood."""
 
     request: Request
     prepared: Prepared
@@ -417,7 +414,7 @@ class Job:
 
     @property
     def text(self) -> str:
-        """All that the model reads: for a likelihood, the continuation too."""
+        """The whole input text, which for a likelihood includes the continuation."""
         return self.prepared.text + self.continuation
 
     @property
@@ -426,12 +423,12 @@ class Job:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Only jobs with equal keys share a batch. A sampled answer is generated alone, so that its seed decides it."""
+        """Only jobs with equal keys share a batch. A sampled answer is generated alone, from its own seed."""
         alone = self.prepared.alone or (self.settings is not None and self.settings.sampled)
         options = "likelihood" if self.settings is None else self.settings.key
         return (options, self.prepared.kind, self.request.id if alone else "")
 
     @property
     def tokens(self) -> float:
-        """Estimated length of the prompt."""
+        """The estimated length of the prompt."""
         return self.prepared.tokens

@@ -1,4 +1,4 @@
-"""From options to a model and its processor, with messages that say what is wrong and what to do."""
+"""Loading a model and its processor, with error messages that state the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from lmms_eval.errors import ModelError
 from lmms_eval.models.hf.options import HFOptions, Profile, local_folder
 from lmms_eval.utils.launch import local_processes
 
+log = logging.getLogger(__name__)
+SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Values of ``device_map`` that use all visible GPUs."""
+_SHOWN_KEYS = 3
 _PIXEL_LIMITS = ("min_pixels", "max_pixels")
 _AUDIO_PARTS = ("feature_extractor", "audio_processor")
 _PART_LOADERS = {
@@ -26,17 +30,17 @@ _PART_LOADERS = {
 
 @dataclass(frozen=True, slots=True)
 class LoadedProcessor:
-    """A processor that is ready for batches."""
+    """A processor that is set up for batches."""
 
     processor: Any
     absent: frozenset[str] = frozenset()
-    """Its parts that could not be built, because torchvision is absent."""
+    """The parts that need torchvision, which is not installed."""
     native_pixels: bool = False
-    """It takes ``min_pixels`` and ``max_pixels`` itself."""
+    """Whether it applies ``min_pixels`` and ``max_pixels`` itself."""
 
 
 class TextProcessor:
-    """A tokenizer in the place of a processor, for models without eyes and ears."""
+    """A tokenizer with the interface of a processor, for text-only models."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
@@ -46,7 +50,7 @@ class TextProcessor:
         return self.tokenizer(text, **options)
 
     def apply_chat_template(self, messages: list[dict[str, Any]], **options: Any) -> Any:
-        """Contents are joined to plain texts: templates of text models expect those."""
+        """Render messages with contents as plain texts, which templates of text models expect."""
         plain = [
             {"role": message["role"], "content": "\n".join(part["text"] for part in message["content"])}
             for message in messages
@@ -56,7 +60,7 @@ class TextProcessor:
 
 
 def location(options: HFOptions) -> dict[str, Any]:
-    """Keyword arguments that every ``from_pretrained`` gets. ``trust_remote_code`` is never left to a prompt."""
+    """Return keyword arguments for ``from_pretrained``. ``trust_remote_code`` is always set, to avoid a prompt."""
     where: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
     if options.revision:
         where["revision"] = options.revision
@@ -64,15 +68,15 @@ def location(options: HFOptions) -> dict[str, Any]:
 
 
 def source(options: HFOptions) -> str:
-    """Folder or repository."""
+    """Return the folder or repository."""
     return os.path.expanduser(options.pretrained)
 
 
 def load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
-    """The processor with padding on the left, a padding token, a chat template and the pixel limits.
+    """Load the processor, and set left padding, a padding token, a chat template and the pixel limits.
 
     Raises:
-        ModelError: a part or a template is lacking, or the image part has no such limit.
+        ModelError: a part or a chat template is missing.
     """
     processor, absent = _read(options, profile)
     needed = [part for part in profile.parts if part not in absent]
@@ -80,7 +84,7 @@ def load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
     if lacking:
         takes_videos_alone = lacking == ["image_processor"] and getattr(processor, "video_processor", None) is not None
         meaning = (
-            "it takes whole videos alone, and hf shows a video as pictures"
+            "it takes whole videos only, and hf sends videos as pictures"
             if takes_videos_alone
             else f"it is not {profile.architecture}, or its processor files are incomplete"
         )
@@ -96,7 +100,7 @@ def load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
 
 
 def sampling_rate(processor: Any) -> int | None:
-    """Samples per second that the sound part of a processor takes; ``None`` where it has none."""
+    """Return the sampling rate of a processor's sound part; ``None`` if it has no such part."""
     for name in _AUDIO_PARTS:
         part = getattr(processor, name, None)
         if part is not None and hasattr(part, "sampling_rate"):
@@ -119,17 +123,17 @@ def _read(options: HFOptions, profile: Profile) -> tuple[Any, frozenset[str]]:
 
 
 def _lacks_torchvision(error: Exception) -> bool:
-    """Transformers says so with either type of error, by part and version."""
+    """Return whether transformers reports missing torchvision. The error's type depends on part and version."""
     from transformers.utils import is_torchvision_available
 
     return "torchvision" in str(error).lower() and not is_torchvision_available()
 
 
 def _from_parts(options: HFOptions, profile: Profile, cause: Exception) -> tuple[Any, frozenset[str]]:
-    """The family's processor without the parts that need torchvision: always the video part.
+    """Build the family's processor without the parts that need torchvision, which include the video part.
 
     Raises:
-        ModelError: a part that the family cannot do without needs torchvision as well.
+        ModelError: a required part needs torchvision as well.
     """
     from transformers import AutoConfig
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
@@ -167,7 +171,7 @@ def _part(name: str, options: HFOptions, profile: Profile) -> Any:
 
 
 def _allow_missing(family: type[Any]) -> type[Any]:
-    """``family`` whose constructor takes ``None`` for a part; name and module stay."""
+    """Return a subclass of ``family`` with the same name whose constructor accepts ``None`` for a part."""
 
     def check(self: Any, name: str, argument: Any) -> Any:
         if argument is None:
@@ -177,7 +181,7 @@ def _allow_missing(family: type[Any]) -> type[Any]:
     members: dict[str, Any] = {"check_argument_for_proper_class": check, "__module__": family.__module__}
     template = getattr(family.apply_chat_template, "__code__", None)
     if template is not None and "video_processor" in template.co_names:
-        # SmolVLM asks its video part even where a prompt has no video: the method that it extends is enough.
+        # SmolVLM uses its video part even for prompts without video. The method of its base class is enough.
         members["apply_chat_template"] = super(family, family).apply_chat_template
     return type(family.__name__, (family,), members)
 
@@ -189,7 +193,7 @@ def _check_template(processor: Any, options: HFOptions) -> None:
     if not template:
         raise ModelError(
             f"hf: {options.pretrained} has no chat template (chat_template.jinja): give one with chat_template=FILE, "
-            "or chat_template=none for the plain context, as base models take it"
+            "or chat_template=none for the plain context of base models"
         )
     processor.chat_template = template
 
@@ -203,7 +207,7 @@ def _pad_on_the_left(tokenizer: Any, options: HFOptions) -> None:
 
 
 def _limit_pixels(processor: Any, options: HFOptions) -> bool:
-    """Rebuild the image part with the pixel limits where its family has them; whether it does."""
+    """Rebuild the image part with the pixel limits if it supports them. Returns whether it does."""
     part = processor.image_processor
     accepted: Mapping[str, Any] = getattr(getattr(type(part), "valid_kwargs", None), "__annotations__", {})
     native = all(name in accepted or hasattr(part, name) for name in _PIXEL_LIMITS)
@@ -213,37 +217,31 @@ def _limit_pixels(processor: Any, options: HFOptions) -> bool:
     return native
 
 
-log = logging.getLogger(__name__)
-_SHOWN_KEYS = 3
-SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
-"""Values of ``device_map`` that take every GPU in sight."""
-
-
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model that is ready to answer."""
+    """A loaded model with its processor."""
 
     model: Any
     processor: Any
     tokenizer: Any
     device: Any
-    """Device of the inputs (``torch.device``)."""
+    """The device of the inputs (``torch.device``)."""
     dtype: str
     native_pixels: bool
-    """The processor takes ``min_pixels`` and ``max_pixels`` itself."""
+    """Whether the processor applies ``min_pixels`` and ``max_pixels`` itself."""
     absent_parts: frozenset[str]
-    """Parts that the processor was built without, because torchvision is absent."""
+    """Parts of the processor that need torchvision, which is not installed."""
     sampling_rate: int | None
-    """Samples per second of sounds, where the model takes any."""
+    """The sampling rate of sounds, if the model takes sounds."""
     flat_images: bool = False
-    """The processor takes the pictures of a batch as one list, not one for each prompt."""
+    """Whether the processor takes the pictures of a batch as one list instead of one list per prompt."""
 
 
 def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     """Load processor and model.
 
     Raises:
-        ModelError: a folder or package is missing, or the files do not make a working model.
+        ModelError: a folder or package is missing, or the files are not a working model.
     """
     profile = profile or Profile()
     local_folder(options.pretrained, profile.parts)
@@ -257,7 +255,7 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     model.eval()
     if options.torch_compile:
         _compile(model, options)
-    embedded_on = model.get_input_embeddings().weight.device  # with a ``device_map`` perhaps not the one asked for
+    embedded_on = model.get_input_embeddings().weight.device  # may differ from the requested one with a ``device_map``
     return Loaded(
         model=model,
         processor=parts.processor,
@@ -271,7 +269,7 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
 
 
 def copies(loaded: Loaded, options: HFOptions) -> list[Loaded]:
-    """``loaded`` once for each thread that encodes: with a processor and tokenizer of its own."""
+    """Return a copy for each encoding thread, with its own processor and tokenizer."""
     result = []
     for _ in range(options.preprocess_workers):
         processor = copy.deepcopy(loaded.processor)
@@ -280,10 +278,10 @@ def copies(loaded: Loaded, options: HFOptions) -> list[Loaded]:
 
 
 def resolve_device(name: str) -> Any:
-    """``auto`` takes the accelerator that is there; ``cuda`` under a launcher takes the process's own one.
+    """Return the device. ``auto`` selects an available accelerator; ``cuda`` under a launcher that of the process.
 
     Raises:
-        ModelError: no such device, or it is not available.
+        ModelError: the device does not exist or is not available.
     """
     import torch
 
@@ -295,7 +293,7 @@ def resolve_device(name: str) -> Any:
         raise ModelError(f"hf: device={name!r} is not a device of torch: {error}") from error
     if device.type == "cuda":
         if not torch.cuda.is_available():
-            raise ModelError(f"hf: device={name} was asked for, but torch {torch.__version__} finds none")
+            raise ModelError(f"hf: device={name} is not available: torch {torch.__version__} finds no GPU")
         if device.index is None:
             rank = os.environ.get("LOCAL_RANK", "0")
             index = int(rank) % torch.cuda.device_count() if rank.isdigit() else 0
@@ -310,7 +308,7 @@ def _check_packages(profile: Profile) -> None:
 
 
 def check_processes(options: HFOptions) -> None:
-    """Raises ``ModelError`` where each of several processes would spread its model over the same GPUs."""
+    """Raise ``ModelError`` if several processes would spread their models over the same GPUs."""
     import torch
 
     processes = local_processes(os.environ)
@@ -327,25 +325,25 @@ def _load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
         return load_processor(options, profile)
     except ModelError:
         raise
-    except Exception as error:  # whatever transformers or a repository's own code raises
+    except Exception as error:  # transformers and a repository's own code may raise anything
         raise _explain(options, profile, "processor", error) from error
 
 
 def _check_type(options: HFOptions, profile: Profile) -> None:
-    """A named family takes its own checkpoints only: another's prompts and pictures might be handled wrongly."""
+    """Check that the checkpoint is of the named family, as others might be handled wrongly."""
     import transformers
 
     if not profile.model_types:
         return
     try:
         config = transformers.AutoConfig.from_pretrained(source(options), **location(options))
-    except Exception as error:  # whatever transformers or a repository's own code raises
+    except Exception as error:  # transformers and a repository's own code may raise anything
         raise _explain(options, profile, "configuration", error) from error
     classes = getattr(config, "architectures", None) or []
     if classes and not any(hasattr(transformers, name) for name in classes):
         raise ModelError(
             f"{profile.name}: {options.pretrained} is made for the code of its authors ({', '.join(classes)}), which "
-            f"transformers has not; take the checkpoint that was converted for it, {_like(profile)}"
+            f"transformers does not contain; use the checkpoint that was converted for it, {_like(profile)}"
         )
     if config.model_type not in profile.model_types:
         raise ModelError(
@@ -355,7 +353,7 @@ def _check_type(options: HFOptions, profile: Profile) -> None:
 
 
 def _like(profile: Profile) -> str:
-    return f"as {profile.defaults['pretrained']} is" if "pretrained" in profile.defaults else "where there is one"
+    return f"as {profile.defaults['pretrained']} is" if "pretrained" in profile.defaults else "if there is one"
 
 
 def _load_model(options: HFOptions, profile: Profile, device: Any) -> Any:
@@ -370,7 +368,7 @@ def _load_model(options: HFOptions, profile: Profile, device: Any) -> Any:
         model, report = getattr(transformers, profile.loader).from_pretrained(
             source(options), output_loading_info=True, **arguments
         )
-    except Exception as error:  # whatever transformers or a repository's own code raises
+    except Exception as error:  # transformers and a repository's own code may raise anything
         raise _explain(options, profile, "model", error) from error
     missing = sorted(report["missing_keys"])
     if missing:
@@ -382,7 +380,7 @@ def _load_model(options: HFOptions, profile: Profile, device: Any) -> Any:
 
 
 def dtype_keyword() -> str:
-    """The name by which ``from_pretrained`` of the installed transformers takes the precision."""
+    """Return the name of the precision argument in the installed transformers."""
     import transformers
     from packaging.version import Version
 
@@ -395,20 +393,20 @@ def _compile(model: Any, options: HFOptions) -> None:
     backend = {} if options.torch_compile is True else {"backend": options.torch_compile}
     try:
         model.forward = torch.compile(model.forward, **backend)
-    except Exception as error:  # an unknown backend has an exception of torch's own
+    except Exception as error:  # torch has its own exception for unknown backends
         raise ModelError(f"hf: torch_compile={options.torch_compile} is not possible: {error}") from error
 
 
 def _explain(options: HFOptions, profile: Profile, part: str, error: Exception) -> ModelError:
     name, text = options.pretrained, f"{type(error).__name__}: {error}".strip()
     if "connect to" in text or "offline" in text.lower() or "LocalEntryNotFound" in text:
-        hint = "is no folder here, and the hub cannot be reached (or HF_HUB_OFFLINE is set) and its cache lacks it"
+        hint = "is not a folder here, and the hub cannot be reached (or HF_HUB_OFFLINE is set) and its cache lacks it"
         return ModelError(f"hf: {name} {hint}. Give a local folder, or fetch it first with: hf download {name}")
     if "not a local folder and is not a valid model identifier" in text:
         return ModelError(f"hf: {name} is neither a folder here nor a repository of the hub that you may read")
     if "does not recognize this architecture" in text:
         return ModelError(
-            f"{profile.name}: {name} holds a model of a type that transformers has not; {profile.name} takes "
+            f"{profile.name}: {name} holds a model of a type that transformers does not support; {profile.name} takes "
             f"{profile.architecture} in the form of transformers, {_like(profile)}: {text.splitlines()[0]}"
         )
     if "trust_remote_code" in text:

@@ -1,4 +1,4 @@
-"""``hf``: one wrapper for all image-text-to-text models of transformers. See ``docs/models/hf.md``."""
+"""``hf``: the wrapper for all image-text-to-text models of transformers. See ``docs/models/hf.md``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_template import template_digest
-from lmms_eval.models.hf.answering import Answerer, Generation
+from lmms_eval.models.hf.answering import Answerer
 from lmms_eval.models.hf.batching import RECOVERABLE, Failed, HalvingRunner, RefusedError, RowLimit, Shape
 from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
 from lmms_eval.models.hf.inputs import InputBuilder, Job, Prepared
@@ -33,14 +33,19 @@ if TYPE_CHECKING:
 
 
 _SIDE = 64
-"""Pixels of the pictures."""
+"""The side of pictures in dry requests, in pixels."""
 _LONGEST = 160
-"""Characters of a reason."""
+"""The maximum length of a reason."""
+_WINDOW_BATCHES = 4
+"""Batches are selected from the requests of this many batches."""
+_WINDOW_BYTES = 256 << 20
+_AUTO_AHEAD = 8
+"""The number of prepared requests for ``batch_size=auto``, as a multiple of the first batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRequest:
-    """One thing that a model is asked to do."""
+    """A trial request with a text and some pictures."""
 
     name: str
     pictures: int
@@ -59,16 +64,16 @@ PICTURES = DryRequest("several pictures", 2)
 
 
 def wants_flat_images(loaded: Loaded, render: Callable[[ChatMessages], Prepared]) -> bool:
-    """The processor takes the pictures of a batch as one list, and refuses a list for each prompt.
+    """Return whether the processor takes the pictures of a batch as one list, and rejects a list for each prompt.
 
     Args:
         loaded: model and processor.
-        render: gives text and pictures of a conversation.
+        render: renders a conversation to text and pictures.
     """
     try:
         prepared = render(PICTURE.messages())
     except (RefusedError, *RECOVERABLE):
-        return False  # asking will tell
+        return False  # requests will show
     images = list(prepared.images)
     return not _takes(loaded.processor, prepared.text, [images]) and _takes(loaded.processor, prepared.text, images)
 
@@ -82,10 +87,10 @@ def _takes(processor: Any, text: str, images: Sequence[Any]) -> bool:
 
 
 def report(model: str, answer: Callable[[DryRequest], object], asked: Sequence[DryRequest]) -> dict[str, str]:
-    """Ask each request, and log in one line which ones failed.
+    """Try each request, and log in one line which ones failed.
 
     Args:
-        model: its name, for the line.
+        model: the model's name, for the log.
         answer: answers a request, or raises.
         asked: the requests.
 
@@ -106,7 +111,7 @@ def report(model: str, answer: Callable[[DryRequest], object], asked: Sequence[D
 
 
 def memory_share(device: Any) -> float | None:
-    """The most that was in use since the start, as a share of what the device has; ``None`` on the CPU."""
+    """Return the peak share of the device's memory since the start; ``None`` on the CPU."""
     if device.type != "cuda":
         return None
     import torch
@@ -116,7 +121,7 @@ def memory_share(device: Any) -> float | None:
 
 
 def peak_memory(device: Any) -> int | None:
-    """Bytes: of the device's allocator, or of the process where the model is on the CPU."""
+    """Return the peak memory in bytes: of the device's allocator, or of the process for models on the CPU."""
     if device.type == "cuda":
         import torch
 
@@ -129,18 +134,11 @@ def peak_memory(device: Any) -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-_WINDOW_BATCHES = 4
-"""Batches are picked from the requests of this many."""
-_WINDOW_BYTES = 256 << 20
-_AUTO_AHEAD = 8
-"""Times the first batch: what is kept ready for ``batch_size=auto``."""
-
-
 class HuggingFace(Model):
-    """A local model that pulls a batch and yields a batch. Arguments: the fields of :class:`HFOptions`.
+    """A local model that answers in batches. The arguments are the fields of :class:`HFOptions`.
 
     Raises:
-        ModelError: an unknown argument, or a model that cannot be loaded.
+        ModelError: an argument is unknown, or the model cannot be loaded.
     """
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
@@ -172,8 +170,8 @@ class HuggingFace(Model):
             self.loaded = replace(self.loaded, flat_images=True)
         self._pictures = cache_pictures(self.loaded.processor, self.options.image_cache_mb << 20)
         self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
-        generation = Generation(self.generate, self.options.use_cache, self.options.static_cache)
-        self._answerer = Answerer(self.loaded, self._lookahead.get, generation)
+        caches = (self.options.use_cache, self.options.static_cache)
+        self._answerer = Answerer(self.loaded, self._lookahead.get, self.generate, *caches)
         self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answerer.answer, self._release)
         self._rows = RowLimit(self.options.batch_size, self._is_auto)
         self._generation_names = option_names()
@@ -188,7 +186,7 @@ class HuggingFace(Model):
             self._refused = report(name, self._ask_dry, asked)
 
     def _ask_dry(self, asked: DryRequest) -> None:
-        """Generates one token; raises what the model or its processor raises."""
+        """Generate one token. Exceptions of the model and its processor pass through."""
         inputs = self._lookahead.encode_prepared([self._inputs.render(asked.messages())])
         tokens = {"max_new_tokens": 1, "do_sample": False, "pad_token_id": self.loaded.tokenizer.pad_token_id}
         self.generate(**to_device(inputs, self.loaded), **tokens)
@@ -197,14 +195,14 @@ class HuggingFace(Model):
         return self._inputs.prepare(request)
 
     def generate(self, **arguments: Any) -> Any:
-        """Token ids, prompt included. Every generation of this back end goes through here."""
+        """Return token ids with the prompt. All generations of this back end call this method."""
         import torch
 
         with torch.inference_mode():
             return self.loaded.model.generate(**arguments)
 
     def respond(self, stream: RequestStream) -> Iterator[Response]:
-        """Batches are made of a window of several batches, and the next ones encoded while one generates."""
+        """Answer requests in batches from a window of several batches. The next ones are encoded during generation."""
         window = Window(self._shape, self._lookahead)
         try:
             while (requests := self._take(stream, window)) or (requests is not None and len(window)):
@@ -220,10 +218,10 @@ class HuggingFace(Model):
             window.plan_anew()
 
     def _take(self, stream: RequestStream, window: Window) -> list[Request] | None:
-        """The next requests for the window; ``None`` when the asking was stopped.
+        """Return the next requests for the window; ``None`` if the stream was stopped.
 
-        The window is filled while more is being prepared, so batches do not depend on how long preparation takes.
-        Answers are waited for only while nothing is held: what is held may be what they wait for.
+        The window is filled as long as more requests are being prepared, so batches do not depend on the duration of
+        preparation. It only waits for further answers if it is empty, as they may depend on its own requests.
         """
         room = max(0, _WINDOW_BATCHES * self._rows.rows - len(window))
         if not room or window.nbytes > _WINDOW_BYTES:
@@ -269,11 +267,11 @@ class HuggingFace(Model):
         return Job(request, prepared, settings)
 
     def generation_options(self) -> TakenOptions:
-        """Those of ``generate``, and the variables of the chat template."""
+        """Return the options of ``generate``, and the variables of the chat template."""
         return options_taken(self._generation_names, self._inputs.variables)
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
-        """Options of ``generate``, chat template with its variables, system prompt, limits of media."""
+        """Return the options of ``generate``, the chat template with variables, the system prompt and media limits."""
         generation = request.generation_after(has_template=not self._inputs.is_plain)
         settings = read_settings(generation, self._generation_names)
         form = {name: getattr(self.options, name) for name in VISUAL_OPTIONS}
@@ -288,7 +286,7 @@ class HuggingFace(Model):
         }
 
     def _shrink(self, batch: Sequence[Job]) -> None:
-        """A batch did not fit: later ones of its size are halved before they are tried."""
+        """Limit later batches to half the size of one that did not fit."""
         self._rows.did_not_fit()
         self._max_tokens = min(self._max_tokens, len(batch) * max(map(_tokens, batch)) / 2)
 

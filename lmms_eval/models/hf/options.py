@@ -1,4 +1,4 @@
-"""Arguments of the ``hf`` back end."""
+"""The arguments of the ``hf`` back end, checks of model folders, and profiles of families."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 
 
 def positive_int(value: Any) -> int:
-    """Converter of an argument: a whole number above 0."""
+    """Convert an argument to a whole number above 0."""
     if isinstance(value, bool) or float(value) != int(float(value)) or int(float(value)) < 1:
-        raise ValueError("a whole number above 0 is needed")
+        raise ValueError("give a whole number above 0")
     return int(float(value))
 
 
 def flag(value: Any) -> bool:
-    """Converter of an argument: true or false."""
+    """Convert an argument to true or false."""
     known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     text = str(value).strip().lower()
     if text not in known:
-        raise ValueError("true or false is needed")
+        raise ValueError("give true or false")
     return known[text]
 
 
@@ -49,12 +49,12 @@ _PARTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 VISION_PARTS = ("tokenizer", "image_processor")
 EMBEDDED = "embedded"
-"""Names the model that the package ships."""
+"""The name of the model that the package contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """Identity of one file of a model folder."""
+    """The identity of one file of a model folder."""
 
     name: str
     size: int
@@ -62,15 +62,15 @@ class FileStamp:
 
 
 def model_location(pretrained: str) -> str:
-    """The package's own folder for ``embedded``; any other name stands for itself (``./embedded`` for a local one)."""
+    """Return the package's own folder for ``embedded``, and other names unchanged (also ``./embedded``)."""
     return str(Path(__file__).parents[1] / EMBEDDED) if pretrained == EMBEDDED else pretrained
 
 
 def local_folder(pretrained: str, parts: Sequence[str] = VISION_PARTS) -> Path | None:
-    """The folder that ``pretrained`` names, or ``None`` where it is the name of a repository on the hub.
+    """Return the folder that ``pretrained`` names, or ``None`` for a repository on the hub.
 
     Raises:
-        ModelError: it is written like a path and there is no such folder, or the folder lacks a part.
+        ModelError: ``pretrained`` is a path that does not exist, or the folder lacks a part.
     """
     path = Path(pretrained).expanduser()
     if path.is_dir():
@@ -88,7 +88,7 @@ def local_folder(pretrained: str, parts: Sequence[str] = VISION_PARTS) -> Path |
 
 
 def check_folder(folder: Path, parts: Sequence[str] = VISION_PARTS) -> None:
-    """Raises ``ModelError`` naming the folder and every part that it lacks."""
+    """Raise ``ModelError`` with the missing parts of a model folder."""
     needed = [*_ALWAYS, *(_PARTS[part] for part in parts)]
     lacking = [part for part, patterns in needed if not any(any(folder.glob(pattern)) for pattern in patterns)]
     if not lacking:
@@ -104,7 +104,7 @@ def check_folder(folder: Path, parts: Sequence[str] = VISION_PARTS) -> None:
 
 
 def stamps(folder: Path) -> tuple[FileStamp, ...]:
-    """All files that can change the answers, by name; hidden ones are left out."""
+    """Return all files that can change the answers, by name, without hidden ones."""
     found = []
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -116,9 +116,9 @@ def stamps(folder: Path) -> tuple[FileStamp, ...]:
 
 Converter = Callable[[Any], Any]
 FRAMES = other_names("max_num_frames", argument_names.FRAMES)
-"""Names by which families call the most frames of a video."""
+"""Synonyms for the maximum number of frames of a video."""
 COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
-"""Names that every family's users may type; ``use_flash_attention_2`` is a flag."""
+"""Synonyms that all families accept. ``use_flash_attention_2`` is a flag."""
 VISUAL_OPTIONS = (
     "max_num_frames",
     "fps",
@@ -141,41 +141,40 @@ PROMPT_OPTIONS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """One family. The defaults are those of ``hf``: any image-text-to-text model."""
+    """A family of models. The defaults are for ``hf``, any image-text-to-text model."""
 
     name: str = "hf"
     loader: str = "AutoModelForImageTextToText"
-    """Class of transformers whose ``from_pretrained`` gives the model."""
+    """The class of transformers that loads the model."""
     architecture: str = "an image-text-to-text architecture"
-    """Kind of checkpoint that it takes, for messages."""
+    """The kind of checkpoint, for messages."""
     parts: tuple[str, ...] = ("tokenizer", "image_processor")
-    """Attributes that the processor must have; ``tokenizer`` alone means that there is no processor at all."""
+    """Required attributes of the processor. ``tokenizer`` alone means that there is no processor."""
     without_torchvision: tuple[str, ...] = ()
-    """Parts that may be left out where only torchvision is lacking; requests that need them are then refused."""
+    """Parts that may be missing without torchvision. Requests that need them are refused then."""
     packages: tuple[str, ...] = ()
-    """Packages that it needs and of which transformers says so only when a picture comes, or not by their names."""
+    """Required packages that transformers reports late, or not by name."""
     media: frozenset[str] = frozenset({"image", "video"})
-    """Message parts beside text: ``image``, ``video``, ``audio``."""
+    """Supported message parts in addition to text: ``image``, ``video``, ``audio``."""
     most_pictures: int | None = None
-    """Pictures of a request at most; ``None``: any number."""
+    """The maximum number of pictures of a request; ``None`` means no limit."""
     model_types: tuple[str, ...] = ()
-    """``model_type`` of the checkpoints that this family takes; empty: any."""
+    """The ``model_type`` of supported checkpoints; empty means any."""
     chat: bool = True
-    """Prompts go through a chat template."""
+    """Whether prompts are rendered with a chat template."""
     sounds_alone: bool = False
-    """Padding a sound changes what the model hears: prompts with sound share no batch."""
+    """Prompts with sound share no batch, as padding would change the model's input."""
     aliases: Mapping[str, str] = field(default_factory=lambda: {**COMMON, **FRAMES})
-    """Argument names that the family's users know, to fields of ``HFOptions``."""
+    """Synonyms of fields of ``HFOptions`` for the family's users."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Values of fields of ``HFOptions`` where the family's users leave them out, if others than ``hf``'s."""
+    """Defaults of fields of ``HFOptions`` that differ from those of ``hf``."""
     extra: Mapping[str, Converter] = field(default_factory=dict)
-    """Further arguments with their converters; they go to the image processor, or where the family's encoder says."""
-
+    """Additional arguments with their converters, for the image processor or the family's encoder."""
     without: tuple[str, ...] = ()
-    """Fields of ``HFOptions`` that mean nothing to this family; giving one is an error."""
+    """Fields of ``HFOptions`` that do not apply to this family. Setting one is an error."""
 
     def signature(self, options: type[Any]) -> inspect.Signature:
-        """Of the model class: the fields of ``options``, then the family's own names."""
+        """Return the signature of the model class: the fields of ``options``, then the family's own names."""
         known = list(inspect.signature(options).parameters.values())
         kept = [
             parameter.replace(default=self.defaults.get(parameter.name, parameter.default))
@@ -195,10 +194,10 @@ _TEXT_FILE_MAX_NAME = 4096
 
 @dataclass(frozen=True, slots=True)
 class HFOptions:
-    """``model_args`` after checking; one field for each argument."""
+    """The checked ``model_args``, with one field for each argument."""
 
     pretrained: str
-    """Folder, or repository on the hub."""
+    """A folder, or a repository on the hub."""
     revision: str | None = None
     dtype: str = "auto"
     device: str = "auto"
@@ -207,54 +206,54 @@ class HFOptions:
     trust_remote_code: bool = False
     batch_size: int = 1
     max_batch_tokens: int | None = None
-    """Estimated tokens (rows times longest row) of a batch at most."""
+    """The limit of estimated tokens of a batch (rows times longest row)."""
     max_num_frames: int = 32
     fps: float | None = None
     min_pixels: int | None = None
     max_pixels: int | None = None
     total_pixels: int | None = None
-    """Of all frames of a video together."""
+    """The limit for all frames of a video together."""
     max_image_size: int | None = None
-    """Of the longer side of a picture or frame, in pixels."""
+    """The limit for the longer side of a picture or frame, in pixels."""
     system_prompt: str | None = None
     add_system_prompt: bool = False
-    """A conversation without a system message gets the usual one."""
+    """Add the usual system message to conversations without one."""
     chat_template: str | None = None
     enable_thinking: bool | None = None
-    """Value of the chat template's variable of this name."""
+    """The value of the chat template's variable of this name."""
     add_generation_prompt: bool = True
-    """The prompt ends with the chat template's beginning of an answer."""
+    """End prompts with the chat template's beginning of an answer."""
     max_length: int | None = None
-    """Tokens of a prompt at most; a longer one fails."""
+    """The limit of prompt tokens. Longer prompts fail."""
     use_cache: bool = True
     static_cache: bool = False
-    """Keys and values in tensors of fixed size."""
+    """Keep keys and values in tensors of fixed size."""
     torch_compile: bool | str = False
-    """Compile the forward pass; a name is the backend of ``torch.compile``."""
+    """Compile the forward pass. A name is the backend of ``torch.compile``."""
     preprocess_workers: int = 2
-    """Threads that tokenise and transform the next batches while one generates."""
+    """The number of threads that encode the next batches during generation."""
     image_cache_mb: int = 256
-    """Memory for processed pictures, in case they come again."""
+    """Memory for processed pictures, which may be repeated."""
     reasoning_prompt: str | None = None
-    """Put behind the last text of the user."""
+    """A text to append to the last text of the user."""
     interleave_visuals: bool = False
-    """Pictures move to the ``<image N>`` that name them in a text."""
+    """Move pictures to the ``<image N>`` with their number in a text."""
     dry_requests: bool = True
-    """Ask a word and a picture at load, to say at once what the model cannot do."""
+    """Try requests with a text and pictures at load, to report at once what the model does not support."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the family alone; no argument itself."""
+    """The additional arguments of the family. Not an argument itself."""
 
     @property
     def media_form(self) -> MediaForm:
-        """Form in which videos are looked at."""
+        """The form in which videos are read."""
         return MediaForm(self.max_num_frames, self.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], profile: Profile | None = None) -> HFOptions:
-        """Check names and values; a family's own names are translated.
+        """Check names and values, and translate a family's own names.
 
         Raises:
-            ModelError: an unknown name (answered with the nearest valid one), a missing or an invalid value.
+            ModelError: a name is unknown (the message suggests the nearest one), or a value is missing or invalid.
         """
         profile = profile or Profile()
         own = [field.name for field in fields(cls) if field.name not in ("extra", *profile.without)]
@@ -280,7 +279,7 @@ class HFOptions:
 
 
 def text_or_file(value: str | None) -> str | None:
-    """The content of the file that ``value`` names, else ``value`` itself.
+    """Return the content of the file that ``value`` names, or else ``value`` itself.
 
     Raises:
         ModelError: the file cannot be read as text.
@@ -294,7 +293,7 @@ def text_or_file(value: str | None) -> str | None:
 
 
 def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
-    """The family's names replaced by ours; two names for one thing must not say different things."""
+    """Replace the family's names by those of ``HFOptions``. Synonyms must not have different values."""
     result = {name: value for name, value in given.items() if name not in profile.aliases}
     for name, target in profile.aliases.items():
         if name not in given:
@@ -311,7 +310,7 @@ def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
 
 
 def _defaults(profile: Profile, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The family's own values of what is not given. Of a range of pixels that is given by one end it has no other."""
+    """Return the family's defaults. If one pixel limit is given, there is no default for the other."""
     limits = {"min_pixels", "max_pixels"}
     passed_over = limits if limits & set(given) else set()
     return {name: value for name, value in profile.defaults.items() if name not in passed_over}
@@ -326,7 +325,7 @@ def _convert(model: str, name: str, value: Any, converter: Callable[[Any], Any])
 
 def _positive_float(value: Any) -> float:
     if isinstance(value, bool) or not 0 < float(value) < float("inf"):
-        raise ValueError("a number above 0 is needed")
+        raise ValueError("give a number above 0")
     return float(value)
 
 
@@ -340,7 +339,7 @@ def _flag_or_name(value: Any) -> bool | str:
 def _dtype(value: Any) -> str:
     name = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}.get(str(value), str(value).removeprefix("torch."))
     if name not in _DTYPES:
-        raise ValueError(f"one of {', '.join(_DTYPES)} is needed")
+        raise ValueError(f"use one of {', '.join(_DTYPES)}")
     return name
 
 

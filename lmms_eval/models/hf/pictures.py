@@ -1,4 +1,4 @@
-"""Pictures that come more than once are processed once."""
+"""A cache of processed pictures, so that repeated ones are processed once."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from lmms_eval.media.originals import ByteLRU
 
 _INDEPENDENT = ("Qwen2VLImageProcessor", "GotOcr2ImageProcessor", "CLIPImageProcessor", "LlavaImageProcessor",
                 "SiglipImageProcessor")  # fmt: skip
-"""Image processors that treat each picture by itself and lay the results one behind the other."""
+"""Image processors that process each picture independently and concatenate the results."""
 _MAX_LOOKS = 1 << 16
 _LOOK_SIZE = (8, 8)
 _NEAREST = 0
-"""Pillow's number of the filter that only picks pixels."""
+"""Pillow's number of the nearest-neighbour filter."""
 
 
 class _NotJoinableError(Exception):
-    """The results of single pictures are not of one kind."""
+    """The results of single pictures cannot be joined."""
 
 
 class CachedPictures:
-    """In the place of an image processor: pictures that come again are processed once, and the results joined.
+    """Wraps an image processor so that repeated pictures are processed once. The results are joined.
 
-    New pictures that stand together go to the processor together: most never come again, and asking about each alone
-    costs half as much again. Those that come twice in a call, or look like an earlier one, are asked about alone and
-    kept. Thread-safe where the processor is.
+    Consecutive new pictures are processed together: most are never repeated, and processing each alone takes half as
+    long again. Pictures that occur twice in a call, or look like an earlier one, are processed alone and cached.
+    Thread-safe if the processor is.
 
     Args:
-        part: an image processor for which :func:`is_independent` holds.
-        cache: from picture and options to the processor's result for it.
-        seen: the looks of the pictures that have come.
+        part: an image processor for which :func:`is_independent` is true.
+        cache: results of the processor by picture and options.
+        seen: the looks of earlier pictures.
     """
 
     def __init__(self, part: Any, cache: ByteLRU[Mapping[str, Any]], seen: ByteLRU[bool] | None = None) -> None:
@@ -48,7 +48,7 @@ class CachedPictures:
         return getattr(self._part, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CachedPictures:
-        """Processors are copied for threads: the cache is common to them."""
+        """Copy the processor for a thread. The cache is shared."""
         import copy
 
         return CachedPictures(copy.deepcopy(self._part, memo), self._cache, self._seen)
@@ -88,7 +88,7 @@ class CachedPictures:
 
 
 def cache_pictures(processor: Any, max_bytes: int) -> ByteLRU[Mapping[str, Any]] | None:
-    """Let ``processor`` process repeated pictures once; ``None`` where its image part does not allow that."""
+    """Add a cache to a processor, and return it; ``None`` if its image part does not support that."""
     part = getattr(processor, "image_processor", None)
     if part is None or not max_bytes or not is_independent(part):
         return None
@@ -98,7 +98,7 @@ def cache_pictures(processor: Any, max_bytes: int) -> ByteLRU[Mapping[str, Any]]
 
 
 def is_independent(part: Any) -> bool:
-    """Each picture's result does not depend on the others of a batch."""
+    """Return whether the result of a picture does not depend on the others of a batch."""
     return type(part).__name__.removesuffix("Pil").removesuffix("Fast") in _INDEPENDENT
 
 
@@ -115,7 +115,7 @@ def _is_picture(value: Any) -> bool:
 
 
 def _look(picture: Any) -> tuple[Any, ...]:
-    """A few bytes that differ between most pictures, for next to nothing."""
+    """Return a few bytes that differ between most pictures, at a negligible cost."""
     return (picture.mode, picture.size, picture.resize(_LOOK_SIZE, _NEAREST).tobytes())
 
 

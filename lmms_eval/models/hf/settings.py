@@ -1,4 +1,4 @@
-"""Generation options: from the family's names to those of ``generate``; greedy unless sampling is asked for."""
+"""Generation options, translated from the family's names to those of ``generate``. Greedy decoding is the default."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from lmms_eval.api.generation import OF_HARNESS, TEMPLATE_OPTIONS, TakenOptions, answer_length
 
 DEFAULT_MAX_NEW_TOKENS = 1024
-"""Default where a task says nothing."""
+"""The default if a task does not set it."""
 MAX_TOKENS = 2**31
-"""More than any model writes: stands for all that its context has room for."""
+"""More than any model writes, which means the rest of the context."""
 _ALIASES = {
     "max_gen_toks": "max_new_tokens",
     "max_tokens": "max_new_tokens",
@@ -22,7 +22,7 @@ _ALIASES = {
     "max_completion_tokens": "max_new_tokens",
 }
 _NOT_OPTIONS = frozenset({"transformers_version"})
-"""Fields of ``GenerationConfig`` that are no options."""
+"""Fields of ``GenerationConfig`` that are not options."""
 _ONE_ANSWER = ("n", "best_of", "num_return_sequences")
 _OUTPUT = ("return_dict_in_generate", "output_scores", "output_logits", "output_attentions", "output_hidden_states")
 _SAMPLING_ONLY = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h")
@@ -30,28 +30,28 @@ _SAMPLING_ONLY = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settings:
-    """Settings by which one request is generated. Requests with the same ``key`` may share a batch."""
+    """The generation settings of one request. Requests with the same ``key`` may share a batch."""
 
     key: str
     arguments: Mapping[str, Any]
-    """Keyword arguments of ``generate``. What is not among them comes from the model's own generation configuration."""
+    """Keyword arguments of ``generate``. For all others the model's own generation configuration applies."""
     until: tuple[str, ...]
     sampled: bool
     skip_special_tokens: bool
     ignored: tuple[str, ...] = ()
-    """Options without a place, which a run states as such."""
+    """Unsupported options, which a run reports."""
     seed: int | None = None
-    """Stated for all requests; ``None``: each draws from its own."""
+    """A seed for all requests; ``None`` if each has its own."""
 
     def as_sent(self) -> dict[str, Any]:
-        """Return the options in readable form: what is set, and not the model's own configuration."""
+        """Return the options that are set, in readable form."""
         sent = {name: value for name, value in self.arguments.items() if value is not None}
         stops = {"until": list(self.until)} if self.until else {}
         return {**sent, **stops, **({} if self.skip_special_tokens else {"skip_special_tokens": False})}
 
 
 def option_names(without: Collection[str] = ()) -> frozenset[str]:
-    """List the generation options of the installed transformers."""
+    """Return the generation options of the installed transformers."""
     from transformers import GenerationConfig
 
     named = {name for name in GenerationConfig().to_dict() if not name.startswith("_")}
@@ -59,11 +59,11 @@ def option_names(without: Collection[str] = ()) -> frozenset[str]:
 
 
 def options_taken(names: Collection[str], variables: frozenset[str] | None = frozenset()) -> TakenOptions:
-    """Declare the options of a local model: those of ``generate``, their other names, and the template's variables.
+    """Declare the options of a local model: those of ``generate``, their synonyms, and the template's variables.
 
     Args:
-        names: options of ``generate``.
-        variables: of the chat template; ``None`` where there is none that we render.
+        names: the options of ``generate``.
+        variables: the variables of the chat template; ``None`` if this package does not render it.
     """
     reasons = dict.fromkeys(_ONE_ANSWER, "a request asks for one answer; --repeats asks for several")
     reasons |= dict.fromkeys(_OUTPUT, "it changes what generate returns, which is read here")
@@ -76,15 +76,15 @@ def options_taken(names: Collection[str], variables: frozenset[str] | None = fro
 def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Settings:
     """Check and translate the generation options of a request.
 
-    Sampling is on with ``do_sample`` or, where that is not given, with a ``temperature`` above 0; a temperature of 0
-    is always greedy.
+    Sampling is on with ``do_sample``, or if that is not given, with a ``temperature`` above 0. A temperature of 0 is
+    always greedy.
 
     Args:
         generation: options by their family names.
-        valid: names that ``GenerationConfig`` knows.
+        valid: the names in ``GenerationConfig``.
 
     Raises:
-        ValueError: an invalid value.
+        ValueError: a value is invalid.
     """
     given = {_ALIASES.get(name, name): value for name, value in generation.items() if name not in OF_HARNESS}
     for name in _ONE_ANSWER:
@@ -101,7 +101,7 @@ def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Sett
     seed = given.pop("seed", None)
     arguments = {name: value for name, value in given.items() if value is not None and name in valid}
     ignored = tuple(name for name, value in given.items() if value is not None and name not in valid)
-    if not sampled:  # the model's own configuration may ask for sampling
+    if not sampled:  # the model's own configuration may enable sampling
         arguments.update({name: None for name in _SAMPLING_ONLY if name in valid})
     arguments.update(do_sample=sampled, max_new_tokens=limit)
     key = json.dumps([arguments, until, skip_special_tokens, seed], sort_keys=True, default=str)

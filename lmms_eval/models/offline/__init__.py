@@ -1,1 +1,1 @@
-"""The common part of the back ends over engines in this process (vLLM, SGLang)."""
+"""The common part of the back ends for engines in this process (vLLM, SGLang)."""

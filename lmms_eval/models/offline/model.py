@@ -1,4 +1,4 @@
-"""The run of an engine in this process; and the same back end over the engine's own server."""
+"""Models over an engine in this process, or over the engine's own server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_laun
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below one, the nearest first; none where the system does not tell (``/proc`` of Linux does)."""
+    """Return the descendants of a process, the nearest first. Empty on systems without ``/proc``."""
     try:
         text = " ".join(file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children"))
     except OSError:
@@ -44,7 +44,7 @@ def descendants(pid: int) -> list[int]:
 
 
 class Guard:
-    """A shell that waits until this process is gone, and then kills the processes given to it."""
+    """A shell that waits until this process has ended, and then kills the given processes."""
 
     def __init__(self, processes: list[int]) -> None:
         self._shell: subprocess.Popen[bytes] | None = None
@@ -55,7 +55,7 @@ class Guard:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # a signal to the terminal's processes is not for it
+                start_new_session=True,  # protects it from signals to the terminal's processes
             )
 
     @classmethod
@@ -64,7 +64,7 @@ class Guard:
         return cls([pid for pid in descendants(os.getpid()) if pid not in before])
 
     def close(self) -> None:
-        """Leave the processes alone from now on."""
+        """End the guard, and leave the processes alone."""
         if self._shell is not None:
             self._shell.kill()
             self._shell.wait()
@@ -75,14 +75,14 @@ class Guard:
 
 T = TypeVar("T")
 ABORT_S = 5.0
-"""Longest wait for the end of a call that was cancelled."""
+"""The limit of the wait for the end of a cancelled call."""
 
 
 class EngineLoop:
-    """Runs the calls of an engine as long as it lives.
+    """The event loop of an engine for its whole life.
 
-    Engines tie their tasks and sockets to the loop in which they are first called, whereas every stream of requests
-    (a run, its check of batches, the next run) is driven by a loop of its own.
+    Engines bind their tasks and sockets to the loop in which they are first called, but every stream of requests (a
+    run, its check of batches, the next run) has its own loop.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class EngineLoop:
         self._thread.start()
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a call to its end. One that is cancelled here is cancelled there, and its end is waited for."""
+        """Run a call to its end. If the caller is cancelled, the call is cancelled and its end is awaited."""
         caller = asyncio.get_running_loop()
         outcome: asyncio.Future[T] = caller.create_future()
         tasks: list[asyncio.Task[T]] = []
@@ -101,7 +101,7 @@ class EngineLoop:
             tasks[0].add_done_callback(ended)
 
         def ended(task: asyncio.Task[T]) -> None:
-            with contextlib.suppress(RuntimeError):  # the caller's loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the caller's loop is closed
                 caller.call_soon_threadsafe(_pass_on, task, outcome)
 
         self._loop.call_soon_threadsafe(begin)
@@ -111,11 +111,11 @@ class EngineLoop:
             self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
             await asyncio.wait([outcome], timeout=ABORT_S)
             if outcome.done() and not outcome.cancelled():
-                outcome.exception()  # nobody's any more
+                outcome.exception()  # marks it as retrieved
             raise
 
     def close(self, last: Callable[[], None]) -> None:
-        """Call the engine's ``last`` function among its tasks, then end the loop, whatever runs in it."""
+        """Call ``last`` in the loop, then end the loop and all that runs in it."""
 
         async def end() -> None:
             last()
@@ -146,7 +146,7 @@ def _pass_on(task: asyncio.Task[T], outcome: asyncio.Future[T]) -> None:
 
 
 SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
-"""Fields of the engines' servers beyond the protocol."""
+"""Fields that the engines' servers accept in addition to the protocol."""
 ENGINE_ONLY = (
     "tensor_parallel_size",
     "pipeline_parallel_size",
@@ -158,7 +158,7 @@ ENGINE_ONLY = (
     "start_timeout",
 )
 REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionError)
-"""Builtin errors that an engine raises for one request; its own classes are among ``Engine.refusals``."""
+"""Built-in exceptions that engines raise for one request; their own classes are in ``Engine.refusals``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,37 +168,37 @@ class Answer:
     input_tokens: int | None
     output_tokens: int | None
     ended_by: str | None = None
-    """The stop string that ended it."""
+    """The stop string that ended the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A prepared request: what the adapter's ``generate`` gets."""
+    """A prepared request, the input of ``Engine.generate``."""
 
     prompt: Prompt
     wanted: Wanted
     reading: Reading
     shows_special_tokens: bool = False
-    """They are asked for so that tags of thoughts are seen, and are none of the answer."""
+    """Special tokens are requested to make tags of thoughts visible, and are removed from the answer."""
 
     def without_stops(self) -> Job:
-        """The same request, to be ended by the model alone."""
+        """Return the same request without stop strings."""
         return replace(self, wanted=replace(self.wanted, stops=()))
 
 
 class Engine(abc.ABC):
-    """All calls into one engine package."""
+    """The adapter to one engine package."""
 
     name: str
     decodes_videos: bool = False
     options: ClassVar[Mapping[str, str]]
-    """Names of the engine's own for generation options, by family name."""
+    """The engine's names of generation options, by family name."""
     parameters: frozenset[str] = frozenset()
-    """Options that it takes under its own names, as the installed version has them."""
+    """Options that the installed version takes under its own names."""
     refusals: tuple[type[Exception], ...] = REQUEST_ERRORS
-    """Raised for one request; anything else ends the run."""
+    """Exceptions that concern one request; all others end the run."""
     deaths: tuple[type[Exception], ...] = ()
-    """Raised for every request once the engine cannot answer any more; may be among ``refusals`` by their base."""
+    """Exceptions for every request once the engine has died. They take precedence over ``refusals``."""
 
     @abc.abstractmethod
     def __init__(self, settings: EngineSettings) -> None:
@@ -206,12 +206,12 @@ class Engine(abc.ABC):
 
     @property
     def names(self) -> dict[str, str]:
-        """All names by which options reach the engine, and what it calls them."""
+        """All names of options that the engine takes, with its own names."""
         return {**{name: name for name in self.parameters}, **self.options}
 
     @abc.abstractmethod
     def sent_options(self, wanted: Wanted) -> dict[str, Any]:
-        """Options of a request as the engine gets them."""
+        """Return the options of a request in the form for the engine."""
 
     @abc.abstractmethod
     async def generate(self, job: Job, request_id: str) -> Answer:
@@ -219,11 +219,11 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     async def score(self, prompt: Prompt, request_id: str) -> Likelihood:
-        """Tell the likelihood of the prompt's continuation."""
+        """Return the likelihood of the prompt's continuation."""
 
     @abc.abstractmethod
     def describe(self) -> Mapping[str, Any]:
-        """Tell the version and what else the results record."""
+        """Return the version and other facts for the results."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -231,7 +231,7 @@ class Engine(abc.ABC):
 
 
 class OfflineModel(Model):
-    """Keeps up to ``num_concurrent`` requests in an engine of this process, which batches them itself."""
+    """Keeps up to ``num_concurrent`` requests in an engine of this process, which forms the batches."""
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
 
@@ -249,7 +249,7 @@ class OfflineModel(Model):
         self._ignored: set[str] = set()
 
     def prepare(self, request: Request) -> Request:
-        """Render the prompt and decode its media; the payload is a ``Job``, a ``Prompt`` or why there is none.
+        """Render the prompt and decode its media. The payload is a ``Job``, a ``Prompt`` or the reason of a failure.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -275,12 +275,12 @@ class OfflineModel(Model):
         return read_generation(generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
 
     def generation_options(self) -> TakenOptions:
-        """The engine's own options, and the variables of the chat template."""
+        """Return the engine's own options and the variables of the chat template."""
         taken = taken_options({*self._engine.names, *self._builder.variables, TEMPLATE_OPTIONS})
         return replace(taken, variables=self._builder.variables)
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
-        """Options as the engine gets them, chat template and its variables, system prompt and the form of media."""
+        """Return the options for the engine, the chat template with variables, the system prompt and media options."""
         options = {} if request.kind == "loglikelihood" else self._engine.sent_options(self._wanted(request))
         if request.generation.get("seed") is None:
             options = {name: value for name, value in options.items() if name not in ("seed", "sampling_seed")}
@@ -295,7 +295,7 @@ class OfflineModel(Model):
         }
 
     async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:
-        """Answer requests as they come; a request that the engine refuses is a failed response."""
+        """Answer requests as they arrive. A request that the engine refuses is a failed response."""
         from lmms_eval.models.remote.arguments import RemoteArguments
         from lmms_eval.models.remote.asking import Dispatcher, Gate
 
@@ -324,18 +324,18 @@ class OfflineModel(Model):
                 response = await self._generated(request, payload)
         except self._engine.deaths as error:
             raise EngineDiedError(
-                f"{self._engine.name} died: {_reason(error)}; what it answered is kept: mend the cause (its own "
-                "messages stand above) and start the same command again"
+                f"{self._engine.name} died: {_reason(error)}; its answers are kept: fix the cause (see its messages "
+                "above) and start the same command again"
             ) from error
         except self._engine.refusals as error:
             return Response.failure(request.id, _kind(error), f"{self._engine.name}: {_reason(error)}")
         return replace(response, latency=perf_counter() - started)
 
     async def _generated(self, request: Request, job: Job) -> Response:
-        """Answer a request, by itself or up to a stop string behind the thoughts.
+        """Answer a request, up to the end or a stop string after the thoughts.
 
-        An engine looks for stop strings in the thoughts too. So it gets none if the model is about to think; if it
-        stopped a model in or right behind its thoughts, it is asked again without. Either way gives one answer.
+        An engine applies stop strings to the thoughts too. So it gets no stop strings if the model is about to think.
+        If it stopped a model in or right after its thoughts, the request is repeated without stop strings.
         """
         stops_here = self._may_think(job)
         asked = job.without_stops() if stops_here else job
@@ -364,19 +364,19 @@ class OfflineModel(Model):
         return job.reading.read(answer.text)
 
     def _may_think(self, job: Job) -> bool:
-        """Return whether the model is about to think: the prompt opens a thought, or it did so in an earlier answer.
+        """Return whether the model is about to think: the prompt opens a thought, or an earlier answer had thoughts.
 
-        A plain text is completed by whatever follows it, so earlier ones tell nothing.
+        Earlier answers do not count for plain texts, whose completions may be anything.
         """
         return job.reading.is_opened or (self._has_thought and not self._builder.is_plain)
 
     def identity(self) -> Mapping[str, Any]:
-        """Model, prompt and every argument, the run-only ones apart."""
+        """Return the model, the prompt and all arguments except those that only affect the run."""
         run_only = {"num_concurrent", "batch_size", "max_batch_size", "device", "start_timeout"}
         return {**self._settings.model_dump(exclude=run_only), "system_prompt": self._builder.system_prompt}
 
     def describe(self) -> Mapping[str, Any]:
-        """The engine and its version, and what tasks asked for in vain."""
+        """Return the engine, its version, and the ignored options of tasks."""
         return {**self._engine.describe(), "ignored_generation_options": sorted(self._ignored)}
 
     def close(self) -> None:
@@ -386,10 +386,10 @@ class OfflineModel(Model):
 
 
 class EngineModel(Model):
-    """An engine in this process; with ``base_url`` its server, asked like any OpenAI-compatible one.
+    """An engine in this process; with ``base_url``, its OpenAI-compatible server.
 
     Raises:
-        ModelError: the package is absent, or an argument is wrong.
+        ModelError: the package is not installed, or an argument is wrong.
     """
 
     ignored_arguments = IGNORED
@@ -410,7 +410,7 @@ class EngineModel(Model):
         else:
             self._inner = OfflineModel(read_settings(given, name), self.engine)
         self.concurrency = self._inner.concurrency
-        self.kinds = self._inner.kinds - {"generate_visual_cot"}  # engines answer with texts
+        self.kinds = self._inner.kinds - {"generate_visual_cot"}  # engines only answer with texts
 
     def prepare(self, request: Request) -> Request:
         """See the inner back end."""
@@ -448,7 +448,7 @@ def _server(given: Mapping[str, Any], name: str) -> Model:
         name for name in ENGINE_ONLY if name in given and (name, given[name]) != ("chat_template", NO_TEMPLATE)
     ]
     if misplaced:
-        raise ModelError(f"{', '.join(misplaced)}: with base_url these belong to the command that starts {name}")
+        raise ModelError(f"{', '.join(misplaced)}: with base_url, give these to the command that starts {name}")
     extra = {argument: decoded(given[argument]) for argument in SERVER_EXTRAS if argument in given}
     rest = {argument: value for argument, value in given.items() if argument not in SERVER_EXTRAS}
     if rest.get("chat_template") == NO_TEMPLATE:
@@ -460,10 +460,10 @@ def _server(given: Mapping[str, Any], name: str) -> Model:
 
 @contextmanager
 def _own_place(settings: EngineSettings, name: str) -> Iterator[None]:
-    """While an engine starts in a launch of several processes, it sees this one's GPUs and nothing of the launch.
+    """Give an engine that starts in a launch of several processes only this process's GPUs, and hide the launch.
 
     Raises:
-        ModelError: the machine has too few GPUs for all its processes.
+        ModelError: the machine has too few GPUs for all processes.
     """
     if int(os.environ.get("WORLD_SIZE") or 1) == 1:
         yield
@@ -476,20 +476,20 @@ def _own_place(settings: EngineSettings, name: str) -> Iterator[None]:
         yield
 
 
-def _telling(error: BaseException) -> BaseException:
-    """The error itself, or the one that it was raised from where it says nothing."""
+def _with_message(error: BaseException) -> BaseException:
+    """Return the error, or if it has no message, the first of its causes that has one."""
     while not str(error) and error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def _reason(error: BaseException) -> str:
-    told = _telling(error)
-    return shorten(str(told)) or type(told).__name__
+    found = _with_message(error)
+    return shorten(str(found)) or type(found).__name__
 
 
 def _kind(error: BaseException) -> ErrorKind:
-    told = _telling(error)
-    if "out of memory" in str(told).lower():
+    found = _with_message(error)
+    if "out of memory" in str(found).lower():
         return "out_of_memory"
-    return "internal" if isinstance(told, RuntimeError | AssertionError) else "bad_request"
+    return "internal" if isinstance(found, RuntimeError | AssertionError) else "bad_request"

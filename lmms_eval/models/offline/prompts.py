@@ -1,4 +1,4 @@
-"""From conversations to token ids and media, in preparation threads."""
+"""Rendering of conversations to token ids and media, in preparation threads."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 
 
 UNKNOWN_FPS = 24.0
-"""Rate of a video that does not tell it, as the processors of transformers assume."""
+"""The rate that the processors of transformers assume for a video of unknown rate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Film:
-    """Frames chosen from a video, in order of time."""
+    """Selected frames of a video, in order of time."""
 
     frames: npt.NDArray[np.uint8]
     """``(frames, height, width, 3)``, RGB."""
     indices: tuple[int, ...]
-    """Number of each frame in the video, from 0."""
+    """The number of each frame in the video, from 0."""
     fps: float
     """Frames per second of the video itself."""
     total: int
@@ -58,7 +58,7 @@ class Film:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The facts under the names of transformers' ``VideoMetadata``; the frames are not to be sampled again."""
+        """The properties by the names of transformers' ``VideoMetadata``. The frames must not be sampled again."""
         return {
             "total_num_frames": self.total,
             "fps": self.fps,
@@ -70,7 +70,7 @@ class Film:
 
 
 def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> Film:
-    """Read the frames of a video; a list is taken as the frames themselves, as if shot at ``frames.fps``.
+    """Read the frames of a video. A list contains the frames themselves, as if recorded at ``frames.fps``.
 
     Raises:
         MediaError: the video or one of its pictures cannot be read.
@@ -95,7 +95,7 @@ def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> Film:
 
 
 def _resized(found: VideoFrames, bounds: Bounds) -> npt.NDArray[np.uint8]:
-    """The frames at a size within the bounds."""
+    """Resize the frames to a size within the bounds."""
     import numpy as np
 
     from lmms_eval.media import fit
@@ -137,13 +137,13 @@ def _chosen(pictures: Sequence[Any], frames: Frames) -> list[int]:
 
 TOKEN_BYTES = 8
 _ENDING = 64
-"""Characters; an opening tag and the white space behind it have room in them."""
-_PROBE = "a text that no template holds"
+"""Characters, enough for an opening tag and the white space after it."""
+_PROBE = "a text that no template contains"
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A rendered conversation. Media stand in the order of their placeholders."""
+    """A rendered conversation, with the media in the order of their placeholders."""
 
     token_ids: list[int]
     images: list[Any] = field(default_factory=list)
@@ -153,14 +153,14 @@ class Prompt:
     sounds: list[Any] = field(default_factory=list)
     """``lmms_eval.media.audio.Audio``."""
     continuation: int = 0
-    """For likelihoods: tokens of the continuation, the last ones of ``token_ids``."""
+    """For likelihoods: the number of continuation tokens at the end of ``token_ids``."""
     ending: str = ""
-    """The last characters of its text: they may open a thought."""
+    """The last characters of the text, which may open a thought."""
 
     def sight(self, input_tokens: int | None) -> Sight | None:
-        """Return how many tokens the pictures became in an engine that counts ``input_tokens`` for the whole prompt.
+        """Return the tokens of the pictures in an engine that counts ``input_tokens`` for the whole prompt.
 
-        ``None`` without pictures, where the engine does not count, or where sounds have tokens too.
+        ``None`` without pictures, if the engine does not count tokens, or if sounds have tokens too.
         """
         placeholders = len(self.images) + len(self.videos)
         if not placeholders or self.sounds or input_tokens is None:
@@ -170,7 +170,7 @@ class Prompt:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the prompt holds."""
+        """Size in memory."""
         from lmms_eval.media.image import memory_bytes
 
         pictures = sum(memory_bytes(image) for image in self.images)
@@ -180,11 +180,11 @@ class Prompt:
 
 
 class PromptBuilder:
-    """Renders with the model's own chat template, or none. Thread-safe.
+    """Renders prompts, with a chat template or without. Thread-safe.
 
     Args:
         settings: the arguments.
-        decodes_videos: the engine takes paths and URLs of whole videos.
+        decodes_videos: whether the engine takes paths and URLs of whole videos.
     """
 
     def __init__(self, settings: EngineSettings, decodes_videos: bool) -> None:
@@ -195,19 +195,19 @@ class PromptBuilder:
         self.is_plain = self._template == NO_TEMPLATE
         self.tokenizer, self._renderer = _load(settings, self._template)
         self.variables = template_variables(self.template_text)
-        """Of the chat template."""
+        """The variables of the chat template."""
         warn_of_unread(self.template_text, settings.template_options, settings.model)
         self._takes_parts = not self.is_plain and self._renders_parts()
         self._takes_videos = self._takes_parts and self._renders_videos()
 
     def has_generation_prompt(self, messages: ChatMessages) -> bool:
-        """Tell whether the prompt of a conversation ends with the generation prompt of a chat template."""
+        """Return whether the prompt of a conversation ends with the generation prompt of a chat template."""
         is_begun = bool(messages.messages) and messages.messages[-1].role == "assistant"
         return not self.is_plain and self._settings.add_generation_prompt and not is_begun
 
     @functools.cached_property
     def template_text(self) -> str:
-        """The chat template; empty without one."""
+        """The chat template, or an empty text."""
         return "" if self.is_plain else template_of(self._renderer, self._template)
 
     def build(
@@ -216,36 +216,36 @@ class PromptBuilder:
         continuation: str | None = None,
         generation: Mapping[str, Any] = MappingProxyType({}),
     ) -> Prompt:
-        """Render a conversation; with ``continuation``, that text follows where the answer would begin.
+        """Render a conversation. ``continuation`` is appended where the answer would begin.
 
-        ``generation``: options of the request, some of which may be variables of the chat template.
+        ``generation`` are the options of the request, which may include variables of the chat template.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
-            RefusedError: the conversation has media and the template takes texts alone, the template refuses it, or
+            RefusedError: the conversation has media but the template only takes texts, the template rejects it, or
                 the continuation adds no token.
         """
-        told = messages.messages
-        if self.system_prompt:  # in place of the conversation's own
+        chosen = messages.messages
+        if self.system_prompt:  # replaces that of the conversation
             leading = ChatMessage(role="system", content=[ChatTextContent(text=self.system_prompt)])
-            told = [leading, *(message for message in told if message.role != "system")]
+            chosen = [leading, *(message for message in chosen if message.role != "system")]
         prompt = Prompt([])
-        turns = [{"role": message.role, "content": self._content(message, prompt)} for message in told]
+        turns = [{"role": message.role, "content": self._content(message, prompt)} for message in chosen]
         text = plain_context(turns, {}) if self.is_plain else self._rendered(turns, generation)
-        # A template writes what marks the beginning: the tokenizer must not do so again.
+        # A template writes the start token itself, and the tokenizer must not add another one.
         bos = self.tokenizer.bos_token
         is_marked = not self.is_plain or bool(bos and text.startswith(bos))
         tokens = self.tokenizer.encode(text + (continuation or ""), add_special_tokens=not is_marked)
         if continuation is None:
             return replace(prompt, token_ids=tokens, ending=text[-_ENDING:])
-        # Counted as ``hf`` counts: the tokens by which the whole is longer than the prompt alone.
+        # The same count as in ``hf``: the tokens by which the whole is longer than the prompt.
         added = len(tokens) - len(self.tokenizer.encode(text, add_special_tokens=not is_marked))
         if added < 1:
             raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
         return replace(prompt, token_ids=tokens, continuation=added)
 
     def _content(self, message: ChatMessage, prompt: Prompt) -> str | list[dict[str, Any]]:
-        """The parts of a message, or its text where the template takes texts; media are appended to ``prompt``."""
+        """Return the parts of a message, or its text if the template takes texts. Media are appended to ``prompt``."""
         texts = [part.text for part in message.content if isinstance(part, ChatTextContent)]
         if len(texts) < len(message.content) and not self._takes_parts:
             reason = "chat_template=none renders" if self.is_plain else "the chat template takes"
@@ -255,15 +255,15 @@ class PromptBuilder:
         return "\n".join(texts)
 
     def read_variables(self, generation: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of ``variables_of`` that the chat template reads."""
+        """Return the variables of ``variables_of`` that the chat template reads."""
         return {name: value for name, value in self.variables_of(generation).items() if name in self.variables}
 
     def variables_of(self, generation: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the variables of the chat template for a request: its own ones over those of the arguments."""
+        """Return the chat template's variables for a request. Those of the request override those of the arguments."""
         return {**self._settings.template_options, **template_options(generation, self.variables)}
 
     def _rendered(self, turns: list[dict[str, Any]], generation: Mapping[str, Any] = MappingProxyType({})) -> str:
-        """The text of a conversation; an answer that it ends with is left open, to be continued."""
+        """Render the text of a conversation. A final answer is left open, to be continued."""
         import jinja2
 
         is_begun = bool(turns) and turns[-1]["role"] == "assistant"
@@ -282,7 +282,7 @@ class PromptBuilder:
         return text
 
     def _renders_parts(self) -> bool:
-        """Templates of text models add contents to texts: they fail on a list of parts, or print it as Python does."""
+        """Return whether the template handles lists of parts. Those of text models fail on them, or print the list."""
         parts = [{"type": "text", "text": _PROBE}]
         try:
             text = self._rendered([{"role": "user", "content": parts}])
@@ -291,7 +291,7 @@ class PromptBuilder:
         return str(parts) not in text
 
     def _renders_videos(self) -> bool:
-        """A template that writes nothing for a video has no place for one: its frames then go as pictures."""
+        """Return whether the template writes something for a video. Otherwise its frames are sent as pictures."""
         text = {"type": "text", "text": _PROBE}
         try:
             both = self._rendered([{"role": "user", "content": [{"type": "video"}, text]}])
@@ -334,7 +334,7 @@ class PromptBuilder:
 
 
 def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:
-    """Load the tokenizer, and what has the chat template: it, or the processor where the template stands only there.
+    """Load the tokenizer, and the object with the chat template: the tokenizer, or else the processor.
 
     Raises:
         ModelError: they cannot be loaded, or there is no template.
@@ -352,6 +352,6 @@ def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:
     if not getattr(processor, "chat_template", None):
         raise ModelError(
             f"{settings.model} has no chat template: give chat_template=FILE, or chat_template={NO_TEMPLATE} for the "
-            "plain context, as base models take it"
+            "plain context of base models"
         )
     return tokenizer, processor

@@ -1,4 +1,4 @@
-"""Arguments of the engines: ours by name, any other goes to the engine."""
+"""Arguments of the engines: those of this package, and all others, which are passed to the engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmms_eval.models.remote.arguments import CommonArguments, wrong_values
 
 
 class EngineSettings(CommonArguments):
-    """Arguments that this package reads; see ``docs/models/vllm.md``. What is left is for the engine."""
+    """Arguments that this package reads (see ``docs/models/vllm.md``). All others are for the engine."""
 
     model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
     same: ClassVar[Mapping[str, str]] = {**remote.SAME, "model_path": "model", "max_length": "max_model_len"}
@@ -46,28 +46,28 @@ class EngineSettings(CommonArguments):
 
     @property
     def engine_arguments(self) -> dict[str, Any]:
-        """Arguments of the engine, which are all but ours; texts that are JSON objects or lists are decoded."""
+        """The arguments of the engine. Texts that contain JSON objects or lists are decoded."""
         return {name: decoded(value) for name, value in (self.model_extra or {}).items()}
 
     @property
     def template_options(self) -> dict[str, Any]:
-        """Variables of the chat template."""
+        """The variables of the chat template."""
         thinking = {} if self.enable_thinking is None else {"enable_thinking": self.enable_thinking}
         return {**self.chat_template_kwargs, **thinking}
 
     @property
     def devices(self) -> int:
-        """Accelerators that the engine takes."""
+        """The number of accelerators that the engine uses."""
         return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
 
 
 def decoded(value: Any) -> Any:
-    """A text that begins like a JSON object or list as what it stands for."""
+    """Decode a text that begins like a JSON object or list; other values are returned unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(value)
         except json.JSONDecodeError as error:
-            raise ModelError(f"an engine argument begins like JSON, but is none: {error}") from error
+            raise ModelError(f"an engine argument begins like JSON, but is not valid JSON: {error}") from error
     return value
 
 
@@ -75,7 +75,7 @@ def read_settings(given: Mapping[str, Any], backend: str) -> EngineSettings:
     """Check the arguments.
 
     Raises:
-        ModelError: a wrong value, or no model.
+        ModelError: a value is wrong, or the model is missing.
     """
     try:
         return EngineSettings(**given)
@@ -84,7 +84,7 @@ def read_settings(given: Mapping[str, Any], backend: str) -> EngineSettings:
 
 
 def read_template(value: str | None) -> str | None:
-    """A chat template, or the content of the file that ``value`` names; ``NO_TEMPLATE`` and nothing as they are.
+    """Return a chat template, or the content of the file that ``value`` names; ``NO_TEMPLATE`` and ``None`` unchanged.
 
     Raises:
         ModelError: the file cannot be read.

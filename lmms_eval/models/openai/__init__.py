@@ -1,1 +1,1 @@
-"""Back end for servers that speak the OpenAI chat-completions protocol (``docs/models/openai.md``)."""
+"""The back end for servers with the OpenAI chat-completions protocol (``docs/models/openai.md``)."""

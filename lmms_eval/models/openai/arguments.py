@@ -1,4 +1,4 @@
-"""The back end's ``model_args``: names, defaults, checks, and where the server and the key come from."""
+"""The back end's ``model_args``: names, defaults and checks, and the selection of the server and the key."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lmms_eval.models.remote.arguments import SAME, RemoteArguments, read_argume
 
 PUBLIC_BASE_URL = "https://api.openai.com/v1"
 PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
-"""End of the address by form."""
+"""The end of the address by API."""
 REASONING_MODEL = re.compile(r"(?:.*/)?(?:gpt-5|o1|o3|o4)(?:$|[-.:])", re.IGNORECASE)
 
 
 class ChatArguments(RemoteArguments):
-    """Arguments of back ends whose bodies are those of chat completions."""
+    """Arguments of back ends that send chat-completion bodies."""
 
     same: ClassVar[Mapping[str, str]] = {**SAME, "enable_thinking": "enable_thinking_kwarg"}
 
@@ -46,19 +46,19 @@ class ChatArguments(RemoteArguments):
 
     @property
     def timestamps(self) -> bool:
-        """Every video frame is preceded by its time, as Qwen3-VL expects."""
+        """Whether every video frame is preceded by its time, as Qwen3-VL expects."""
         return self.is_qwen3_vl or self.message_format == "qwen3_vl"
 
     @property
     def is_reasoning(self) -> bool:
-        """The model is one of those that take ``max_completion_tokens`` and no sampling options."""
+        """Whether the model takes ``max_completion_tokens`` and no sampling options."""
         if self.reasoning_model is not None:
             return self.reasoning_model
         return REASONING_MODEL.match(self.model) is not None
 
 
 class Arguments(ChatArguments):
-    """Every argument with its default; ``docs/models/openai.md`` says what they do."""
+    """All arguments with their defaults. ``docs/models/openai.md`` describes them."""
 
     backend: ClassVar[str] = "openai"
 
@@ -75,49 +75,51 @@ class Arguments(ChatArguments):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of the server. ``shown`` is the address without user, password and query, for people and records."""
+    """The address of the server. ``shown`` is the address without user, password and query, for messages."""
 
     url: str = field(repr=False)
     authorization: str = field(repr=False)
-    """Value of ``header``."""
+    """The value of ``header``."""
     secrets: tuple[str, ...] = field(repr=False)
     """Texts that must not appear in a message."""
     shown: str
     is_public: bool
-    """A service that refuses the options of open servers."""
+    """Whether the service rejects the options of open servers."""
     is_loopback: bool
     header: str = "Authorization"
     key_name: str = "OPENAI_API_KEY"
     """The environment variable that holds the key, for messages."""
     takes_webp: bool = False
-    """A service that is known to take pictures in this form."""
+    """Whether the service is known to accept WebP pictures."""
 
 
 def parse_arguments(given: Mapping[str, Any], environment: Mapping[str, str]) -> Arguments:
-    """Check the arguments; see ``read_arguments``.
+    """Check the arguments (see ``read_arguments``).
 
     Raises:
-        ModelError: as ``read_arguments``; or arguments that do not go together.
+        ModelError: as in ``read_arguments``, or arguments contradict each other.
     """
     arguments = read_arguments(Arguments, given, environment)
     if arguments.api == "responses" and arguments.pass_video_url:
-        raise ModelError("pass_video_url=true has no place in the Responses form: leave it out, or api=responses")
+        raise ModelError(
+            "the Responses API does not support pass_video_url=true: leave out one of pass_video_url and api=responses"
+        )
     if arguments.mcp_server_path and (arguments.api != "chat" or arguments.batch):
         raise ModelError("mcp_server_path needs a conversation: leave it out, or api and batch")
     if arguments.api_version and not arguments.azure_openai:
-        raise ModelError("api_version belongs to azure_openai=true: give both or none")
+        raise ModelError("api_version applies to azure_openai=true only: give both or neither")
     return arguments
 
 
 def find_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpoint:
-    """Server and key: the argument, else ``OPENAI_API_BASE`` / ``OPENAI_BASE_URL``, else the public API.
+    """Find server and key: the argument, else ``OPENAI_API_BASE`` or ``OPENAI_BASE_URL``, else the public API.
 
-    Services of ``KEY_VARIABLES`` have a variable of their own for the key.
-
-    With ``azure_openai`` the resource of ``base_url`` or ``AZURE_OPENAI_API_BASE``.
+    Services of ``KEY_VARIABLES`` have their own variable for the key. With ``azure_openai``, the server is the resource
+    of ``base_url`` or ``AZURE_OPENAI_API_BASE``.
 
     Raises:
-        ModelError: the address is no http(s) URL, or the public API has no key; for Azure: no address, key or version.
+        ModelError: the address is not an http(s) URL, or there is no key for the public API; for Azure, the address,
+            key or version is missing.
     """
     if arguments.azure_openai:
         return _azure_endpoint(arguments, environment)
@@ -150,7 +152,7 @@ def find_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpo
 
 
 def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpoint:
-    """The address of a deployment (named by ``model``), or of the Responses form of the resource."""
+    """Find the address of a deployment (named by ``model``), or of the Responses API of the resource."""
     wanted = {
         "base_url (AZURE_OPENAI_API_BASE)": arguments.base_url or environment.get("AZURE_OPENAI_API_BASE", ""),
         "api_key (AZURE_OPENAI_API_KEY)": arguments.api_key or environment.get("AZURE_OPENAI_API_KEY", ""),
@@ -181,18 +183,18 @@ def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> End
 
 
 def _split(base: str) -> tuple[SplitResult, str]:
-    """The parts of an address, and its host with the port."""
+    """Split an address, and return its parts and its host with the port."""
     try:
         parts = urlsplit(base.strip())
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise ModelError(f"base_url of the openai back end is no URL ({error})") from error
+        raise ModelError(f"base_url of the openai back end is not a URL ({error})") from error
     if parts.scheme not in ("http", "https") or not host:
         raise ModelError("base_url of the openai back end must begin with http:// or https:// and name a host")
     return parts, (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
 
 
 def is_loopback(url: str) -> bool:
-    """The server is on this machine's loopback: no proxy stands between."""
+    """Return whether the server is on this machine's loopback, which needs no proxy."""
     host = urlsplit(url.strip()).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")

@@ -1,4 +1,4 @@
-"""Request bodies: messages with their media as JSON bytes. Runs in preparation threads."""
+"""Request bodies: messages with their media as JSON. This runs in preparation threads."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from lmms_eval.models.remote.model import RemoteModel
 from lmms_eval.models.remote.reply import Reply, decode_body, read_finish, read_tokens, served_model
 
 if TYPE_CHECKING:
-    from lmms_eval.models.remote.asking import Talk
+    from lmms_eval.models.remote.asking import Exchange
     from lmms_eval.models.tools.toolbox import Toolbox
 
 
 def completion_body(model: str, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the body, from messages in the form of chat completions.
+    """Build the body from messages in the form of chat completions.
 
     Raises:
-        MediaError: there are media among them.
+        MediaError: the messages contain media.
     """
     parts = [part for message in messages for part in message["content"]]
     if any(part["type"] != "text" for part in parts):
@@ -54,7 +54,7 @@ def parse_completion(raw: bytes, url: str) -> Reply:
     """Read a completion of status 200.
 
     Raises:
-        AttemptError: ``malformed``, or what an ``error`` object in the body stands for.
+        AttemptError: ``malformed``, or the failure in an ``error`` object of the body.
     """
     body, choice = read_choice(raw, url)
     text = choice.get("text")
@@ -69,7 +69,7 @@ def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, A
     """Read the body and its first choice.
 
     Raises:
-        AttemptError: as ``parse_completion``.
+        AttemptError: as in ``parse_completion``.
     """
     try:
         body = decode_body(raw)
@@ -85,15 +85,15 @@ def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, A
 
 
 AUDIO_FORMATS = ("wav", "mp3")
-"""Forms of ``input_audio`` that the protocol names; others are sent as wav."""
+"""The formats of ``input_audio`` in the protocol. Others are sent as wav."""
 MAX_PROMPT_NAME = 4096
 MOST_KNOWN = 256
-"""Sets of generation options whose translation is kept."""
+"""Maximum number of cached translations of generation options."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The form in which media are sent."""
+    """The form of media in requests."""
 
     frames: Frames
     pass_video_url: bool
@@ -103,7 +103,7 @@ class Rendering:
 
 
 class BodyBuilder:
-    """Turns requests into bodies. Thread-safe."""
+    """Converts requests to bodies. Thread-safe."""
 
     def __init__(self, arguments: ChatArguments, endpoint: Endpoint) -> None:
         self.dialect = Dialect(
@@ -118,9 +118,9 @@ class BodyBuilder:
         self.system_prompt = read_system_prompt(arguments.system_prompt)
         self.model = arguments.model
         self.tools: Sequence[Mapping[str, Any]] = ()
-        """Offered with every request for a text."""
+        """Tools that are offered in every request for a text."""
         self.leaves_stops_out: Callable[[], bool] = lambda: False
-        """Stop strings are not to be sent."""
+        """Whether to leave out stop strings."""
         self._is_plain = arguments.api == "completions"
         self._extra = _extra_fields(arguments)
         self._rendering = Rendering(
@@ -132,16 +132,16 @@ class BodyBuilder:
         self._lock = threading.Lock()
         self._ignored: set[str] = set()
         self._known: dict[bytes, dict[str, Any]] = {}
-        """Fields by the options that they were made of."""
+        """Cached fields by generation options."""
 
     @property
     def ignored_options(self) -> list[str]:
-        """Generation options of tasks that had no place in the protocol, so far."""
+        """Generation options of tasks that were ignored so far."""
         with self._lock:
             return sorted(self._ignored)
 
     def build(self, request: Request) -> bytes:
-        """The body of a request as JSON.
+        """Return the body of a request as JSON.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -149,7 +149,7 @@ class BodyBuilder:
         return orjson.dumps(self.body(request), option=orjson.OPT_NON_STR_KEYS)
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The body of a request.
+        """Return the body of a request.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -162,12 +162,12 @@ class BodyBuilder:
             return responses_body(self.model, messages, fields)
         if self._is_plain:
             return completion_body(self.model, messages, fields)
-        # A likelihood is of the text alone.
+        # Likelihoods are of texts, without tools.
         tools = {"tools": self.tools} if self.tools and request.kind != "loglikelihood" else {}
         return {"model": self.model, "messages": messages, **tools, **fields}
 
     def options(self, request: Request) -> dict[str, Any]:
-        """Return the fields of a request's body apart from model and messages; a seed of its own is left out."""
+        """Return the fields of a request's body without model, messages and derived seed."""
         if request.kind == "loglikelihood":
             return dict(self._extra)
         fields = dict(self._generation_fields(request))
@@ -176,21 +176,21 @@ class BodyBuilder:
         return fields
 
     def _generation_fields(self, request: Request) -> dict[str, Any]:
-        """Translate the generation options; those of requests that do not sample are the same for a whole task."""
+        """Translate the generation options. Without sampling, they are the same for a whole task."""
         generation = request.generation_after(has_template=not self._is_plain)
         try:
             key = orjson.dumps(generation)
-        except TypeError:  # options that JSON does not have
+        except TypeError:  # options without a JSON form
             key = b""
         known = self._known.get(key)
         if known is not None:
             return known
         translate = map_responses_generation if self.dialect.is_responses else map_generation
-        mapped = translate(generation, request.seed, self.dialect)
-        if mapped.ignored:
+        fields, ignored = translate(generation, request.seed, self.dialect)
+        if ignored:
             with self._lock:
-                self._ignored.update(mapped.ignored)
-        fields = _with_extra(mapped.fields, self._extra)
+                self._ignored.update(ignored)
+        fields = _with_extra(fields, self._extra)
         if key and "seed" not in fields and len(self._known) < MOST_KNOWN:
             self._known[key] = fields
         return fields
@@ -203,7 +203,7 @@ class BodyBuilder:
 
 
 def read_system_prompt(value: str | None) -> str | None:
-    """The prompt itself, or the content of the file that ``value`` names.
+    """Return the prompt, or the content of the file that ``value`` names.
 
     Raises:
         ModelError: the file cannot be read.
@@ -229,7 +229,7 @@ def _extra_fields(arguments: ChatArguments) -> dict[str, Any]:
 
 
 def _with_extra(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the fields of the model's arguments. Of the chat template's variables those of the request come first."""
+    """Add the fields of the model's arguments. For the chat template's variables, the request takes precedence."""
     merged = {**fields, **extra}
     mine, theirs = fields.get(TEMPLATE_OPTIONS), extra.get(TEMPLATE_OPTIONS)
     if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
@@ -238,7 +238,7 @@ def _with_extra(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str
 
 
 def openai_messages(messages: ChatMessages, rendering: Rendering) -> list[dict[str, Any]]:
-    """The conversation in the form of the protocol (see ``docs/models/openai.md``)."""
+    """Convert a conversation to the form of the protocol (see ``docs/models/openai.md``)."""
     return [
         {"role": message.role, "content": [item for part in message.content for item in _parts(part, rendering)]}
         for message in messages.messages
@@ -264,7 +264,7 @@ def _parts(
 
 
 def _text(text: str) -> dict[str, Any]:
-    # Half of a surrogate pair has no UTF-8 form: it goes out as a question mark.
+    # Half of a surrogate pair has no UTF-8 form and is sent as a question mark.
     sent = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
     return {"type": "text", "text": sent}
 
@@ -284,7 +284,7 @@ def _frames(part: ChatVideoContent, rendering: Rendering) -> Iterator[dict[str, 
 
 
 def video_url(value: Any) -> str:
-    """The address of a remote video as it is, ``file://`` for a local file, a data URL for bytes."""
+    """Return the URL of a video: its own, ``file://`` for a local file, or a data URL for bytes."""
     from lmms_eval.media.reference import resolve
     from lmms_eval.media.sent import note_file
 
@@ -306,11 +306,11 @@ CHAT_ANSWER_ARGUMENTS = (
     "enable_thinking_kwarg",
     "extra_body",
 )
-"""Arguments of chat completions that can change an answer."""
+"""Arguments for chat completions that can change an answer."""
 
 
 class ChatModel(RemoteModel):
-    """A ``RemoteModel`` whose requests a ``BodyBuilder`` renders."""
+    """A ``RemoteModel`` whose requests are rendered by a ``BodyBuilder``."""
 
     answer_arguments: tuple[str, ...] = CHAT_ANSWER_ARGUMENTS
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "generate_visual_cot"})
@@ -324,50 +324,50 @@ class ChatModel(RemoteModel):
             self.builder.tools = self._toolbox.functions
 
     def identity(self) -> Mapping[str, Any]:
-        """As of all remote models, and the tools that it may call."""
+        """Return the identity of a remote model, with its tools."""
         tools = {} if self._toolbox is None else {"tools": self._toolbox.identity()}
         return {**super().identity(), **tools}
 
     def describe(self) -> Mapping[str, Any]:
-        """As of all remote models, and the calls of tools."""
+        """Return the description of a remote model, with its tool calls."""
         tools = {} if self._toolbox is None else {"tools": self._toolbox.describe()}
         return {**super().describe(), **tools}
 
-    def talks(self) -> Callable[[], Talk]:
-        """Return what runs the tools that a reply asks for."""
+    def exchanges(self) -> Callable[[], Exchange]:
+        """Return a factory of exchanges, which run the tools that a reply calls."""
         toolbox = self._toolbox
         if toolbox is None:
-            return super().talks()
+            return super().exchanges()
         from lmms_eval.models.tools.toolbox import ToolRounds
 
         again = asyncio.Lock()
         return lambda: ToolRounds(toolbox, again)
 
     def close(self) -> None:
-        """End the server of the tools."""
+        """Stop the tool server."""
         if self._toolbox is not None:
             self._toolbox.close()
 
     def stops_here(self, request: Request) -> list[str]:
-        """The stop strings beyond those that the protocol takes."""
+        """Return the stop strings beyond the maximum of the protocol."""
         return local_stops(request.generation_after(self.has_template), self.builder.dialect)
 
     def generation_options(self) -> TakenOptions:
-        """Those of chat completions, and where the server is no vendor's own all others."""
+        """Return the options of chat completions; servers other than a vendor's take all others too."""
         return taken_by(self.builder.dialect)
 
     def sent_options(self, request: Request) -> Mapping[str, Any]:
-        """The fields of a request's body."""
+        """Return the fields of a request's body."""
         tools = {} if self._toolbox is None else {"tools": [one["function"]["name"] for one in self._toolbox.functions]}
         return {**self.builder.options(request), **tools}
 
     def ignored_options(self) -> list[str]:
-        """Generation options of tasks that had no place in the protocol, so far."""
+        """Return the generation options of tasks that were ignored so far."""
         return self.builder.ignored_options
 
 
 def _toolbox(arguments: ChatArguments, endpoint: Endpoint) -> Toolbox | None:
-    """The tools of ``mcp_server_path``: their server starts here, so that one that does not ends the run at once."""
+    """Open the tools of ``mcp_server_path``. Their server starts here, so that a failure ends the run at once."""
     if arguments.mcp_server_path is None:
         return None
     from lmms_eval.models.tools.connection import ResultLimits

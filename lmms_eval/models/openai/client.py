@@ -1,4 +1,4 @@
-"""One attempt: bytes out, a reply or an ``AttemptError`` back. Imported only where a model is built."""
+"""The HTTP client for single attempts. Imported when a model is built, as aiohttp is slow to import."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lmms_eval.models.remote.reply import Reply, parse_reply
 
 CONNECT_TIMEOUT_S = 30.0
 WHOLE_BYTES = 1 << 20
-"""Larger bodies are written in pieces, so that the others' answers are read in between."""
+"""Larger bodies are written in pieces, so that other answers can be read in between."""
 
 
 class Client:
-    """Holds a pool of kept-alive connections to one server; an asynchronous context manager."""
+    """A pool of persistent connections to one server; an asynchronous context manager."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""Likelihoods from servers that tell the log-probabilities of a prompt.
+"""Likelihoods from servers that return the log probabilities of a prompt.
 
-Plain completions (``api=completions``) tell them with ``echo`` and ``logprobs``; vLLM's chat completions with
-``prompt_logprobs``. A second request, of the prompt alone, tells how many of the tokens are the continuation's: the
-server alone knows its tokenizer. That is counted as the back end ``hf`` counts.
+Plain completions (``api=completions``) return them with ``echo`` and ``logprobs``, and vLLM's chat completions with
+``prompt_logprobs``. As only the server knows its tokenizer, a second request with the prompt alone gives the number of
+tokens of the continuation, by the same rule as in the back end ``hf``.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply, read_tokens, served_model
 
 PROMPTS_REMEMBERED = 4096
-"""Whose lengths are asked once for all choices of a question."""
+"""The number of prompts whose lengths are cached, so that the choices of a question share one request."""
 LENGTH_FIELDS = ("max_tokens", "max_completion_tokens", "stop")
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Bodies of the two requests that one likelihood takes."""
+    """The bodies of the two requests for one likelihood."""
 
     whole: bytes
-    """Of the prompt with its continuation."""
+    """The prompt with its continuation."""
     prompt: bytes
-    """Of the prompt alone."""
+    """The prompt alone."""
 
     @property
     def nbytes(self) -> int:
@@ -41,13 +41,13 @@ class Probe:
 
 
 def make_probe(body: Mapping[str, Any], request: Request) -> Probe:
-    """Make the bodies from that of a generation, in the plain form or in that of chat completions."""
+    """Build the two bodies from that of a generation, for plain or chat completions."""
     fields = {name: value for name, value in body.items() if name not in LENGTH_FIELDS}
     alone: dict[str, Any] = {**fields, "max_tokens": 1, "temperature": 0}
     if "prompt" in body:
         text = alone["prompt"] + request.continuation_after(has_template=False)
         return Probe(orjson.dumps({**alone, "prompt": text, "echo": True, "logprobs": 1}), orjson.dumps(alone))
-    # The continuation is the beginning of the answer, which is left open.
+    # The continuation is the beginning of the answer, which stays open.
     messages, is_open = list(alone["messages"]), {"add_generation_prompt": False, "continue_final_message": True}
     is_begun = bool(messages) and messages[-1]["role"] == "assistant"
     continuation = request.continuation_after(has_template=not is_begun)
@@ -63,45 +63,45 @@ def make_probe(body: Mapping[str, Any], request: Request) -> Probe:
 
 @dataclass(frozen=True, slots=True)
 class ScoredReply(Reply):
-    """A reply with what the server tells of the prompt's tokens; of the first one it tells nothing."""
+    """A reply with the scores of the prompt's tokens, except the first."""
 
     scores: tuple[TokenScore, ...] = ()
 
 
 def parse_scores(raw: bytes, url: str) -> ScoredReply:
-    """Read the log-probabilities of a prompt from a completion of either form, of status 200.
+    """Read the log probabilities of a prompt from a plain or chat completion of status 200.
 
     Raises:
-        AttemptError: ``bad_request`` where the server tells none; else as ``parse_completion``.
+        AttemptError: ``bad_request`` if the server returns none; otherwise as in ``parse_completion``.
     """
     body, choice = read_choice(raw, url)
     usage = read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens")
     try:
-        told = _of_chat(body) if "message" in choice else _of_plain(choice, usage)
+        scores = _of_chat(body) if "message" in choice else _of_plain(choice, usage)
     except (TypeError, KeyError, ValueError, LookupError, AttributeError) as error:
-        raise AttemptError("malformed", f"{url} sent log-probabilities of another form: {error!r}") from error
-    if not told:
+        raise AttemptError("malformed", f"{url} sent log probabilities in an unknown form: {error!r}") from error
+    if not scores:
         raise AttemptError(
             "bad_request",
-            f"{url} tells no log-probabilities of a prompt, which likelihoods need: chat completions of vLLM do, and "
-            "plain ones (api=completions) of servers that know echo with logprobs",
+            f"{url} returns no log probabilities of a prompt, which likelihoods need: use chat completions of vLLM, or "
+            "plain ones (api=completions) of a server that supports echo with logprobs",
         )
-    return ScoredReply("", None, usage, model=served_model(body), scores=told)
+    return ScoredReply("", None, usage, model=served_model(body), scores=scores)
 
 
 def _of_chat(body: Mapping[str, Any]) -> tuple[TokenScore, ...]:
-    """``prompt_logprobs``: of each token its own and the likeliest one's, which may be one and the same."""
+    """Read ``prompt_logprobs``: the log probabilities of each token and of the most likely one (maybe the same)."""
     known = [entry for entry in body.get("prompt_logprobs") or () if entry]
     values = [sorted(float(token["logprob"]) for token in entry.values()) for entry in known]
     return tuple(TokenScore(entry[0], entry[-1]) for entry in values)
 
 
 def _of_plain(choice: Mapping[str, Any], usage: Usage | None) -> tuple[TokenScore, ...]:
-    told = choice.get("logprobs")
-    if not told:
+    scores = choice.get("logprobs")
+    if not scores:
         return ()
-    end = len(told["token_logprobs"]) - ((usage.output_tokens if usage is not None else None) or 0)
-    pairs = list(zip(told["token_logprobs"], told["top_logprobs"], strict=True))[:end]
+    end = len(scores["token_logprobs"]) - ((usage.output_tokens if usage is not None else None) or 0)
+    pairs = list(zip(scores["token_logprobs"], scores["top_logprobs"], strict=True))[:end]
     return tuple(
         TokenScore(float(own), max(float(own), *map(float, (likeliest or {}).values())))
         for own, likeliest in pairs
@@ -110,11 +110,11 @@ def _of_plain(choice: Mapping[str, Any], usage: Usage | None) -> tuple[TokenScor
 
 
 class Scorer:
-    """Asks for likelihoods.
+    """Requests likelihoods.
 
     Args:
-        ask: one attempt for a reply.
-        ask_scores: one attempt for the log-probabilities of a prompt.
+        ask: makes one attempt for a reply.
+        ask_scores: makes one attempt for the log probabilities of a prompt.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Scorer:
         return replace(whole, likelihood=likelihood_of(whole.scores[-added:], total))
 
     async def _length(self, prompt: bytes) -> int:
-        """Tokens of a prompt, asked once for those who ask at the same time or later."""
+        """Return the number of tokens of a prompt. Concurrent and later calls share one request."""
         task = self._lengths.get(prompt)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
             task = self._lengths[prompt] = asyncio.create_task(self._asked_length(prompt))
@@ -153,7 +153,7 @@ class Scorer:
         return _input_tokens(await self._ask(prompt))
 
     async def close(self) -> None:
-        """End what is still asked."""
+        """Cancel the open requests."""
         for task in self._lengths.values():
             task.cancel()
         await asyncio.gather(*self._lengths.values(), return_exceptions=True)

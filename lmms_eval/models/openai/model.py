@@ -1,4 +1,4 @@
-"""The back end ``openai``: any server that speaks the chat-completions protocol or the Responses form."""
+"""The back end ``openai``: any server with the chat-completions protocol or the Responses API."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from lmms_eval.utils.redaction import public_query
 
 log = logging.getLogger(__name__)
 WITHOUT_EFFECT = ("prefix_aware_queue", "prefix_hash_chars")
-"""Taken for the sake of existing scripts: the engine decides the order."""
+"""Arguments that are accepted for existing scripts only: the engine determines the order."""
 
 
 class OpenAI(ChatModel):
-    """Asks an OpenAI-compatible server, with up to ``num_concurrent`` requests open at a time.
+    """Sends requests to an OpenAI-compatible server, with up to ``num_concurrent`` open at a time.
 
     Args:
         arguments: see ``docs/models/openai.md``.
 
     Raises:
-        ModelError: an unknown or wrong argument, no model, no key for the public API.
+        ModelError: an argument is unknown or wrong, or there is no model, or no key for the public API.
     """
 
     answer_arguments = (
@@ -44,7 +44,7 @@ class OpenAI(ChatModel):
     )
     arguments_kind = Arguments
     _folder: Path | None = None
-    """Of batches, below the run's."""
+    """The folder of batches, below that of the run."""
     _batch_ids: Sequence[str] = ()
 
     def __init__(self, **arguments: Any) -> None:
@@ -53,36 +53,36 @@ class OpenAI(ChatModel):
         if self._arguments.api == "completions" or (self._arguments.api == "chat" and not self._endpoint.is_public):
             self.kinds = self.kinds | {"loglikelihood"}
         if self._arguments.api == "completions":
-            self.kinds = self.kinds - {"generate_visual_cot"}  # their answers are texts
+            self.kinds = self.kinds - {"generate_visual_cot"}  # their answers are texts only
         if self._arguments.batch:
             self.kinds = frozenset({"generate_until"})
             if int(os.environ.get("WORLD_SIZE") or 1) > 1:
-                raise ModelError("batch=true: one process hands the requests in, further ones only wait: start one")
-        # aiohttp takes a tenth of a second to import: when a model is built, not when its class is looked up.
+                raise ModelError("batch=true works with one process only: start a single process")
+        # Importing aiohttp takes a tenth of a second, so it happens when a model is built, not at the look-up.
         importlib.import_module("lmms_eval.models.openai.client")
         super().__init__(self._arguments, self._endpoint)
         ignored = sorted(name for name in arguments if name in WITHOUT_EFFECT)
         if ignored:
-            log.info("%s: without effect, the order of requests is the engine's", ", ".join(ignored))
+            log.info("%s: no effect, as the engine determines the order of requests", ", ".join(ignored))
 
     @property
     def has_template(self) -> bool:
-        """Plain completions have none."""
+        """Whether requests are conversations: all except plain completions."""
         return self._arguments.api != "completions"
 
     def identity(self) -> Mapping[str, Any]:
-        """As of all remote models; a query of the address, which is not shown, tells deployments apart."""
+        """Return the identity of a remote model, with a digest of the address's query, which may name a deployment."""
         query = public_query(self._endpoint.url)
         digest = {"query": hashlib.sha256(query.encode()).hexdigest()[:16]} if query else {}
         return {**super().identity(), **digest}
 
     def describe(self) -> Mapping[str, Any]:
-        """As of all remote models, and the ids of the batches that were asked."""
+        """Return the description of a remote model, with the ids of its batches."""
         batches = {"batches": list(self._batch_ids)} if self._arguments.batch else {}
         return {**super().describe(), **batches}
 
     def prepare(self, request: Request) -> Request:
-        """Make the request's JSON body, or the two of a likelihood.
+        """Build the request's JSON body, or the two bodies of a likelihood.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -94,39 +94,39 @@ class OpenAI(ChatModel):
         return request.with_payload(body, len(body))
 
     def attach_folder(self, folder: Path) -> None:
-        """Remember the folder for what is known of batches, and of stop strings."""
+        """Set the folder for the records of batches and of stop strings."""
         super().attach_folder(folder)
         self._folder = folder
 
     def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
-        """Answer requests as they come, or with ``batch`` as batches end; every failure is a response.
+        """Answer requests as they arrive, or with ``batch`` as batches end. Every failure is a response.
 
         Raises:
-            ModelError: with ``batch``, nothing keeps the batches' ids; or an earlier batch cannot be found again.
+            ModelError: with ``batch``, there is no folder for the batches' ids, or an earlier batch cannot be found.
         """
         return self._batches(stream) if self._arguments.batch else super().respond(stream)
 
     async def _batches(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
-        from lmms_eval.models.openai.batch.asker import BatchAsker, Patience, Reading, ResultReader
-        from lmms_eval.models.openai.batch.client import BatchClient, Ledger, Limits
+        from lmms_eval.models.openai.batch.asker import BatchAsker, Patience, ResultReader
+        from lmms_eval.models.openai.batch.client import BatchClient, Ledger
 
         if self._folder is None:
-            raise ModelError("batch=true: only the model under test of a run is asked by batches, no judge")
+            raise ModelError("batch=true applies to the model under test of a run only, not to a judge: leave it out")
         arguments = self._arguments
-        limits = Limits(arguments.batch_max_requests, int(arguments.batch_max_mb * 1_000_000))
+        max_bytes = int(arguments.batch_max_mb * 1_000_000)
         patience = Patience(arguments.batch_poll_s, arguments.batch_timeout, arguments.max_retries)
-        results = ResultReader(self._parse, self._endpoint.shown, self._endpoint.key_name)
+        reader = ResultReader(self._parse, self._endpoint.shown, self._endpoint.key_name)
         async with BatchClient(self._endpoint, arguments, arguments.api) as client:
-            with Ledger(self._folder, limits) as ledger:
+            with Ledger(self._folder, arguments.batch_max_requests, max_bytes) as ledger:
                 self._batch_ids = ledger.batch_ids
-                asker = BatchAsker(client, ledger, patience, Reading(results, self.stops, self.tally))
+                asker = BatchAsker(client, ledger, patience, reader, self.stops, self.tally)
                 async with aclosing(asker.run(stream)) as responses:
                     async for response in responses:
                         yield response
 
     @property
     def _parse(self) -> Callable[[bytes, str], Reply]:
-        """Reads an answer in the form that was asked for."""
+        """The parser of the API's answers."""
         from lmms_eval.models.openai.body import parse_completion
         from lmms_eval.models.openai.responses import parse_response
         from lmms_eval.models.remote.reply import parse_reply
@@ -135,7 +135,7 @@ class OpenAI(ChatModel):
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:
-        """Open a pool of connections, and one for likelihoods."""
+        """Open a pool of connections, and another one for likelihoods."""
         from lmms_eval.models.openai.client import Client
 
         endpoint, arguments = self._endpoint, self._arguments

@@ -1,4 +1,4 @@
-"""The Responses form of the API (``api=responses``): bodies and answers."""
+"""The Responses API (``api=responses``): bodies and answers."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from lmms_eval.api.generation import answer_length
 from lmms_eval.api.request import ErrorKind, Part
 from lmms_eval.errors import MediaError
 from lmms_eval.models.remote.errors import AttemptError, error_in_body, shorten
-from lmms_eval.models.remote.generation import Dialect, Mapped, extra_body, other_options, sampling_fields, taken_by
+from lmms_eval.models.remote.generation import Dialect, extra_body, other_options, sampling_fields, taken_by
 from lmms_eval.models.remote.reply import Reply, decode_body, picture_of_base64, read_tokens, served_model, thought_text
 
 _SAME = ("temperature", "top_p")
-"""Sampling options that have a place in this form; it has no seed."""
+"""The sampling options of this API, which has no seed."""
 _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _FAILED: Mapping[str, ErrorKind] = {
     "server_error": "server_error",
     "rate_limit_exceeded": "rate_limit",
     "vector_store_timeout": "timeout",
 }
-"""Codes of a failed answer that another attempt may help; the others are a bad request."""
+"""Error codes of failed answers that may be retried. All others are bad requests."""
 
 
-def map_responses_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> Mapped:
-    """One request's options as fields of this form. Stop strings have no place in it: they are applied here."""
+def map_responses_generation(
+    options: Mapping[str, Any], seed: int, dialect: Dialect
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Translate one request's options. This API has no stop strings, so they are applied to the answers."""
     limit = answer_length(options, dialect.max_new_tokens)
     fields: dict[str, Any] = {} if limit is None else {"max_output_tokens": limit}
     if not dialect.is_reasoning:
@@ -42,18 +44,18 @@ def map_responses_generation(options: Mapping[str, Any], seed: int, dialect: Dia
     others = {name: value for name, value in others.items() if name not in ("reasoning_effort", "response_format")}
     if options.get("seed") is not None and "seed" in sampling_fields(options, seed):
         ignored = (*ignored, "seed")
-    return Mapped({**fields, **others, **extra_body(options)}, ignored)
+    return {**fields, **others, **extra_body(options)}, ignored
 
 
 def _text_format(value: Any) -> Any:
-    """``response_format`` of chat completions as ``text.format``: the schema's fields stand one level higher."""
+    """Convert ``response_format`` of chat completions to ``text.format``, where the schema is one level higher."""
     if isinstance(value, Mapping) and isinstance(value.get("json_schema"), Mapping):
         return {"type": value.get("type", "json_schema"), **value["json_schema"]}
     return value
 
 
 def responses_body(model: str, messages: list[dict[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The body, from messages in the form of chat completions. Nothing is stored on the server."""
+    """Build the body from messages in the form of chat completions. Nothing is stored on the server."""
     turns = [
         {"role": message["role"], "content": list(_parts(message["role"], message["content"]))} for message in messages
     ]
@@ -71,10 +73,10 @@ def _parts(role: str, content: list[dict[str, Any]]) -> Iterator[dict[str, Any]]
 
 
 def parse_response(raw: bytes, url: str) -> Reply:
-    """Read an answer of status 200 in the Responses form; the reasoning, or its summary, is apart.
+    """Read an answer of status 200, with the reasoning or its summary separate from the text.
 
     Raises:
-        AttemptError: ``malformed``, or what a failed answer stands for.
+        AttemptError: ``malformed``, or the failure in the answer.
     """
     try:
         body = decode_body(raw)
@@ -102,7 +104,7 @@ def parse_response(raw: bytes, url: str) -> Reply:
 
 
 def _read_output(output: list[Any], url: str) -> tuple[list[Part], bool]:
-    """Texts of all messages and generated pictures in order, else the refusal; and whether the model refused."""
+    """Return all texts and generated pictures in order, or else the refusal, and whether the model refused."""
     parts: list[Part] = []
     refusals: list[str] = []
     for item in output:

@@ -1,1 +1,1 @@
-"""Parts that the back ends of remote models share: arguments, media, generation options, the run of a stream."""
+"""The common parts of back ends of remote models: arguments, media, generation options, and the run of a stream."""

@@ -1,4 +1,4 @@
-"""Arguments that every back end of a remote model takes, and how they are checked."""
+"""The common arguments of back ends of remote models, and their checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lmms_eval.media.image import Bounds
 
 ENVIRONMENT = {"LMMS_IMAGE_ENCODE_FORMAT": "image_format", "LMMS_IMAGE_JPEG_QUALITY": "image_quality"}
-"""Defaults that the environment may set."""
+"""Environment variables of defaults."""
 SAME = {
     **other_names("model", argument_names.MODEL),
     **other_names("max_frames_num", argument_names.FRAMES),
@@ -28,12 +28,12 @@ SAME = {
     "num_cpus": "num_concurrent",
     "fps": "video_fps",
 }
-"""Other names of arguments, from the interfaces that these back ends unite."""
+"""Synonyms of arguments, from the interfaces that these back ends unify."""
 TOOLS_ARGUMENT = "mcp_server_path"
 
 
 class CommonArguments(BaseModel):
-    """Arguments that back ends over servers and over engines of this process share."""
+    """The common arguments of back ends for servers and for engines in this process."""
 
     max_new_tokens: int = Field(default=1024, ge=1)
     max_frames_num: int = Field(default=32, ge=1)
@@ -49,25 +49,25 @@ class CommonArguments(BaseModel):
 
     @property
     def bounds(self) -> Bounds:
-        """Sizes to which pictures and frames are brought."""
+        """The bounds on the sizes of pictures and frames."""
         from lmms_eval.media.image import Bounds
 
         return Bounds(self.max_pixels, self.max_image_size, self.min_pixels)
 
     @property
     def frames(self) -> Frames:
-        """The form in which videos are looked at."""
+        """The form in which videos are read."""
         return Frames(self.max_frames_num, self.video_fps, total_pixels=self.total_pixels)
 
 
 class RemoteArguments(CommonArguments):
-    """The common arguments with their defaults; ``docs/models/openai.md`` says what they do."""
+    """The common arguments with their defaults. ``docs/models/openai.md`` describes them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, hide_input_in_errors=True)
     backend: ClassVar[str] = ""
-    """Name of the back end in messages."""
+    """The name of the back end in messages."""
     same: ClassVar[Mapping[str, str]] = SAME
-    """Other names of arguments."""
+    """Synonyms of arguments."""
 
     model: str = ""
     base_url: str | None = None
@@ -97,8 +97,11 @@ class RemoteArguments(CommonArguments):
         return {"JPG": "JPEG"}.get(value.upper(), value.upper()) if isinstance(value, str) else value
 
     def wire_options(self, takes_webp: bool) -> WireOptions:
-        """Give the encoding of pictures and their largest size. Lossless WebP takes half the time of PNG, but only a
-        server that ``takes_webp`` for certain gets it unasked."""
+        """Return the encoding of pictures and their maximum size.
+
+        Lossless WebP takes half the time of PNG, but is the default only for servers that certainly support it
+        (``takes_webp``).
+        """
         from lmms_eval.media.encode import WireOptions
 
         most = math.inf if self.max_size_in_mb is None else self.max_size_in_mb * 2**20
@@ -110,13 +113,13 @@ class RemoteArguments(CommonArguments):
         )
 
     def of_this_process(self, environment: Mapping[str, str]) -> Self:
-        """Make the arguments of one process of ``--processes``, where the user gives concurrency for all of them."""
+        """Return the arguments of one process of ``--processes``, with its part of the total concurrency."""
         names = ("num_concurrent", "adaptive_max_concurrency", "adaptive_min_concurrency")
         return self.model_copy(update={name: own_part(environment, getattr(self, name)) for name in names})
 
     @property
     def ceiling(self) -> int:
-        """Requests that are open at a time at most."""
+        """The maximum number of open requests."""
         if not self.adaptive_concurrency:
             return self.num_concurrent
         return max(1, self.adaptive_min_concurrency, self.adaptive_max_concurrency)
@@ -136,18 +139,18 @@ _FORM = (
     "image_quality",
 )
 ANSWER_ARGUMENTS = ("max_new_tokens", *_FORM, "reasoning_effort")
-"""Common arguments that can change an answer."""
+"""The common arguments that can change an answer."""
 MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps")
-"""Arguments, and what follows from them, that say how media are sent; some back ends lack some."""
+"""Arguments and derived properties that determine how media are sent. Not all back ends have all of them."""
 
 
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:
-    """Check the arguments. Values are not shown in messages: one of them may be a key.
+    """Check the arguments. Messages do not show values, as one of them may be a key.
 
-    ``environment`` gives defaults for some of them (``ENVIRONMENT``).
+    ``environment`` contains defaults for some arguments (``ENVIRONMENT``).
 
     Raises:
-        ModelError: an unknown name, a wrong value, two names of one argument that disagree, no model.
+        ModelError: a name is unknown, a value is wrong, two names of one argument disagree, or the model is missing.
     """
     merged = _merge(kind, given)
     for variable, name in ENVIRONMENT.items():
@@ -163,18 +166,18 @@ def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping
 
 
 def wrong_values(backend: str, error: ValidationError) -> ModelError:
-    """Name the wrong arguments and their faults, without the values: one of them may be a key."""
+    """Return an error that names the wrong arguments, without their values, as one of them may be a key."""
     problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
     return ModelError(f"model arguments of the {backend} back end: {problems}")
 
 
 def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are set, each under its first name."""
+    """Return the arguments that are set, each under its first name."""
     for name in given:
         if name == TOOLS_ARGUMENT and name not in kind.model_fields:
             raise ModelError(
-                f"the {kind.backend} back end offers no tools: {name} belongs to those of chat completions, openai and "
-                "litellm; most services have an address of that form as well (base_url)"
+                f"the {kind.backend} back end does not support tools: use {name} with chat completions (openai or "
+                "litellm); most services have an address for them as well (base_url)"
             )
         if kind.same.get(name, name) not in kind.model_fields:
             known = sorted({*kind.model_fields, *kind.same})
@@ -185,10 +188,10 @@ def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, A
 
 
 def first_names(given: Mapping[str, Any], same: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments that are set, each under its first name; ``same`` maps the others to it.
+    """Return the arguments that are set, each under its first name, to which ``same`` maps the others.
 
     Raises:
-        ModelError: two names of one argument with different values.
+        ModelError: two names of one argument have different values.
     """
     merged: dict[str, Any] = {}
     for name, value in given.items():

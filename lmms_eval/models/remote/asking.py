@@ -1,4 +1,4 @@
-"""The one layer of retries: from a request to its response, however many attempts that takes."""
+"""The only layer of retries, from a request to its response; and the control of concurrency."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from lmms_eval.utils.concurrency import AdaptiveConfig, Window, decide, requests
 
 DEFAULT_TARGET_LATENCY_S = 15.0
 BURST_SHARE = 4
-"""One burst of 429 narrows the gate to no less than a quarter."""
+"""A burst of status 429 reduces the limit to no less than a quarter."""
 RESUME_JITTER_S = 1.0
-"""After a pause, requests start again spread over a tenth of it, at most over this."""
+"""After a pause, requests resume over a tenth of its length, but at most over this time."""
 
 
 class Gate:
     """Slots for open requests, and admission of single attempts.
 
-    ``limit`` starts at ``num_concurrent`` and never exceeds the ceiling. Two rules move it:
+    ``limit`` starts at ``num_concurrent`` and never exceeds the ceiling. Two rules change it:
 
-    * ``decide`` (the adaptive rule of the family) after each window of completions. Its latency clause applies with
-      ``adaptive_concurrency`` or an explicit target only: a model that thinks for a minute is not an overloaded one.
-      While nothing has ever succeeded the limit stays: a dead server is not an overloaded one either.
-    * A 429 narrows it at once, by the decrease factor and by at least one for each rejected request of the same burst
-      (the requests that were under way when the first was rejected), and with ``Retry-After`` it holds all back.
+    * ``decide`` (the adaptive rule of the family) after each window of completions. Its latency rule applies only with
+      ``adaptive_concurrency`` or an explicit target: a model that thinks for a minute is not overloaded. Until the
+      first success the limit does not change, as a dead server is not overloaded either.
+    * A status 429 reduces it at once, by the decrease factor and by at least one for each rejected request of the same
+      burst (the requests in flight when the first was rejected). ``Retry-After`` pauses all requests.
     """
 
     def __init__(self, arguments: RemoteArguments) -> None:
@@ -65,24 +65,24 @@ class Gate:
         self._room_wanted: asyncio.Future[None] | None = None
 
     async def room(self) -> int:
-        """Wait until a slot is free; the number of free slots."""
+        """Wait until a slot is free, and return the number of free slots."""
         while self.open >= self.limit:
             self._room_wanted = asyncio.get_running_loop().create_future()
             await self._room_wanted
         return self.limit - self.open
 
     def opened(self) -> None:
-        """A request was taken."""
+        """Record that a request was taken."""
         self.open += 1
         self.peak_open = max(self.peak_open, self.open)
 
     def closed(self) -> None:
-        """A request ended."""
+        """Record that a request ended."""
         self.open -= 1
         self._wake()
 
     async def admit(self) -> int:
-        """Wait until an attempt may start; a ticket for ``rate_limited``. ``release`` ends the attempt."""
+        """Wait until an attempt may start, and return a ticket for ``rate_limited``. ``release`` ends the attempt."""
         loop = asyncio.get_running_loop()
         while True:
             if (wait := self._paused_until - loop.time()) > 0:
@@ -96,12 +96,12 @@ class Gate:
                 return self._burst
 
     def release(self) -> None:
-        """An attempt ended."""
+        """Record that an attempt ended."""
         self.active -= 1
         self._wake()
 
     def rate_limited(self, ticket: int, pause_s: float) -> None:
-        """An attempt with this ticket got a 429 that asks to wait ``pause_s`` seconds (0: it does not say)."""
+        """Record a status 429 for the attempt with this ticket, with the requested pause in seconds (0: none)."""
         if pause_s > 0:
             until = asyncio.get_running_loop().time() + pause_s
             if until > self._paused_until:
@@ -118,7 +118,7 @@ class Gate:
         self._take_window()
 
     def completed(self, latency: float | None, *, failed: bool = False, rate_limited: bool = False) -> None:
-        """A request ended for good; ``latency`` of its last attempt in seconds, ``None`` without an answer."""
+        """Record the final end of a request, with the latency of its last attempt in seconds (``None``: no answer)."""
         self._total += 1
         self._failed += failed
         self._rate_limited += rate_limited
@@ -132,7 +132,7 @@ class Gate:
             self._set_limit(decide(self.limit, window, self.config).next_concurrency)
 
     def describe(self) -> dict[str, Any]:
-        """Concurrency as it was used."""
+        """Return the concurrency that was used."""
         return {
             "ceiling": self.config.max_concurrency,
             "lowest": self.lowest,
@@ -142,7 +142,7 @@ class Gate:
         }
 
     def _take_window(self) -> Window:
-        """The completions since the last decision; counting starts anew."""
+        """Return the completions since the last decision, and reset the counts."""
         window = Window(self._total, self._failed, self._rate_limited, self._latencies)
         self._total = self._failed = self._rate_limited = 0
         self._latencies = []
@@ -167,9 +167,9 @@ class Gate:
 
 
 class Dispatcher:
-    """Runs ``ask`` for the requests of one stream. A slot is refilled whether or not the answer is read already.
+    """Runs ``ask`` for the requests of one stream. Slots are refilled even if the answers are not consumed yet.
 
-    A refused key refuses every request, so after one nothing more is taken.
+    After a refused key no more requests are taken, as every request would be refused.
     """
 
     def __init__(self, gate: Gate, ask: Callable[[Request], Coroutine[Any, Any, Response]]) -> None:
@@ -179,7 +179,7 @@ class Dispatcher:
         self._done: asyncio.Queue[Response | BaseException | None] = asyncio.Queue()
 
     async def run(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
-        """Responses in the order in which they arrive. Closing it cancels what is open and waits for that."""
+        """Yield responses as they arrive. Closing the generator cancels open requests and waits for them."""
         feeder = asyncio.create_task(self._feed(stream))
         feeder.add_done_callback(self._feeder_ended)
         try:
@@ -232,33 +232,33 @@ async def _cancel(tasks: set[asyncio.Task[Response]] | set[asyncio.Task[None]]) 
 
 
 MAX_BACKOFF_S: Mapping[ErrorKind, float] = {"rate_limit": 60.0}
-"""Longest back-off by kind of error; ``OTHER_BACKOFF_S`` for the rest."""
+"""The maximum back-off by kind of error; ``OTHER_BACKOFF_S`` for all others."""
 OTHER_BACKOFF_S = 8.0
 MAX_RETRY_AFTER_S = 300.0
-"""A server that asks to wait longer is given up at once."""
+"""If a server asks to wait longer, the request fails at once."""
 RETRIES_UNSEEN = 2
-"""Retries while no connection to the server has ever been opened: it is most likely not there."""
+"""Retries before the first connection to the server: it most likely does not exist."""
 OVERLOAD: frozenset[ErrorKind] = frozenset({"rate_limit", "server_error", "timeout", "connection", "malformed"})
-"""Failures that may come from asking too much at a time."""
+"""Failures that may be caused by too many concurrent requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     max_retries: int
-    """Further attempts after the first."""
+    """Attempts after the first."""
     backoff_s: float
-    """Bound of the first wait; it doubles with each attempt. The wait is drawn evenly from 0 to the bound."""
+    """The bound of the first wait, which doubles with each attempt. Waits are uniform from 0 to the bound."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of attempts and their errors so far, for ``describe``."""
+    """Counts of attempts and errors so far, for ``describe``."""
 
     requests: int = 0
     attempts: int = 0
     bytes_sent: int = 0
     asked_without_stops: int = 0
-    """Requests that were asked again because a stop string had ended the answer within its thoughts."""
+    """Requests that were repeated because a stop string had ended the answer in its thoughts."""
     retries: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
 
@@ -273,44 +273,39 @@ class Tally:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Further:
-    """A request that follows a reply."""
+class Exchange(Protocol):
+    """The requests and replies that lead to the answer of one request."""
 
-    payload: Any
-    nbytes: int
-
-
-class Talk(Protocol):
-    """Goes on with a request whose reply is not its answer yet."""
-
-    async def further(self, payload: Any, reply: Reply) -> Further | None:
-        """Return what is asked next; ``None``: the reply is the answer.
+    async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:
+        """Return the next payload and its size in bytes; ``None`` if the reply is the answer.
 
         Raises:
-            AttemptError: it cannot go on.
+            AttemptError: the exchange cannot continue.
         """
 
     def finish(self, response: Response) -> Response:
-        """Return the response with what went before it."""
+        """Return the response with the messages that preceded it."""
 
 
-class _Plain:
-    """One request, one reply."""
+class _SingleReply:
+    """An exchange of one request and one reply."""
 
-    async def further(self, payload: Any, reply: Reply) -> Further | None:  # noqa: ARG002 - the protocol's
+    async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:  # noqa: ARG002 - the protocol's
         return None
 
     def finish(self, response: Response) -> Response:
         return response
 
 
-PLAIN = _Plain()
+SINGLE_REPLY = _SingleReply()
 
 
 class Asker:
-    """Asks one server. ``complete`` makes one attempt; ``stops`` decides whether it is sent stop strings; ``talks``
-    begins what may go on after a reply, for each request anew."""
+    """Sends requests to one server, with retries.
+
+    ``complete`` makes one attempt, ``stops`` decides whether stop strings are sent, and ``exchanges`` makes the
+    exchange of each request.
+    """
 
     def __init__(
         self,
@@ -319,43 +314,43 @@ class Asker:
         policy: RetryPolicy,
         stops: StopSending,
         tally: Tally,
-        talks: Callable[[], Talk] = lambda: PLAIN,
+        exchanges: Callable[[], Exchange] = lambda: SINGLE_REPLY,
     ) -> None:
         self._complete, self._gate, self._policy = complete, gate, policy
-        self._stops, self._tally, self._talks = stops, tally, talks
+        self._stops, self._tally, self._exchanges = stops, tally, exchanges
         self._random = random.Random()
         self._seen = False
 
     async def ask(self, request: Request) -> Response:
-        """The response to a prepared request; a failure is a response too."""
+        """Return the response to a prepared request. A failure is a response too."""
         started = perf_counter()
         self._tally.requests += 1
-        talk = self._talks()
+        exchange = self._exchanges()
         stops, payload, nbytes, most = self._stops.of(request), request.payload, request.payload_bytes, 1
-        if stops.active and not stops.are_told:  # perhaps it was prepared with them
+        if stops.active and not stops.any_sent:  # the request may have been prepared with them
             payload = without_stops(payload)
         while True:
             outcome, attempts = await self._answered(payload, nbytes)
             most = max(most, attempts)
             if isinstance(outcome, AttemptError):
-                return talk.finish(Response.failure(request.id, outcome.kind, _explain(outcome), most))
+                return exchange.finish(Response.failure(request.id, outcome.kind, _explain(outcome), most))
             try:
-                further = await talk.further(payload, outcome)
+                follow_up = await exchange.follow_up(payload, outcome)
             except AttemptError as error:
                 self._tally.failures[error.kind] += 1
-                return talk.finish(Response.failure(request.id, error.kind, str(error), most))
-            if further is None and ended_in_thoughts(request, outcome, stops):
+                return exchange.finish(Response.failure(request.id, error.kind, str(error), most))
+            if follow_up is None and ended_in_thoughts(request, outcome, stops):
                 self._stops.switch_off(request, stops)
                 self._tally.asked_without_stops += 1
-                stops, payload = stops.told_nothing(), without_stops(payload)
+                stops, payload = stops.unsent(), without_stops(payload)
                 continue
-            if further is None:
+            if follow_up is None:
                 seconds = perf_counter() - started
-                return talk.finish(to_response(request, outcome, stops, most, seconds))
-            payload, nbytes = further.payload, further.nbytes
+                return exchange.finish(to_response(request, outcome, stops, most, seconds))
+            payload, nbytes = follow_up
 
     async def _answered(self, payload: Any, nbytes: int) -> tuple[Reply | AttemptError, int]:
-        """Attempt until there is a reply, or none is to be had; the second value counts the attempts."""
+        """Make attempts until a reply or a final failure. The second value counts the attempts."""
         attempts = 0
         while True:
             attempts += 1
@@ -380,7 +375,7 @@ class Asker:
             self._seen = self._seen or not error.unreachable
             if error.kind == "rate_limit" and error.retry:
                 pause = error.retry_after or 0.0
-                # A wait that this request does not make nobody else makes for it.
+                # If this request does not wait, the others do not either.
                 self._gate.rate_limited(ticket, pause if pause <= MAX_RETRY_AFTER_S else 0.0)
             return error
         finally:
@@ -396,16 +391,16 @@ class Asker:
         return attempts <= (min(RETRIES_UNSEEN, self._policy.max_retries) if unseen else self._policy.max_retries)
 
     def _delay(self, error: AttemptError, attempts: int) -> float:
-        """Seconds to wait before the next attempt: what the server asks for, else full jitter."""
+        """Return the seconds to wait before the next attempt: as the server asks, or else with full jitter."""
         if error.retry_after:
-            # After a 429 the gate holds everybody back for as long.
+            # After a status 429, the gate pauses all requests for this time.
             return 0.0 if error.kind == "rate_limit" else error.retry_after
         bound = min(self._policy.backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S.get(error.kind, OTHER_BACKOFF_S))
         return self._random.uniform(0.0, bound)
 
 
 def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, latency: float | None) -> Response:
-    """Make the response of a reply, cut at its stop strings behind the thoughts. ``latency`` in seconds."""
+    """Convert a reply to a response, cut at the stop strings after its thoughts. ``latency`` is in seconds."""
     if reply.likelihood is not None:
         return Response(
             request.id,
@@ -416,6 +411,8 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
             attempts=attempts,
             model=reply.model,
         )
+    # Thoughts without an answer are unfinished.
+    thoughts = Thoughts(reply.reasoning, is_finished=bool(reply.text.strip() or reply.parts))
     response = Response(
         request.id,
         reply.text,
@@ -425,35 +422,31 @@ def to_response(request: Request, reply: Reply, stops: Stops, attempts: int, lat
         latency=latency,
         attempts=attempts,
         model=reply.model,
-        thoughts=_apart(reply) if reply.reasoning.strip() else None,
+        thoughts=thoughts if reply.reasoning.strip() else None,
     )
     return _stopped(request, response, reply, stops) if stops.active else response
 
 
 def _usage(request: Request, reply: Reply) -> Usage | None:
-    """Return the token counts that the server tells.
+    """Return the token counts of a reply.
 
-    Servers tell 0 tokens of thoughts if they do not see where the thoughts begin or end: beside thoughts that means
-    nothing.
+    Servers that do not recognise thoughts report 0 tokens of thoughts. If there are thoughts, that means unknown.
     """
     if reply.usage is None or reply.usage.reasoning_tokens != 0:
         return reply.usage
-    thoughts = _apart(reply) if reply.reasoning.strip() else Reading.of(request, "").read(reply.text).thoughts
-    return replace(reply.usage, reasoning_tokens=None) if thoughts and thoughts.text.strip() else reply.usage
-
-
-def _apart(reply: Reply) -> Thoughts:
-    """Return the thoughts that the server returned apart. Without an answer they are unfinished."""
-    return Thoughts(reply.reasoning, is_finished=bool(reply.text.strip() or reply.parts))
+    thoughts = Reading.of(request, "").read(reply.text).thoughts
+    has_thoughts = bool(reply.reasoning.strip() or (thoughts is not None and thoughts.text.strip()))
+    return replace(reply.usage, reasoning_tokens=None) if has_thoughts else reply.usage
 
 
 def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -> Response:
-    """Cut a response behind its thoughts at stop strings that the server was not told or ignored."""
+    """Cut a response after its thoughts at stop strings that were not sent to the server, or that it ignored."""
     reading = replace(Reading.of(request, "", stops.active), follows_thoughts=response.thoughts is not None)
     written = reading.read(reply.text)
     if not written.ended_by:
-        told = "" if reply.finish_reason not in ("stop", None) or not stops.are_told else reply.ended_by
-        return replace(response, stops=stops.active, ended_by="" if told and told not in stops.active else told)
+        ended_by = "" if reply.finish_reason not in ("stop", None) or not stops.any_sent else reply.ended_by
+        ended_by = "" if ended_by and ended_by not in stops.active else ended_by
+        return replace(response, stops=stops.active, ended_by=ended_by)
     end = len(written.reasoning) + len(written.answer)
     parts = cut_parts(reply.parts, end)
     return replace(

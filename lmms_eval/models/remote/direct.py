@@ -1,8 +1,9 @@
-"""Small requests to one address over aiohttp's connections. Imported only where a model is built.
+"""Small requests to one address over aiohttp's connections. Imported when a model is built.
 
-``ClientSession.post`` makes URL, headers, cookies, timers and an answer object anew for each request, which takes more
-time than all the rest. To one address everything but the body is the same: request line and headers are made once here.
-Connections (their pool, names, TLS) and the reading of answers (chunks, compression) are aiohttp's as they are.
+``ClientSession.post`` creates the URL, headers, cookies, timers and an answer object for each request, which takes more
+time than everything else. Requests to one address only differ in their bodies, so the request line and the headers are
+created once here. Connections (pool, name resolution, TLS) and the reading of answers (chunks, compression) are left to
+aiohttp.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from yarl import URL
 from lmms_eval.models.remote.errors import AttemptError
 
 
-class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp is not looked into
-    """Holds an answer of which no more than ``max_bytes`` are read, counted after decompression.
+class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp has no types here
+    """An answer of which at most ``max_bytes`` are read, counted after decompression.
 
     Raises:
-        AttemptError: ``malformed``, by ``read`` and what goes through it; not retried.
+        AttemptError: ``malformed``, from ``read`` and methods that use it; not retried.
     """
 
     max_bytes: ClassVar[int]
@@ -32,8 +33,8 @@ class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp 
 
     async def read(self) -> bytes:
         """Read the whole body."""
-        told = None if "Content-Encoding" in self.headers else self.content_length
-        if self._body is None and (told is None or told > self.max_bytes):
+        length = None if "Content-Encoding" in self.headers else self.content_length
+        if self._body is None and (length is None or length > self.max_bytes):
             with ExitStack() as unless_read:
                 unless_read.callback(self.close)
                 self._body = await read_whole(self.content, self.max_bytes, f"{self.url.origin()}{self.url.path}")
@@ -46,9 +47,9 @@ async def read_whole(content: Any, max_bytes: int, address: str) -> bytes:
     """Read all of an ``aiohttp.StreamReader``.
 
     Raises:
-        AttemptError: ``malformed``, more than ``max_bytes``; names ``address``.
+        AttemptError: ``malformed``, if there are more than ``max_bytes``. The message names ``address``.
     """
-    if content.is_eof():  # all of it came with the head
+    if content.is_eof():  # the whole body arrived with the head
         pieces = [content.read_nowait()]
         size = len(pieces[0])
     else:
@@ -65,7 +66,7 @@ async def read_whole(content: Any, max_bytes: int, address: str) -> bytes:
 
 
 def bounded_response(max_mb: int) -> type[BoundedResponse]:
-    """Make the class of answers for ``aiohttp.ClientSession(response_class=...)``; ``max_mb`` in MiB."""
+    """Return the class for ``aiohttp.ClientSession(response_class=...)``. ``max_mb`` is in MiB."""
     return type("BoundedResponse", (BoundedResponse,), {"max_bytes": max_mb << 20})
 
 
@@ -73,16 +74,16 @@ Result = TypeVar("Result")
 
 
 class TimeLimit:
-    """Ends waits of one event loop that take more than ``seconds``, each in a task of its own.
+    """Limits waits in one event loop, each in its own task, to ``seconds``.
 
-    Does what ``asyncio.timeout`` does with one timer for all of them, that of the oldest: making and cancelling one for
-    every request takes longer than reading a short answer.
+    This is ``asyncio.timeout`` with a single timer, that of the oldest wait: creating and cancelling a timer for every
+    request takes longer than reading a short answer.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._deadlines: dict[asyncio.Task[Any], float] = {}
-        """By task, the oldest first, since all waits are equally long."""
+        """Deadlines by task, the oldest first, as all waits have the same length."""
         self._ended: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -90,7 +91,7 @@ class TimeLimit:
         """Await ``work`` in the current task.
 
         Raises:
-            TimeoutError: it took too long, and was cancelled.
+            TimeoutError: ``work`` took too long and was cancelled.
         """
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None  # coroutines run in tasks
@@ -101,7 +102,7 @@ class TimeLimit:
         try:
             return await work
         except asyncio.CancelledError as error:
-            if task in self._ended and task.uncancel() <= cancelling:  # else somebody else has cancelled it too
+            if task in self._ended and task.uncancel() <= cancelling:  # otherwise it was also cancelled from elsewhere
                 raise TimeoutError from error
             raise
         finally:
@@ -120,12 +121,12 @@ class TimeLimit:
 
 
 CONTINUES = range(100, 200)
-"""Statuses before that of the answer."""
+"""Statuses that precede that of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A server's answer, its body read and decompressed."""
+    """A server's answer with its decompressed body."""
 
     status: int
     headers: Mapping[str, str]
@@ -133,10 +134,10 @@ class Answer:
 
 
 class DirectPost:
-    """Posts bodies to ``url`` by the connections, headers and time limits of ``session``; no proxy stands between.
+    """Posts bodies to ``url`` with the connections, headers and time limits of ``session``, without a proxy.
 
     Raises:
-        ValueError: a header of the session holds a line break.
+        ValueError: a header of the session contains a line break.
     """
 
     def __init__(self, session: aiohttp.ClientSession, url: str, max_bytes: int) -> None:
@@ -144,7 +145,7 @@ class DirectPost:
         self._limit = TimeLimit(self._timeout.total)
         address = URL(url)
         self._address = f"{address.origin()}{address.path}"
-        # Names the connections in the pool, and has the headers that aiohttp adds; it is never sent itself.
+        # Identifies the connections in the pool, and has the headers that aiohttp adds. It is never sent.
         self._like = aiohttp.ClientRequest("POST", address, headers=session.headers, loop=asyncio.get_running_loop())
         lines = [f"{name}: {value}" for name, value in self._like.headers.items() if name.lower() != "content-length"]
         if any("\r" in line or "\n" in line for line in lines):
@@ -156,9 +157,9 @@ class DirectPost:
         """Send a body and read the answer, whatever its status.
 
         Raises:
-            aiohttp.ClientError: no connection, or one that broke; no HTTP.
-            TimeoutError: no answer within the session's time limit.
-            AttemptError: an answer that is too large.
+            aiohttp.ClientError: the connection failed or broke, or the answer is not HTTP.
+            TimeoutError: there was no answer within the session's time limit.
+            AttemptError: the answer is too large.
         """
         return await self._limit.wait_for(self._post(body))
 
@@ -180,7 +181,7 @@ class DirectPost:
             connection.release()
             return Answer(message.code, message.headers, whole)
         finally:
-            connection.close()  # nothing is left to close of one that was released
+            connection.close()  # no effect after the release
 
     async def _connect(self) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Errors of one attempt, told apart by what should be done about them."""
+"""Errors of a single attempt, classified by the reaction to them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lmms_eval.utils.concurrency import is_rate_limit_error
 from lmms_eval.utils.redaction import REDACTED, redact_text
 
 MAX_SHOWN = 300
-"""Characters of a server's message that are kept."""
+"""Maximum number of characters of a server's message."""
 RETRIED: frozenset[ErrorKind] = frozenset({"rate_limit", "server_error", "timeout", "connection", "malformed"})
 OVERLOADED = (503, 529)
-"""Statuses that some servers use in place of 429; their message tells."""
+"""Statuses that some servers use instead of 429, which their message shows."""
 _CONTEXT = (
     "context_length", "context length", "maximum context", "too many tokens", "prompt is too long", "input token count",
 )  # fmt: skip
@@ -32,9 +32,9 @@ class AttemptError(LmmsEvalError):
     """One attempt failed.
 
     Args:
-        retry: another attempt may help; by default this follows from the kind.
-        retry_after: seconds that the server asks to wait.
-        unreachable: no connection could be opened.
+        retry: whether another attempt may help; by default this follows from the kind.
+        retry_after: the seconds that the server asks to wait.
+        unreachable: whether no connection could be opened.
     """
 
     def __init__(
@@ -56,17 +56,15 @@ class AttemptError(LmmsEvalError):
 def status_error(
     status: int, raw: bytes, headers: Mapping[str, str], url: str, key_name: str = "OPENAI_API_KEY"
 ) -> AttemptError:
-    """The failure that an HTTP answer with ``status`` and the body ``raw`` stands for.
+    """Return the failure of an HTTP answer with ``status`` and the body ``raw``.
 
-    ``key_name``: the environment variable that holds the key.
+    ``key_name`` is the environment variable of the key.
     """
     message, code = _read_error(raw)
     shown = f"HTTP {status} from {url}" + (f": {message}" if message else "")
     if status in (401, 402, 403):
         hint = (
-            f"check the key ({key_name} or the model argument api_key)"
-            if status != 402
-            else "the account has to be paid"
+            f"check the key ({key_name} or the model argument api_key)" if status != 402 else "pay the account's bill"
         )
         return AttemptError("auth", f"{shown}; {hint}")
     if status == 429:
@@ -101,18 +99,18 @@ def _client_error(status: int, shown: str, message: str, code: str) -> AttemptEr
 
 
 def error_in_body(body: Mapping[str, Any], raw: bytes, url: str) -> AttemptError:
-    """The failure behind an answer with status 200 that carries an ``error`` object, as some gateways send it."""
+    """Return the failure in an answer of status 200 with an ``error`` object, as sent by some gateways."""
     error = body["error"]
     status = error.get("code", error.get("status")) if isinstance(error, Mapping) else None
     if isinstance(status, str) and status.isdigit():
         status = int(status)
     if isinstance(status, int) and 400 <= status < 600:
         return status_error(status, raw, {}, url)
-    return AttemptError("malformed", f"{url} answered with an error in place of a completion: {_read_error(raw)[0]}")
+    return AttemptError("malformed", f"{url} answered with an error instead of a completion: {_read_error(raw)[0]}")
 
 
 def _read_error(raw: bytes) -> tuple[str, str]:
-    """Message and code of an error body; the body's beginning where it is not of the usual form."""
+    """Return message and code of an error body; for an unknown form, the beginning of the body."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -125,7 +123,7 @@ def _read_error(raw: bytes) -> tuple[str, str]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that ``Retry-After`` (seconds or an HTTP date) or ``retry-after-ms`` asks to wait."""
+    """Return the seconds to wait by ``Retry-After`` (seconds or an HTTP date) or ``retry-after-ms``."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()
         if not value:
@@ -150,13 +148,13 @@ def _seconds_until(date: str) -> float:
 
 
 def shorten(text: str) -> str:
-    """One line of at most ``MAX_SHOWN`` characters."""
+    """Shorten a text to one line of at most ``MAX_SHOWN`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"
 
 
 def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """``text`` without the secrets of this server and without anything that looks like one."""
+    """Remove the secrets of this server, and everything that looks like a secret, from a text."""
     for secret in secrets:
         text = text.replace(secret, REDACTED)
     return redact_text(text)
@@ -172,7 +170,7 @@ _UNREACHABLE = frozenset(
         "ConnectionTimeoutError",
     }
 )
-"""Classes of HTTP libraries for a connection that could not be opened."""
+"""Exception classes of HTTP libraries for connections that could not be opened."""
 _TIMEOUT = frozenset({"TimeoutError", "ReadTimeout", "WriteTimeout", "PoolTimeout", "APITimeoutError", "Timeout"})
 _MALFORMED = frozenset(
     {"JSONDecodeError", "ValidationError", "APIResponseValidationError", "UnknownApiResponseError", "ContentTypeError"}
@@ -181,22 +179,22 @@ _MALFORMED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Turns errors of one server into ``AttemptError``."""
+    """Converts errors of one server to ``AttemptError``."""
 
     shown: str
-    """The address, for people."""
+    """The address for messages."""
     key_name: str
-    """The environment variable that holds the key."""
+    """The environment variable of the key."""
     timeout: float
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def of_status(self, status: int, body: Any, headers: Mapping[str, str]) -> AttemptError:
-        """An HTTP answer other than 200. ``body``: decoded, or its text."""
+        """Convert an HTTP answer with a status other than 200. ``body`` is decoded, or a text."""
         raw = body.encode() if isinstance(body, str) else orjson.dumps(body, default=str)
         return self.redacted(status_error(status, raw, headers, self.shown, self.key_name))
 
     def of_transport(self, error: BaseException) -> AttemptError:
-        """No answer, or one that the package could not read."""
+        """Convert an error without an answer, or with an answer that the package could not read."""
         names = error_names(error)
         reason = shorten(str(error)) or type(error).__name__
         if names & _UNREACHABLE:
@@ -211,7 +209,7 @@ class Failures:
         return self.redacted(AttemptError("connection", message))
 
     def malformed(self, what: str, *, retry: bool | None = None) -> AttemptError:
-        """A readable answer without what it must hold."""
+        """Return the failure of an answer without the expected content."""
         message = f"{self.shown} sent no valid answer: {shorten(what)}"
         return self.redacted(AttemptError("malformed", message, retry=retry))
 
@@ -221,12 +219,12 @@ class Failures:
 
 
 def error_names(error: BaseException) -> set[str]:
-    """Names of the classes of an error and of all that led to it."""
+    """Return the class names of an error and of all its causes."""
     return {kind.__name__ for cause in _chain(error) for kind in type(cause).__mro__}
 
 
 def own_failure(error: BaseException) -> AttemptError | None:
-    """The failure of ours that a package has wrapped in an error of its own."""
+    """Return the ``AttemptError`` that a package has wrapped in its own error."""
     return next((cause for cause in _chain(error) if isinstance(cause, AttemptError)), None)
 
 

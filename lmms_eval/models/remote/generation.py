@@ -1,4 +1,4 @@
-"""Generation options of the family, read once for back ends with forms of their own."""
+"""Generation options of the family, translated for remote back ends."""
 
 from __future__ import annotations
 
@@ -12,78 +12,70 @@ import orjson
 from lmms_eval.api.generation import LENGTHS, OF_HARNESS, SAMPLING, STOPS, WITHOUT_EFFECT, TakenOptions, answer_length
 
 MAX_STOPS = 4
-"""Stop strings that the protocol takes."""
+"""The maximum number of stop strings in the protocol."""
 SEED_MASK = 0x7FFF_FFFF
-"""Servers differ in the width of a seed; 31 bits fit all of them."""
+"""Servers differ in the width of a seed. 31 bits fit all of them."""
 STANDARD = frozenset({
     "presence_penalty", "frequency_penalty", "logit_bias", "response_format", "reasoning_effort", "logprobs",
     "top_logprobs", "verbosity", "service_tier",
 })  # fmt: skip
-"""Sent under their own names to every server."""
+"""Options that are sent under their own names to every server."""
 OPEN_SERVERS = frozenset({"top_k", "min_p", "repetition_penalty", "min_tokens", "skip_special_tokens"})
-"""Known to vLLM, SGLang and the like; the public API refuses them."""
+"""Options of vLLM, SGLang and the like, which the public API rejects."""
 READ = frozenset({*LENGTHS, *STOPS, *SAMPLING, "extra_body"})
-"""Handled one by one in ``map_generation``."""
+"""Options that ``map_generation`` handles individually."""
 WITHOUT_MEANING = OF_HARNESS | WITHOUT_EFFECT | {"num_beams", "n", "num_return_sequences", "best_of"}
-"""Not for this protocol, and of no effect on one answer: left out without a word if a task states them."""
+"""Options that do not concern this protocol and have no effect on one answer. They are left out silently."""
 ONLY_LOCAL = frozenset({
     "num_beams", "begin_suppress_tokens", "cache_implementation", "diversity_penalty", "early_stopping",
     "encoder_repetition_penalty", "encoder_no_repeat_ngram_size", "eos_token_id", "force_words_ids",
     "guidance_rescale", "image_aspect_ratio", "max_cache_len", "max_length", "max_time", "min_length",
     "no_repeat_ngram_size", "num_beam_groups", "pad_token_id", "penalty_alpha", "sequence_bias", "suppress_tokens",
 })  # fmt: skip
-"""Options of ``generate`` of transformers, and of plugins, that servers do not have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mapped:
-    """``fields`` of the request's body; ``ignored`` options that have no place in it."""
-
-    fields: dict[str, Any]
-    ignored: tuple[str, ...]
+"""Options of transformers' ``generate`` and of plugins that servers do not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Options that the server and the model take."""
+    """The options that a server and a model support."""
 
     max_new_tokens: int
-    """Default where the task does not say."""
+    """The default if the task does not set it."""
     is_reasoning: bool
     """OpenAI's reasoning models: another name of the length, no temperature, no stop strings."""
     is_public: bool
     is_responses: bool = False
-    """The Responses form: no stop strings."""
+    """The Responses API, without stop strings."""
     reasoning_effort: str | None = None
-    """Default where the task does not say."""
+    """The default if the task does not set it."""
     is_plain: bool = False
     """Plain completions."""
     forwards: bool = False
-    """The server is no vendor's own service: options that nobody here knows go out as they are."""
+    """Unknown options are sent unchanged, as the server is not a vendor's own service."""
 
 
 @functools.cache
 def taken_by(dialect: Dialect) -> TakenOptions:
-    """Declare the generation options that have a place in a request, for all forms of the API."""
+    """Declare the supported generation options, for all forms of the API."""
     one_answer = "a request asks for one answer; --repeats asks for several"
     reasons = dict.fromkeys(("n", "num_return_sequences", "best_of"), one_answer)
     reasons |= dict.fromkeys(ONLY_LOCAL, "servers have no such option")
     if dialect.is_reasoning:
-        reasons |= dict.fromkeys(SAMPLING, "reasoning models of this service take no options of sampling")
+        reasons |= dict.fromkeys(SAMPLING, "reasoning models of this service take no sampling options")
     names = READ | STANDARD | (frozenset() if dialect.is_public else OPEN_SERVERS)
     if dialect.is_responses:
         own = (READ - {"seed"}) | {"reasoning_effort", "response_format"}
-        reasons |= dict.fromkeys(names - own - set(reasons), "the Responses form has no such option")
+        reasons |= dict.fromkeys(names - own - set(reasons), "the Responses API has no such option")
         names = own
     needs_length = "a completion without a length ends after a few tokens" if dialect.is_plain else ""
     return TakenOptions(names, dialect.forwards, reasons, needs_length=needs_length)
 
 
-def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> Mapped:
-    """Translate one request's options.
+def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Translate one request's options. Returns the fields of the body, and the ignored options.
 
-    Greedy unless the task samples: ``do_sample=false``, or neither ``do_sample`` nor a temperature, sends
-    temperature 0. The seed goes out when sampling only.
+    ``do_sample=false``, or neither ``do_sample`` nor a temperature, means temperature 0. The seed is only sent with
+    sampling.
     """
     limit = answer_length(options, dialect.max_new_tokens)
     name = "max_completion_tokens" if dialect.is_reasoning else "max_tokens"
@@ -95,14 +87,14 @@ def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> M
     if dialect.reasoning_effort:
         fields["reasoning_effort"] = dialect.reasoning_effort
     others, ignored = other_options(options, taken_by(dialect))
-    return Mapped({**fields, **others, **extra_body(options)}, ignored)
+    return {**fields, **others, **extra_body(options)}, ignored
 
 
 def extra_body(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields that a request states for its body, over all others: a mapping, or JSON text of one.
+    """Return the fields that a request adds to its body, overriding all others: a mapping, or its JSON text.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the value is neither.
     """
     extra = options.get("extra_body") or {}
     if isinstance(extra, str):
@@ -116,7 +108,7 @@ def extra_body(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def other_options(options: Mapping[str, Any], taken: TakenOptions) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Divide the options beyond ``READ`` into those that go out under their own names and those without a place."""
+    """Split the options other than ``READ`` into those that are sent under their own names and ignored ones."""
     others = {
         name: value
         for name, value in options.items()
@@ -127,7 +119,7 @@ def other_options(options: Mapping[str, Any], taken: TakenOptions) -> tuple[dict
 
 
 def sampling_fields(options: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Temperature, top_p and seed, by the rule of ``map_generation``."""
+    """Return temperature, top_p and seed, by the rule of ``map_generation``."""
     temperature, do_sample = options.get("temperature"), options.get("do_sample")
     if do_sample is False or (temperature is None and do_sample is None) or temperature == 0:
         return {"temperature": 0}
@@ -140,7 +132,7 @@ def sampling_fields(options: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def stop_strings(options: Mapping[str, Any]) -> list[str]:
-    """The texts at which an answer ends, in order, without empty ones and repetitions."""
+    """Return the stop strings in order, without empty and repeated ones."""
     found: list[str] = []
     for name in STOPS:
         value = options.get(name)
@@ -150,35 +142,35 @@ def stop_strings(options: Mapping[str, Any]) -> list[str]:
 
 
 def local_stops(options: Mapping[str, Any], dialect: Dialect) -> list[str]:
-    """The stop strings that the server is not told."""
+    """Return the stop strings that cannot be sent to the server."""
     stops = stop_strings(options)
     return stops if dialect.is_reasoning or dialect.is_responses else stops[MAX_STOPS:]
 
 
 COMMON = READ - {"extra_body"}
-"""Options that ``read_generation`` reads for every back end."""
+"""The options that ``read_generation`` reads for every back end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Generation options of one request."""
+    """The generation options of one request."""
 
     max_new_tokens: int | None
-    """``None``: as many as the model takes."""
+    """``None`` means no limit except the model's."""
     temperature: float | None
-    """0 for greedy; ``None``: sampling at the model's own temperature."""
+    """0 means greedy, and ``None`` means sampling at the model's own temperature."""
     top_p: float | None
     seed: int | None
-    """31 bits, when sampling."""
+    """31 bits, with sampling."""
     stops: tuple[str, ...]
     effort: str | None
     others: Mapping[str, Any]
-    """Options beyond these, by their family names."""
+    """All other options, by their family names."""
 
     def pick(self, names: Mapping[str, str], handled: Collection[str] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Divide the other options: those that a back end knows, under its own names, and the names of the rest.
+        """Split ``others`` into the options that a back end supports, under its own names, and the names of the rest.
 
-        ``handled``: options that the back end places itself.
+        ``handled`` are options that the back end handles itself.
         """
         taken = {names[name]: value for name, value in self.others.items() if name in names}
         return taken, tuple(name for name in self.others if name not in names and name not in handled)
@@ -187,9 +179,9 @@ class Wanted:
 def read_generation(
     options: Mapping[str, Any], seed: int, max_new_tokens: int, effort: str | None = None, pin_seed: bool = False
 ) -> Wanted:
-    """Read a request's options; ``max_new_tokens`` and ``effort`` hold where it does not say.
+    """Read a request's options, with ``max_new_tokens`` and ``effort`` as defaults.
 
-    Greedy by the same rule as the back end ``openai``. ``pin_seed``: a seed for greedy requests too.
+    Greedy decoding follows the rule of the back end ``openai``. With ``pin_seed``, greedy requests have a seed too.
     """
     sampling = sampling_fields(options, seed)
     if pin_seed and "seed" not in sampling:
@@ -210,12 +202,12 @@ def read_generation(
 def taken_options(
     names: Iterable[str], without: Mapping[str, str] | None = None, needs_length: str = ""
 ) -> TakenOptions:
-    """Declare the options of a back end with a form of its own: the common ones and ``names``.
+    """Declare the options of a back end with its own protocol: the common ones and ``names``.
 
     Args:
         names: its own options.
-        without: the common ones that have no place in it, with the reason.
-        needs_length: as ``TakenOptions`` has it.
+        without: the common options that it does not support, with the reasons.
+        needs_length: as in ``TakenOptions``.
     """
     one_answer = "a request asks for one answer; --repeats asks for several"
     reasons = dict.fromkeys(("n", "num_return_sequences", "best_of"), one_answer)

@@ -1,4 +1,4 @@
-"""Conversations as turns of text, pictures and sounds, the same for every back end with a form of its own."""
+"""Conversations as turns of text, pictures and sounds, for back ends with their own protocol."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sound:
 
 @dataclass(frozen=True, slots=True)
 class Film:
-    """A video that is passed as it is."""
+    """A video that is sent unchanged."""
 
     value: Any
 
@@ -49,19 +49,19 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Form in which videos are sent: as ``count`` frames at most, evenly spaced or ``fps`` a second, or whole.
+    """The form in which videos are sent: at most ``count`` frames, evenly spaced or ``fps`` per second, or whole.
 
-    A part of a video (one with time bounds) always goes as frames.
+    A part of a video (one with time bounds) is always sent as frames.
     """
 
     count: int
     fps: float | None = None
     whole: bool = False
     total_pixels: int | None = None
-    """Of all frames together."""
+    """The limit for all frames together."""
 
     def pictures(self, found: VideoFrames) -> list[Image.Image]:
-        """Return the frames that were read as pictures, within ``total_pixels``."""
+        """Return frames as pictures within ``total_pixels``."""
         from lmms_eval.media.image import Bounds, fit
 
         bounds = Bounds().of_frames(len(found), self.total_pixels)
@@ -72,7 +72,7 @@ class Frames:
 class Conversation:
     system: str
     turns: tuple[Turn, ...]
-    """Turns without the system messages."""
+    """The turns without the system messages."""
 
     @property
     def pictures(self) -> int:
@@ -81,7 +81,7 @@ class Conversation:
 
 
 def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str | None = None) -> Conversation:
-    """Split off the system text (``system_prompt`` in its place where one is given) and expand videos to frames.
+    """Split off the system text, which ``system_prompt`` replaces if given, and expand videos to frames.
 
     Raises:
         MediaError: a video cannot be read.
@@ -102,7 +102,7 @@ def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str
 
 
 def clean(text: str) -> str:
-    """The text as UTF-8 can carry it: half of a surrogate pair becomes a question mark."""
+    """Make a text valid UTF-8: half of a surrogate pair becomes a question mark."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -122,10 +122,10 @@ def _parts(
 
 
 def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
-    """The frames of a video part, its time bounds heeded.
+    """Read the frames of a video part within its time bounds.
 
     Raises:
-        MediaError: it cannot be read.
+        MediaError: the video cannot be read.
     """
     from lmms_eval.media.video import Sampling, read_frames
 
@@ -134,7 +134,7 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
 
 
 def bounds_of(part: ChatVideoContent) -> tuple[float | None, float | None]:
-    """The times in seconds between which a video is looked at."""
+    """Return the time bounds of a video part in seconds."""
     bounds: Mapping[str, Any] = part.url if isinstance(part.url, Mapping) else {}
     return (
         part.start_time if part.start_time is not None else bounds.get("video_start"),
@@ -143,7 +143,7 @@ def bounds_of(part: ChatVideoContent) -> tuple[float | None, float | None]:
 
 
 def payload_size(value: Any) -> int:
-    """Bytes of the texts and media in a payload: what it weighs in memory and, nearly, on the wire."""
+    """Return the bytes of the texts and media in a payload, its approximate size in memory and on the wire."""
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The run of a remote model: many requests open, one layer of retries, every failure a response."""
+"""The base of remote models: concurrent requests, one layer of retries, and failures as responses."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, MEDIA_ARGUMENTS, RemoteArguments, read_arguments
 
 if TYPE_CHECKING:
-    from lmms_eval.models.remote.asking import Talk
+    from lmms_eval.models.remote.asking import Exchange
 
 Complete = Callable[[Any], Awaitable[Any]]
-"""One attempt: a prepared payload in, a ``Reply`` back or an ``AttemptError``."""
+"""Makes one attempt: takes a prepared payload, and returns a ``Reply`` or raises ``AttemptError``."""
 
 
 class RemoteModel(Model):
-    """Asks a server, with up to ``num_concurrent`` requests open at a time.
+    """Sends requests to a server, with up to ``num_concurrent`` open at a time.
 
-    Subclasses prepare payloads and make single attempts (``connect``); retries, concurrency and records are here.
+    Subclasses prepare payloads and make single attempts (``connect``). This class handles retries, concurrency and
+    records.
     """
 
     ignored_arguments = IGNORED
     answer_arguments: tuple[str, ...] = ANSWER_ARGUMENTS
-    """Arguments that can change an answer."""
+    """The arguments that can change an answer."""
     arguments_kind: type[RemoteArguments] = RemoteArguments
 
     @classmethod
@@ -55,50 +56,50 @@ class RemoteModel(Model):
 
     @property
     def has_template(self) -> bool:
-        """Requests are conversations; ``False``: they are plain text, which the model continues."""
+        """Whether requests are conversations. Otherwise they are plain texts that the model continues."""
         return True
 
     @abc.abstractmethod
     def connect(self) -> AbstractAsyncContextManager[Complete]:
-        """Open a client for the life of one stream."""
+        """Open a client for the duration of one stream."""
 
     @abc.abstractmethod
     def stops_here(self, request: Request) -> list[str]:
-        """The stop strings that cannot be sent to the server."""
+        """Return the stop strings that cannot be sent to the server."""
 
     @abc.abstractmethod
     def sent_options(self, request: Request) -> Mapping[str, Any]:
-        """Options of a request under the names by which they are sent, without a seed that is the request's own."""
+        """Return the options of a request under the names in which they are sent, without the derived seed."""
 
     @abc.abstractmethod
     def ignored_options(self) -> list[str]:
-        """Generation options of tasks that had no place in the protocol, so far."""
+        """Return the generation options of tasks that were ignored so far."""
 
     def attach_folder(self, folder: Path) -> None:
-        """Keep there that stop strings are no longer sent."""
+        """Set the folder that records if stop strings are no longer sent."""
         self.stops.attach_folder(folder)
 
-    def talks(self) -> Callable[[], Talk]:
-        """Return what begins the talk of each request of one stream; by default a reply is the answer."""
-        from lmms_eval.models.remote.asking import PLAIN
+    def exchanges(self) -> Callable[[], Exchange]:
+        """Return the factory of the exchanges of one stream. By default, the first reply is the answer."""
+        from lmms_eval.models.remote.asking import SINGLE_REPLY
 
-        return lambda: PLAIN
+        return lambda: SINGLE_REPLY
 
     async def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
-        """Answer requests as they come; every failure is a response."""
+        """Answer requests as they arrive. Every failure is a response."""
         from lmms_eval.models.remote.asking import Asker, Dispatcher, Gate, RetryPolicy
 
         settings = self._settings
         gate = self._gate = Gate(settings)
         policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
         async with self.connect() as complete:
-            asker = Asker(complete, gate, policy, self.stops, self.tally, self.talks())
+            asker = Asker(complete, gate, policy, self.stops, self.tally, self.exchanges())
             async with aclosing(Dispatcher(gate, asker.ask).run(stream)) as responses:
                 async for response in responses:
                     yield response
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
-        """Options, system prompt and the form of media."""
+        """Return the options, the system prompt and the media options."""
         settings = self._settings
         form = {name: getattr(settings, name, None) for name in MEDIA_ARGUMENTS}
         return {
@@ -108,7 +109,7 @@ class RemoteModel(Model):
         }
 
     def identity(self) -> Mapping[str, Any]:
-        """Server, model, prompt and all arguments that change a request."""
+        """Return the server, the model, the prompt and all arguments that change a request."""
         return {
             "base_url": self._address,
             "model": self._settings.model,
@@ -117,7 +118,7 @@ class RemoteModel(Model):
         }
 
     def describe(self) -> Mapping[str, Any]:
-        """Address, concurrency as used, retries by kind, bytes sent, and what tasks asked for in vain."""
+        """Return the address, the concurrency, the retries by kind, the bytes sent, and ignored options of tasks."""
         return {
             "base_url": self._address,
             "concurrency": self._gate.describe(),
@@ -128,10 +129,10 @@ class RemoteModel(Model):
 
 
 def import_sdk(module: str, backend: str, extra: str) -> Any:
-    """An optional package.
+    """Import an optional package.
 
     Raises:
-        ModelError: it is not installed; says how to install it.
+        ModelError: the package is not installed. The message shows how to install it.
     """
     try:
         return importlib.import_module(module)

@@ -1,4 +1,4 @@
-"""From a chat completion to a text, or to texts and pictures."""
+"""Parsing of chat completions to texts, or to texts and pictures."""
 
 from __future__ import annotations
 
@@ -18,59 +18,59 @@ from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.remote.errors import AttemptError, error_in_body, shorten
 
 TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens", "max_length", "model_length"})
-"""Words of servers for an answer that the limit of tokens ended, in lower case."""
+"""Finish reasons for answers that the token limit ended, in lower case."""
 BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "canceled", "failed"})
-"""Words of servers for an answer that is not whole, in lower case."""
+"""Finish reasons for incomplete answers, in lower case."""
 PICTURE_TYPES = ("image_url", "output_image")
-"""Parts of a message that hold a picture as data URL in ``image_url``."""
+"""Types of message parts with a picture as data URL in ``image_url``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool that a reply asks for."""
+    """A tool call in a reply."""
 
     id: str
     name: str
     arguments: str
-    """As the model wrote them: JSON if it did well."""
+    """The text by the model, which should be JSON."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """The call as the server sent it: some put in what they want to see again."""
+    """The call as sent by the server. Some servers expect their additional fields back."""
 
     @property
     def function(self) -> Mapping[str, Any]:
-        """The part ``function`` as the server sent it."""
-        told = self.fields.get("function")
-        return told if isinstance(told, Mapping) else {}
+        """The object ``function`` as sent by the server."""
+        function = self.fields.get("function")
+        return function if isinstance(function, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The answer of a server.
 
-    ``parts`` are the texts and pictures in order where there are pictures, else empty.
+    ``parts`` are the texts and pictures in order; empty if there are no pictures.
     """
 
     text: str
     finish_reason: str | None
     usage: Usage | None
     reasoning: str = ""
-    """Thoughts that the server returned apart from the text."""
+    """Thoughts that the server returned separately from the text."""
     ended_by: str | None = None
-    """The stop string that ended it, empty if none did; ``None``: the server does not say."""
+    """The stop string that ended the answer; empty if none did, and ``None`` if the server does not report it."""
     parts: tuple[Part, ...] = ()
     model: str | None = None
-    """The model that the server says it served."""
+    """The model name that the server reports."""
     likelihood: Likelihood | None = None
-    """Of a continuation, where that was asked in place of a text."""
+    """The likelihood of a continuation, if that was requested instead of a text."""
     calls: tuple[ToolCall, ...] = ()
     message: Mapping[str, Any] = field(default_factory=dict)
-    """As the server sent it, where it has calls: it goes back with their results."""
+    """The message as sent by the server, if it has calls. It is sent back with their results."""
 
     @classmethod
     def of_parts(
         cls, parts: Sequence[Part], finish_reason: str | None, usage: Usage | None, model: str | None = None
     ) -> Reply:
-        """Texts and pictures in order."""
+        """Build a reply from texts and pictures in order."""
         text = "".join(part for part in parts if isinstance(part, str))
         pieces = tuple(part for part in parts if part) if _has_picture(parts) else ()
         return cls(text, finish_reason, usage, parts=pieces, model=model)
@@ -83,11 +83,11 @@ def _has_picture(parts: Sequence[Part]) -> bool:
 def parse_reply(raw: bytes, url: str) -> Reply:
     """Read a completion of status 200.
 
-    An empty text with a normal finish is a reply like any other. Where the content is null, the text is the refusal,
-    or empty. Reasoning is never the text: what stands there alone is a thought without an answer.
+    An empty text with a normal finish is a valid reply. If the content is null, the text is the refusal, or empty.
+    Reasoning is never the text: if there is nothing else, it is a thought without an answer.
 
     Raises:
-        AttemptError: ``malformed``, or what an ``error`` object in the body stands for.
+        AttemptError: ``malformed``, or the failure in an ``error`` object of the body.
     """
     try:
         body = decode_body(raw)
@@ -97,12 +97,12 @@ def parse_reply(raw: bytes, url: str) -> Reply:
 
 
 def decode_body(raw: bytes) -> Any:
-    """JSON of a body. A byte order mark is dropped, and half of a surrogate pair becomes U+FFFD.
+    """Decode a JSON body. A byte order mark is dropped, and half of a surrogate pair becomes U+FFFD.
 
-    Servers send the one always and the other where a tokenizer cut an emoji: asking again would bring the same.
+    Some servers always send the former, and send the latter if a tokenizer splits an emoji. A retry would not help.
 
     Raises:
-        orjson.JSONDecodeError: no JSON.
+        orjson.JSONDecodeError: the body is not JSON.
     """
     try:
         return orjson.loads(raw)
@@ -125,10 +125,10 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def read_completion(body: Any, raw: bytes, url: str) -> Reply:
-    """``parse_reply`` for a decoded body; ``raw`` is shown where it carries an error.
+    """Do the same as ``parse_reply`` for a decoded body. ``raw`` is shown if it contains an error.
 
     Raises:
-        AttemptError: as ``parse_reply``.
+        AttemptError: as in ``parse_reply``.
     """
     if not isinstance(body, dict):
         raise _malformed(url, "no JSON object")
@@ -143,28 +143,30 @@ def read_completion(body: Any, raw: bytes, url: str) -> Reply:
     finish = read_finish(choice, url)
     if not isinstance(message, dict):
         raise _malformed(url, "a choice without message")
-    ended = _Ended(
-        finish, read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"), model=served_model(body)
-    )
-    reply = _read_message(message, ended, url)
-    reasoning, ended_by = read_reasoning(message), _ended_by(choice)
-    if reasoning or ended_by is not None:
-        reply = replace(reply, reasoning=reasoning, ended_by=ended_by)
     calls = _calls(message.get("tool_calls"))
-    return replace(reply, calls=calls, message=message) if calls else reply
+    reply = _read_message(message, finish, url)
+    return replace(
+        reply,
+        usage=read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"),
+        reasoning=read_reasoning(message),
+        ended_by=_ended_by(choice),
+        model=served_model(body),
+        calls=calls,
+        message=message if calls else reply.message,
+    )
 
 
 def served_model(body: Mapping[str, Any]) -> str | None:
-    """The name of the model that answered, as the server tells it."""
+    """Return the name of the model that the server reports."""
     name = body.get("model")
     return name if isinstance(name, str) and name else None
 
 
 def read_finish(choice: Mapping[str, Any], url: str) -> str | None:
-    """Read why a choice ended, in the protocol's words: ``stop``, ``length``, ... ``None`` if the server does not say.
+    """Read the finish reason in the words of the protocol (``stop``, ``length``, ...); ``None`` if it is missing.
 
     Raises:
-        AttemptError: the server broke the answer off; whatever text came with it is no answer.
+        AttemptError: the server aborted the answer, so its text is not an answer.
     """
     error, given = choice.get("error"), choice.get("finish_reason")
     finish = given if isinstance(given, str) else None
@@ -180,19 +182,10 @@ def read_finish(choice: Mapping[str, Any], url: str) -> str | None:
     return word if word in ("stop", "content_filter") else finish
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """Facts of a completion beside its message."""
-
-    finish_reason: str | None
-    usage: Usage | None
-    model: str | None
-
-
-def _read_message(message: Mapping[str, Any], ended: _Ended, url: str) -> Reply:
+def _read_message(message: Mapping[str, Any], finish_reason: str | None, url: str) -> Reply:
     content, images = message.get("content"), message.get("images")
     if isinstance(content, str) and not images:  # nearly all replies
-        return Reply(content, ended.finish_reason, ended.usage, model=ended.model)
+        return Reply(content, finish_reason, None)
     if content is not None and not isinstance(content, str) and not _are_objects(content):
         raise _malformed(url, f"a content of type {type(content).__name__}")
     pictures = images if isinstance(images, list) and _are_objects(images) else []
@@ -202,22 +195,22 @@ def _read_message(message: Mapping[str, Any], ended: _Ended, url: str) -> Reply:
             parts = [_piece(part) for part in (*pieces, *pictures) if not _is_thought(part)]
         except MediaError as error:
             raise _malformed(url, str(error)) from error
-        return Reply.of_parts(parts, ended.finish_reason, ended.usage, ended.model)
+        return Reply.of_parts(parts, finish_reason, None)
     refusal = message.get("refusal")
     if isinstance(refusal, str):
-        return Reply(refusal, "content_filter", ended.usage, model=ended.model)
-    return Reply("", ended.finish_reason, ended.usage, model=ended.model)
+        return Reply(refusal, "content_filter", None)
+    return Reply("", finish_reason, None)
 
 
 REASONING = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
-"""Fields of a message in which servers return thoughts, the first one that says something counts."""
+"""Fields of a message in which servers return thoughts. The first one that is not empty counts."""
 THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text", "reasoning.text", "reasoning.summary", "summary_text")
-"""Parts of a content that are thoughts."""
+"""Types of content parts that are thoughts."""
 _WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_content")
 
 
 def read_reasoning(message: Mapping[str, Any]) -> str:
-    """Read the thoughts that a message holds apart from its answer: texts, lists or objects of them."""
+    """Read the thoughts that a message contains separately from its answer: texts, lists, or objects."""
     for name in REASONING:
         if (value := message.get(name)) and (found := thought_text(value)):
             return found
@@ -226,7 +219,7 @@ def read_reasoning(message: Mapping[str, Any]) -> str:
 
 
 def thought_text(value: Any, depth: int = 4) -> str:
-    """Read a text from what a server sends of thoughts: a text, a list of parts, or an object that holds either."""
+    """Read the text of thoughts in any form: a text, a list of parts, or an object that contains either."""
     if isinstance(value, str):
         return value
     if not depth:
@@ -243,7 +236,7 @@ def _is_thought(part: Any) -> bool:
 
 
 def _ended_by(choice: Mapping[str, Any]) -> str | None:
-    """Read which stop string ended a choice. Servers name it, or say null or a token's number where none did."""
+    """Read which stop string ended a choice. If none did, servers send null or the number of a token."""
     for name in ("stop_reason", "matched_stop"):
         if name in choice:
             value = choice[name]
@@ -252,14 +245,14 @@ def _ended_by(choice: Mapping[str, Any]) -> str | None:
 
 
 def _calls(listed: Any) -> tuple[ToolCall, ...]:
-    """Read calls; one without a name is kept, so that the model is told."""
+    """Read tool calls. A call without a name is kept, so that the model gets an error."""
     found = []
     for number, call in enumerate(listed if isinstance(listed, list) else ()):
-        told = call.get("function") if isinstance(call, dict) else None
-        if isinstance(told, dict):
-            given = told.get("arguments")
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            given = function.get("arguments")
             arguments = given if isinstance(given, str) else json.dumps({} if given is None else given)
-            found.append(ToolCall(str(call.get("id") or f"call_{number}"), str(told.get("name")), arguments, call))
+            found.append(ToolCall(str(call.get("id") or f"call_{number}"), str(function.get("name")), arguments, call))
     return tuple(found)
 
 
@@ -268,10 +261,10 @@ def _are_objects(value: Any) -> bool:
 
 
 def _piece(part: str | Mapping[str, Any]) -> Part:
-    """A text, or a part of the content: a picture where its type says so, else its text.
+    """Read a text or a part of the content: a picture by its type, or else its text.
 
     Raises:
-        MediaError: the picture is no PNG, JPEG, WebP or GIF file, or not sent along.
+        MediaError: the picture is not a PNG, JPEG, WebP or GIF file, or not included.
     """
     if isinstance(part, str):
         return part
@@ -282,24 +275,24 @@ def _piece(part: str | Mapping[str, Any]) -> Part:
 
 
 def picture_of_url(address: Any) -> GeneratedImage:
-    """The picture of a data URL.
+    """Read the picture of a data URL.
 
     Raises:
-        MediaError: another address, no base64, or no PNG, JPEG, WebP or GIF file.
+        MediaError: the address is not a data URL or not base64, or the data are not a PNG, JPEG, WebP or GIF file.
     """
     if not isinstance(address, str) or not address.startswith("data:"):
-        raise MediaError("a picture that is not sent along (no data URL)")
+        raise MediaError("a picture that is not included (no data URL)")
     from lmms_eval.media.reference import resolve
 
     return _picture(resolve(address).read_bytes())
 
 
 def picture_of_base64(text: Any) -> GeneratedImage:
-    """Raises ``MediaError``: no base64, or no PNG, JPEG, WebP or GIF file."""
+    """Read a picture. Raises ``MediaError`` if it is not base64, or not a PNG, JPEG, WebP or GIF file."""
     try:
         data = base64.b64decode(text, validate=True)
     except (ValueError, TypeError) as error:
-        raise MediaError(f"a picture that is no base64: {error}") from error
+        raise MediaError(f"a picture that is not base64: {error}") from error
     return _picture(data)
 
 
@@ -311,7 +304,7 @@ def _picture(data: bytes) -> GeneratedImage:
 
 
 def read_tokens(value: Any, inputs: str, outputs: str) -> Usage | None:
-    """Usage from fields of these names and ``<outputs>_details.reasoning_tokens``."""
+    """Read the usage from fields of these names and ``<outputs>_details.reasoning_tokens``."""
     if not isinstance(value, dict):
         return None
     details = value.get(f"{outputs}_details")

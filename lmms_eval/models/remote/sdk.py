@@ -1,4 +1,4 @@
-"""Parts that the back ends over vendors' packages share: arguments, key, address, attempts, prompt, options in vain."""
+"""The base of back ends over vendors' packages: arguments, key, address, attempts and prompts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
 from lmms_eval.models.remote.reply import Reply
 
 Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
-"""One call of a package with keyword arguments."""
+"""A call of a package with keyword arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +30,25 @@ class Service:
     """A vendor's service and the package for it."""
 
     name: str
-    """Name of the back end, and of the extra that installs the package."""
+    """The name of the back end, and of the extra that installs the package."""
     module: str
     base_url: str
     base_url_variable: str
     key_variables: tuple[str, ...]
-    """Environment variables that may hold the key; messages name the first."""
+    """Environment variables of the key. Messages name the first."""
 
 
 A = TypeVar("A", bound=RemoteArguments)
 
 
 class SdkModel(RemoteModel, Generic[A]):
-    """A ``RemoteModel`` over one package: its payload is the keyword arguments of one call.
+    """A ``RemoteModel`` over a package. Its payload is the keyword arguments of a call.
 
-    A back end names its ``service`` and ``arguments_kind``, makes the call's arguments (``build``), opens the package's
-    client (``open``), reads an answer (``read``), and says which errors the package raises.
+    A back end sets ``service`` and ``arguments_kind``, builds the call's arguments (``build``), opens the package's
+    client (``open``), reads an answer (``read``), and lists the package's exceptions (``errors``).
 
     Raises:
-        ModelError: the package is absent, an unknown or wrong argument, no key.
+        ModelError: the package is not installed, an argument is unknown or wrong, or there is no key.
     """
 
     service: ClassVar[Service]
@@ -70,62 +70,62 @@ class SdkModel(RemoteModel, Generic[A]):
         self._ignored: set[str] = set()
 
     def build(self, request: Request) -> dict[str, Any]:
-        """The keyword arguments of the call for a request."""
+        """Return the keyword arguments of the call for a request."""
         raise NotImplementedError
 
     def open(self) -> AbstractAsyncContextManager[Call]:
-        """A client of the package, without retries of its own."""
+        """Open a client of the package, without its retries."""
         raise NotImplementedError
 
     def read(self, answer: Any) -> Reply:
-        """Read what the package returned. Raises ``AttemptError``."""
+        """Convert the package's answer to a reply. Raises ``AttemptError``."""
         raise NotImplementedError
 
     def errors(self) -> tuple[type[Exception], ...]:
-        """Errors that a call of the package raises."""
+        """Return the exceptions that a call of the package raises."""
         raise NotImplementedError
 
     def failure(self, error: Exception) -> AttemptError:
-        """One of ``errors`` as the kind of failure that it is."""
+        """Classify one of ``errors``."""
         return self.failures.of_transport(error)
 
     def prepare(self, request: Request) -> Request:
-        """Make the call's arguments.
+        """Build the call's arguments.
 
         Raises:
-            MediaError: a picture, video or sound cannot be read, or the service takes none.
+            MediaError: a picture, video or sound cannot be read, or is not supported by the service.
         """
         payload = self.build(request)
         return request.with_payload(payload, payload_size(payload))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:
-        """Single attempts through the package's client."""
+        """Open the package's client for single attempts."""
         async with self.open() as call:
             yield attempts(call, self.errors(), self.failure, self.read)
 
     @property
     def is_local(self) -> bool:
-        """The server is on this machine's loopback: no proxy may stand before it."""
+        """Whether the server is on this machine's loopback, so that no proxy may be used."""
         return is_loopback(self.url)
 
     def wanted(self, request: Request) -> Wanted:
-        """The request's generation options, with the arguments' defaults."""
+        """Return the request's generation options, with the arguments' defaults."""
         arguments = self._arguments
         return read_generation(request.generation, request.seed, arguments.max_new_tokens, arguments.reasoning_effort)
 
     def conversation(self, request: Request, whole_videos: bool = False) -> Conversation:
-        """The request's turns with the prompt of the arguments."""
+        """Return the request's conversation, with the system prompt of the arguments."""
         frames = replace(self._settings.frames, whole=whole_videos)
         return read_conversation(request.build_messages(), frames, self.system_prompt)
 
     def note_ignored(self, names: Iterable[str]) -> None:
-        """Remember generation options without a place."""
+        """Record ignored generation options."""
         with self._lock:
             self._ignored.update(names)
 
     def ignored_options(self) -> list[str]:
-        """Generation options of tasks that had no place in the protocol, so far."""
+        """Return the generation options of tasks that were ignored so far."""
         with self._lock:
             return sorted(self._ignored)
 
@@ -136,7 +136,7 @@ def attempts(
     failure: Callable[[Exception], AttemptError],
     read: Callable[[Any], Reply],
 ) -> Complete:
-    """A package's call as single attempts: its ``errors`` become failures, its answer a reply."""
+    """Convert a package's call to single attempts: its ``errors`` become failures, and its answer a reply."""
 
     async def complete(payload: Mapping[str, Any]) -> Reply:
         try:
@@ -149,7 +149,7 @@ def attempts(
 
 
 def read_address(value: str | None, default: str) -> tuple[str, str]:
-    """A base URL, and the same without user, password and query for people and records."""
+    """Return a base URL, and the same without user, password and query for messages and records."""
     from urllib.parse import urlsplit, urlunsplit
 
     address = (value or default).strip().rstrip("/")
@@ -157,7 +157,7 @@ def read_address(value: str | None, default: str) -> tuple[str, str]:
         parts = urlsplit(address)
         place = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
     except ValueError as error:
-        raise ModelError(f"base_url is no URL ({error})") from error
+        raise ModelError(f"base_url is not a URL ({error})") from error
     if parts.scheme not in ("http", "https") or not place:
         raise ModelError("base_url must begin with http:// or https:// and name a host")
     return address, urlunsplit((parts.scheme, place, parts.path, "", ""))

@@ -1,7 +1,7 @@
-"""Stop strings of requests to a server: which are sent, which are applied here, and which one ended an answer.
+"""Stop strings of requests to a server: those that are sent, and those that are applied locally.
 
-A server looks for stop strings in the thoughts too, but they hold for the answer behind them. They are sent until one
-ends an answer within its thoughts. From then on they are applied here alone, which gives the same answers.
+A server applies stop strings to the thoughts too, but they are meant for the answer after them. They are sent until one
+ends an answer in its thoughts. From then on they are only applied locally, which gives the same answers.
 
 Source: engine rules, section 16.
 """
@@ -26,29 +26,30 @@ if TYPE_CHECKING:
     from lmms_eval.models.remote.reply import Reply
 
 NOTE = "stops_are_not_sent"
-"""File in the model's folder; it says why."""
+"""The file in the model's folder that records the decision and its reason."""
 LOOK_EVERY_S = 1.0
-"""Between two looks for a note of another process."""
+"""The interval of checks for the file of another process."""
 FIELDS = ("stop", "stop_sequences")
-"""Names of the stop strings in bodies and arguments of calls."""
+"""Names of the stop strings in bodies and call arguments."""
 WITHIN = ("config", "body")
-"""Names of what holds them in a payload: the options of a call, the body in a line of a batch."""
+"""Names of the objects that contain them: the options of a call, or the body in a line of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """Stop strings of one request."""
+    """The stop strings of one request."""
 
     active: tuple[str, ...]
     here: tuple[str, ...]
-    """Those of them that are not sent to the server."""
+    """Those that are not sent to the server."""
 
     @property
-    def are_told(self) -> bool:
-        """Some of them are sent to the server."""
+    def any_sent(self) -> bool:
+        """Whether some of them are sent to the server."""
         return len(self.here) < len(self.active)
 
-    def told_nothing(self) -> Stops:
+    def unsent(self) -> Stops:
+        """Return the same stop strings, of which no one is sent."""
         return Stops(self.active, self.active)
 
 
@@ -56,49 +57,49 @@ NONE = Stops((), ())
 
 
 class StopSending:
-    """Decides for one model whether stop strings are sent; safe from several threads.
+    """Decides for one model whether stop strings are sent. Thread-safe.
 
     Args:
-        untold: gives the stop strings of a request that the server cannot be told.
-        has_template: requests are conversations, not plain text.
+        unsendable: returns the stop strings of a request that cannot be sent to the server.
+        has_template: whether requests are conversations, not plain text.
     """
 
-    def __init__(self, untold: Callable[[Request], list[str]] = lambda _: [], has_template: bool = True) -> None:
-        self._untold, self._has_template = untold, has_template
+    def __init__(self, unsendable: Callable[[Request], list[str]] = lambda _: [], has_template: bool = True) -> None:
+        self._unsendable, self._has_template = unsendable, has_template
         self._lock = threading.Lock()
         self._note: Path | None = None
         self._is_off = False
         self._looked = 0.0
 
     def attach_folder(self, folder: Path) -> None:
-        """Keep the decision in this folder, where further processes and starts find it."""
+        """Record the decision in this folder, for other processes and later starts."""
         self._note = folder / NOTE
         self._is_off = self._is_off or self._note.exists()
 
     @property
     def is_off(self) -> bool:
-        """Stop strings are no longer sent."""
+        """Whether stop strings are no longer sent."""
         if not self._is_off and self._note is not None and monotonic() - self._looked > LOOK_EVERY_S:
             self._looked = monotonic()
             self._is_off = self._note.exists()
         return self._is_off
 
-    def of(self, request: Request, is_told: bool | None = None) -> Stops:
+    def of(self, request: Request, were_sent: bool | None = None) -> Stops:
         """Return the stop strings of a request.
 
-        ``is_told``: the server got those that it can be told; ``None``: the request is about to be asked.
+        ``were_sent`` states whether the server got those that can be sent; ``None`` if the request is not sent yet.
         """
         if request.kind == "loglikelihood":
             return NONE
         active = tuple(stop_strings(request.generation_after(self._has_template)))
         if not active:
             return NONE
-        if is_told is None:
-            is_told = not self.is_off
-        return Stops(active, tuple(self._untold(request)) if is_told else active)
+        if were_sent is None:
+            were_sent = not self.is_off
+        return Stops(active, tuple(self._unsendable(request)) if were_sent else active)
 
     def switch_off(self, request: Request, stops: Stops) -> None:
-        """Send no stop strings from now on: one has ended the answer to a request within its thoughts."""
+        """Stop sending stop strings, as one has ended the answer to a request in its thoughts."""
         with self._lock:
             if self._is_off:
                 return
@@ -106,7 +107,7 @@ class StopSending:
         shown = ", ".join(map(repr, stops.active))
         reason = (
             f"{request.id}: the server ended an answer within its thoughts, at one of the stop strings {shown}: they "
-            "are no longer sent, and answers are cut behind their thoughts here"
+            "are no longer sent, and are applied to the answers after the thoughts instead"
         )
         logger.warning("{}", reason)
         if self._note is not None:
@@ -115,8 +116,8 @@ class StopSending:
 
 
 def ended_in_thoughts(request: Request, reply: Reply, stops: Stops) -> bool:
-    """Return whether a stop string may have ended a reply in its thoughts, or in the white space right behind them."""
-    if not stops.are_told or reply.finish_reason != "stop" or reply.ended_by == "" or reply.parts:
+    """Return whether a stop string may have ended a reply in its thoughts, or in the white space right after them."""
+    if not stops.any_sent or reply.finish_reason != "stop" or reply.ended_by == "" or reply.parts:
         return False
     if reply.reasoning.strip():
         return not reply.text.strip()
@@ -125,7 +126,7 @@ def ended_in_thoughts(request: Request, reply: Reply, stops: Stops) -> bool:
 
 
 def without_stops(payload: Any) -> Any:
-    """Return a request's payload without its stop strings: a body or a line of a batch as JSON, arguments of a call."""
+    """Return a payload without its stop strings: a JSON body, a line of a batch, or arguments of a call."""
     if isinstance(payload, bytes):
         if not any(f'"{name}"'.encode() in payload for name in FIELDS):
             return payload

@@ -1,1 +1,1 @@
-"""Pictures for models that only describe them: a text-to-image step behind a protocol (``--t2i``)."""
+"""Pictures for models that only describe them, drawn by a text-to-image model (``--t2i``)."""

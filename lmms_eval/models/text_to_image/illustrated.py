@@ -1,4 +1,4 @@
-"""Any model, with the pictures drawn that its answers describe (``--t2i``)."""
+"""Models whose answers describe pictures, which a text-to-image model draws (``--t2i``)."""
 
 from __future__ import annotations
 
@@ -46,44 +46,44 @@ class DrawingError(Exception):
 
 
 class TextToImage(Protocol):
-    """A text-to-image model. ``draw`` may be called from several threads at a time, up to ``concurrency``."""
+    """A text-to-image model. Up to ``concurrency`` threads may call ``draw`` at the same time."""
 
     concurrency: int
 
     def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:
-        """A picture for each description, in order.
+        """Return a picture for each description, in order.
 
         Raises:
-            DrawingError: one of them could not be drawn.
+            DrawingError: a picture could not be drawn.
         """
 
     def identity(self) -> Mapping[str, Any]:
-        """Everything that determines its pictures: part of the run key."""
+        """Return everything that determines its pictures, as a part of the run key."""
 
     def describe(self) -> Mapping[str, Any]:
-        """Describe it for the results."""
+        """Return its description for the results."""
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free its resources."""
 
 
 CALL = ("num_inference_steps", "guidance_scale", "height", "width", "negative_prompt")
-"""Arguments of a call of the pipeline."""
+"""Arguments for a call of the pipeline."""
 LOADING = ("dtype", "revision", "variant", "device")
 _ERRORS = (RuntimeError, ValueError, TypeError, OSError)
-"""Exceptions of a pipeline for a description that it cannot draw, and for a full GPU."""
+"""Exceptions of a pipeline for descriptions that it cannot draw, and for a full GPU."""
 
 
 class DiffusersPipeline:
-    """Any text-to-image pipeline; seeds make its pictures repeatable.
+    """A text-to-image pipeline of diffusers. Seeds make its pictures reproducible.
 
     Args:
         path: folder or hub name.
-        arguments: of ``CALL`` and ``LOADING``.
-        device: where ``arguments`` name none; else the GPU if there is one.
+        arguments: the arguments of ``CALL`` and ``LOADING``.
+        device: the device if ``arguments`` have none; by default the GPU if there is one.
 
     Raises:
-        ModelError: an unknown argument, no diffusers, or the pipeline cannot be loaded.
+        ModelError: an argument is unknown, diffusers is not installed, or the pipeline cannot be loaded.
     """
 
     concurrency = 1
@@ -112,7 +112,7 @@ class DiffusersPipeline:
             self._pipeline.set_progress_bar_config(disable=True)
 
     def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:
-        """See ``TextToImage``; one picture after the other, each with a seed of its own."""
+        """Draw the pictures in sequence, each with its own seed."""
         pictures = []
         with self._lock:
             for number, description in enumerate(descriptions):
@@ -130,27 +130,29 @@ class DiffusersPipeline:
         return pictures
 
     def identity(self) -> Mapping[str, Any]:
-        """Pipeline, precision and call."""
+        """Return the pipeline, the precision and the call arguments."""
         return {"diffusers": self._path, "dtype": self._dtype, **self._loading, **self._call}
 
     def describe(self) -> Mapping[str, Any]:
-        """Pipeline, device and pictures."""
+        """Return the identity, the device and the number of pictures."""
         return {**self.identity(), "device": self._device, "pictures": self._drawn}
 
     def close(self) -> None:
-        """Let the weights go."""
+        """Free the weights."""
         self._pipeline = None
 
 
 PATH = "/images/generations"
 FIELDS = ("size", "quality", "style", "background", "response_format")
-"""Arguments that go into the body as they are; ``extra_body`` takes any other."""
+"""Arguments that are sent unchanged in the body. ``extra_body`` takes any other."""
 _ALWAYS_BASE64 = "gpt-image"
-"""Models that refuse ``response_format``."""
+"""The prefix of models that reject ``response_format``."""
 
 
 class ImagesApi:
-    """Asks with the retries and the concurrency of the back end ``openai``, in a thread of its own.
+    """A model on a server with an images API, with the retries and the concurrency of the back end ``openai``.
+
+    It runs in its own thread.
 
     Args:
         model: the model's name.
@@ -158,12 +160,10 @@ class ImagesApi:
             ``extra_body`` as for ``openai``.
 
     Raises:
-        ModelError: an unknown or wrong argument, or no key for the public API.
+        ModelError: an argument is unknown or wrong, or there is no key for the public API.
     """
 
     def __init__(self, model: str, arguments: Mapping[str, Any]) -> None:
-        from dataclasses import replace
-
         from lmms_eval.models.openai.client import Client
         from lmms_eval.models.remote.asking import Asker, Gate, RetryPolicy, Tally
 
@@ -192,8 +192,8 @@ class ImagesApi:
 
         self._asker: Asker = Asker(self._client.complete, self._run(make_gate()), policy, StopSending(), self._tally)
 
-    def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:  # noqa: ARG002 - none in this API
-        """See ``TextToImage``."""
+    def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:  # noqa: ARG002 - no seed in this API
+        """Draw the pictures concurrently."""
         responses = self._run(self._ask(descriptions))
         pictures = []
         for description, response in zip(descriptions, responses, strict=True):
@@ -205,11 +205,11 @@ class ImagesApi:
         return pictures
 
     def identity(self) -> Mapping[str, Any]:
-        """Server and body."""
+        """Return the server and the body."""
         return {"images_api": self._endpoint.shown, **self._body}
 
     def describe(self) -> Mapping[str, Any]:
-        """Server, model, pictures and retries."""
+        """Return the server, the model, the number of pictures, and the retries."""
         return {
             "base_url": self._endpoint.shown,
             "model": self._body["model"],
@@ -232,17 +232,17 @@ class ImagesApi:
         requests = []
         for description in descriptions:
             body = orjson.dumps({**self._body, "prompt": description})
-            # No document of a run stands behind this request, and its body is made already.
+            # This request belongs to no document of a run, and its body is complete.
             request = Request("text-to-image", "generate_until", cast("Task", None), 0, _no_messages)
             requests.append(request.with_payload(body, len(body)))
         return await asyncio.gather(*map(self._asker.ask, requests))
 
 
 def _read(raw: bytes, url: str) -> Reply:
-    """The first picture of an answer.
+    """Read the first picture of an answer.
 
     Raises:
-        AttemptError: ``malformed``, or what an ``error`` object in the body stands for.
+        AttemptError: ``malformed``, or the failure in an ``error`` object of the body.
     """
     try:
         body = orjson.loads(raw)
@@ -269,16 +269,15 @@ PROVIDERS = ("images", "diffusers")
 
 
 def open_text_to_image(name: str, arguments: Mapping[str, Any], device: str | None = None) -> TextToImage:
-    """``NAME`` or ``images:NAME``: a model on a server with an images API; ``diffusers:PATH``: a local pipeline.
+    """Open ``NAME`` or ``images:NAME`` (a model with an images API), or ``diffusers:PATH`` (a local pipeline).
 
     Raises:
-        ModelError: wrong arguments, an absent package, or a pipeline that cannot be loaded.
+        ModelError: the arguments are wrong, a package is not installed, or the pipeline cannot be loaded.
     """
     head, found, rest = name.partition(":")
     provider, model = (head, rest) if found and head in PROVIDERS else ("images", name)
     if provider == "diffusers":
         return DiffusersPipeline(model, arguments, device)
-
     return ImagesApi(model, arguments)
 
 
@@ -287,10 +286,10 @@ ASKED = "\nAnswer with a description of the picture in words, as <image>descript
 
 
 class IllustratedModel(Model):
-    """Answers as the inner model, each ``<image>description</image>`` replaced by a picture.
+    """The answers of an inner model, in which pictures replace each ``<image>description</image>``.
 
-    An answer that has pictures already, or asks for none, stays what it is. Where a picture cannot be drawn, the
-    request fails: another start asks again.
+    Answers that already have pictures, or describe none, are unchanged. If a picture cannot be drawn, the request
+    fails, and a later start retries it.
     """
 
     def __init__(self, inner: Model, painter: TextToImage, owns_inner: bool = True) -> None:
@@ -300,23 +299,23 @@ class IllustratedModel(Model):
         self.collective_forward, self.reads_documents = inner.collective_forward, inner.reads_documents
 
     def prepare(self, request: Request) -> Request:
-        """As the inner model; where a task asks for a picture by itself, the form is said in which it is described."""
+        """Prepare the request. If the task requires a picture, the prompt states the form of the description."""
         draws = request.task.output_type == "generate_visual_cot" and request.generation.get("visual_cot")
         if not draws:
             return self._inner.prepare(request)
         return self._inner.prepare(request.with_messages(partial(_asking_for_marks, request.build_messages)))
 
     def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
-        """Answer as the inner model does; beside an asynchronous one pictures are drawn in threads."""
+        """Yield the inner model's answers with pictures, which for an asynchronous model are drawn in threads."""
         responses = self._inner.respond(stream)
         if isinstance(responses, AsyncGenerator):
-            return self._draw_beside(responses)
+            return self._draw_in_threads(responses)
         if isinstance(responses, AsyncIterator):
-            return self._draw_beside(response async for response in responses)
+            return self._draw_in_threads(response async for response in responses)
         return map(self.illustrated, responses)
 
     def illustrated(self, response: Response) -> Response:
-        """A response with its pictures drawn. What a model drafts in its thoughts is not drawn."""
+        """Return a response with its pictures drawn. Descriptions in thoughts are ignored."""
         response = thoughts_apart(response)
         if response.parts or not response.text:
             return response
@@ -339,7 +338,7 @@ class IllustratedModel(Model):
         return self._inner.sent_with(request)
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the identity, empty where the inner model's is: nothing tells such an object from others."""
+        """Return the identity; empty if that of the inner model is empty, as such objects cannot be distinguished."""
         inner = self._inner.identity()
         return {**inner, "t2i": dict(self._painter.identity())} if inner else {}
 
@@ -357,8 +356,8 @@ class IllustratedModel(Model):
             self._inner.close()
         self._painter.close()
 
-    async def _draw_beside(self, responses: AsyncGenerator[Response, None]) -> AsyncGenerator[Response, None]:
-        """Responses in the order in which they are complete."""
+    async def _draw_in_threads(self, responses: AsyncGenerator[Response, None]) -> AsyncGenerator[Response, None]:
+        """Yield responses as soon as their pictures are drawn."""
         pool = ThreadPoolExecutor(min(MAX_THREADS, self._painter.concurrency), "text-to-image")
         done: asyncio.Queue[Response | BaseException | None] = asyncio.Queue()
         feeder = asyncio.create_task(self._feed(responses, pool, done))
@@ -397,7 +396,7 @@ class IllustratedModel(Model):
                 await asyncio.wait(set(drawing))
                 await asyncio.sleep(0)  # let the last callbacks run
             done.put_nowait(None)
-        except Exception as error:  # noqa: BLE001 - whatever the inner model raised goes on to the engine
+        except Exception as error:  # noqa: BLE001 - exceptions of the inner model are passed to the engine
             done.put_nowait(error)
 
 

@@ -1,1 +1,1 @@
-"""Tools that a model may call while it answers: an MCP server's, in a session that the whole run shares."""
+"""Tools that a model may call while it answers, from an MCP server in a session that the whole run shares."""

@@ -1,4 +1,4 @@
-"""A session with a server that speaks the Model Context Protocol over standard input and output."""
+"""A session with a server of the Model Context Protocol over standard input and output, and reading its results."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 _CLOSING_S = 10.0
 _PING_S = 5.0
 _TAIL_BYTES = 2000
-"""What is told of a server's standard error where it does not start."""
+"""The part of a server's standard error that is shown if it does not start."""
 _LONGEST_NOTE = 200
 Work = Callable[[Any], Awaitable[Any]]
 
 
 class ServerEndedError(ModelError):
-    """The server does not start, or it ended or fell silent while it was asked."""
+    """The server does not start, or ended or stopped responding during a request."""
 
 
 class NoAnswerError(ModelError):
-    """One question was not answered in time."""
+    """A request was not answered in time."""
 
 
 class ToolSession:
-    """A tool server: a Python script that this process runs, started at the first question and kept until ``close``.
+    """A tool server: a Python script in a child process, started at the first request and kept until ``close``.
 
-    Questions may come from several threads and event loops; they share one session. A server that has ended, or
-    answers nothing, is started anew by the next question. The package mcp must be installed.
+    Requests may come from several threads and event loops, and share one session. If a server has ended or does not
+    respond, the next request starts another one. The package mcp must be installed.
 
     Args:
         server_path: the script.
-        limit_s: bound of each question in seconds.
-        start_s: bound of the start; by default ``limit_s``.
+        limit_s: time limit of each request in seconds.
+        start_s: time limit of the start; by default ``limit_s``.
     """
 
     def __init__(self, server_path: str, limit_s: float, start_s: float | None = None) -> None:
@@ -59,22 +59,22 @@ class ToolSession:
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
         self.starts = 0
-        """How often the server was started."""
+        """The number of starts of the server."""
 
     async def functions(self) -> list[dict[str, Any]]:
-        """List the tools in the form of ``tools`` of a chat completion request. Raises ``ModelError``."""
-        found: list[dict[str, Any]] = await self._asked("the list of tools", _functions)
+        """Return the tools in the form of ``tools`` in a chat completion request. Raises ``ModelError``."""
+        found: list[dict[str, Any]] = await self._request("the list of tools", _functions)
         return found
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool and return its result as the package mcp gives it: ``content`` is a list of parts.
+        """Call a tool and return its result as an object of the package mcp, whose ``content`` is a list of parts.
 
         Raises:
-            ServerEndedError: the server does not start, or ended meanwhile; the next question starts another one.
-            NoAnswerError: no result in time.
-            ModelError: the server refuses the call.
+            ServerEndedError: the server does not start, or has ended; the next request starts another one.
+            NoAnswerError: there was no result in time.
+            ModelError: the server rejects the call.
         """
-        return await self._asked(f"tool {name!r}", lambda session: session.call_tool(name, dict(arguments)))
+        return await self._request(f"tool {name!r}", lambda session: session.call_tool(name, dict(arguments)))
 
     def close(self) -> None:
         """End the session and its server."""
@@ -83,9 +83,9 @@ class ToolSession:
         if connection is not None:
             connection.close()
 
-    async def _asked(self, asked_for: str, work: Work) -> Any:
+    async def _request(self, name: str, work: Work) -> Any:
         connection = await asyncio.to_thread(self._connected)
-        where = f"MCP server {self.server_path}: {asked_for}"
+        where = f"MCP server {self.server_path}: {name}"
         try:
             return await asyncio.wrap_future(connection.submit(work, self._limit_s))
         except TimeoutError as error:
@@ -105,10 +105,10 @@ class ToolSession:
             return self._connection
 
     async def _is_alive(self, connection: _Connection) -> bool:
-        """Tell whether the server answers at all; one that does not is dropped."""
+        """Return whether the server responds. If it does not, its connection is dropped."""
         try:
             await asyncio.wrap_future(connection.submit(lambda session: session.send_ping(), _PING_S))
-        except Exception:  # noqa: BLE001 - whatever it is, the session does not answer
+        except Exception:  # noqa: BLE001 - after any error the session is not usable
             with self._lock:
                 if self._connection is connection:
                     self._connection = None
@@ -117,10 +117,10 @@ class ToolSession:
         return True
 
 
-class _Noise(logging.Filter):
-    """Takes what the package mcp logs of a server's lines that are no messages, one traceback each, and says it once.
+class _StrayOutput(logging.Filter):
+    """Replaces the tracebacks that the package mcp logs for stray lines on a server's standard output by a warning.
 
-    A tool that prints writes such lines: standard output is the server's way to its client.
+    Standard output is the channel to the client, and a tool that prints writes stray lines to it.
     """
 
     def __init__(self, server_path: str) -> None:
@@ -129,8 +129,8 @@ class _Noise(logging.Filter):
         self._count = self._thread = 0
 
     @contextlib.contextmanager
-    def kept(self, *names: str) -> Iterator[None]:
-        """Filter the loggers of these names, for what the calling thread logs: each session has its own."""
+    def filtered(self, *names: str) -> Iterator[None]:
+        """Filter the loggers of these names, for records of the calling thread. Each session has its own thread."""
         self._thread = threading.get_ident()
         loggers = [logging.getLogger(name) for name in names]
         for one in loggers:
@@ -141,7 +141,7 @@ class _Noise(logging.Filter):
             for one in loggers:
                 one.removeFilter(self)
             if self._count > 1:
-                log.info("the MCP server {}: {} such lines were passed over", self._server_path, self._count)
+                log.info("the MCP server {}: {} such lines were ignored", self._server_path, self._count)
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING or record.thread != self._thread:
@@ -149,8 +149,8 @@ class _Noise(logging.Filter):
         self._count += 1
         if self._count == 1:
             log.warning(
-                "the MCP server {} writes to standard output what is no message of the protocol ({}): such lines are "
-                "passed over; let it print to standard error",
+                "the MCP server {} writes lines to standard output that are no messages of the protocol ({}): they are "
+                "ignored; let it print to standard error",
                 self._server_path,
                 record.getMessage()[:_LONGEST_NOTE],
             )
@@ -158,33 +158,33 @@ class _Noise(logging.Filter):
 
 
 class _Connection:
-    """One session with one server process, in an event loop of its own: a session must be left where it was entered."""
+    """One session with one server process. It is entered and left in one task of its own event loop."""
 
     def __init__(self, server_path: str, limit_s: float) -> None:
         self._server_path = server_path
         self._session: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        # What the server says on standard error would run through the progress on the terminal.
-        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - see ``close``
-        self._noise = _Noise(server_path)
+        # The server's standard error would disturb the progress display on the terminal.
+        self._stderr = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - see ``close``
+        self._stray_output = _StrayOutput(server_path)
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
         self._lock = threading.Lock()
         self._is_open = True
-        """Work may be given to the loop."""
+        """Whether the loop accepts work."""
         self._thread = threading.Thread(target=self._run, name="mcp-session", daemon=True)
         self._thread.start()
         try:
             self._session.result(limit_s)
         except Exception as error:
-            told = self._last_words()
+            tail = self._stderr_tail()
             self.close()
             raise ServerEndedError(
                 f"the MCP server {server_path} does not start: {type(error).__name__}: {error}; "
-                f"try {sys.executable} {server_path}{told}"
+                f"try {sys.executable} {server_path}{tail}"
             ) from error
 
     def submit(self, work: Work, limit_s: float) -> concurrent.futures.Future[Any]:
-        """Do work with the session, in its loop."""
+        """Run work with the session in its loop."""
         with self._lock:
             if not self._is_open:
                 raise ConnectionError("the session has ended")
@@ -207,17 +207,17 @@ class _Connection:
             if self._is_open:
                 self._loop.call_soon_threadsafe(self._ended.set)
         self._thread.join(_CLOSING_S)
-        with self._lock:  # several may notice at once that a server has ended
-            self._said.close()
+        with self._lock:  # several threads may notice the end of a server at the same time
+            self._stderr.close()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._live())
 
-    def _last_words(self) -> str:
-        self._said.seek(0)
-        told = self._said.read()[-_TAIL_BYTES:].strip()
-        return f"\nIt said:\n{told}" if told else ""
+    def _stderr_tail(self) -> str:
+        self._stderr.seek(0)
+        tail = self._stderr.read()[-_TAIL_BYTES:].strip()
+        return f"\nIts standard error:\n{tail}" if tail else ""
 
     async def _live(self) -> None:
         from mcp import ClientSession, StdioServerParameters, stdio_client
@@ -226,9 +226,9 @@ class _Connection:
             command=sys.executable, args=[self._server_path], encoding_error_handler="replace"
         )
         try:
-            with self._noise.kept(stdio_client.__module__, "client", ClientSession.__module__):
+            with self._stray_output.filtered(stdio_client.__module__, "client", ClientSession.__module__):
                 async with (
-                    stdio_client(server, errlog=self._said) as (reading, writing),
+                    stdio_client(server, errlog=self._stderr) as (reading, writing),
                     ClientSession(reading, writing) as session,
                 ):
                     start = asyncio.ensure_future(session.initialize())
@@ -239,14 +239,14 @@ class _Connection:
                         self._session.set_result(session)
                         await end
                     start.cancel()
-        except Exception as error:  # noqa: BLE001 - of foreign code, told to whoever waits for the session
+        except Exception as error:  # noqa: BLE001 - of foreign code, passed to the caller that waits for the session
             if not self._session.done():
                 self._session.set_exception(error)
         finally:
             await self._leave()
 
     async def _leave(self) -> None:
-        """Let whatever is being done end by itself: cancelled by the loop, it would look as if its caller were."""
+        """Let running work end by itself: if the loop cancelled it, it would look as if its caller was cancelled."""
         with self._lock:
             self._is_open = False
         self._ended.set()
@@ -275,20 +275,20 @@ def _function(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def wire(value: Any) -> dict[str, Any]:
-    """Return an object of the package by the names of the protocol, which its releases do not change."""
+    """Convert an object of the package to the names of the protocol, which are the same in all its releases."""
     named: dict[str, Any] = value.model_dump(by_alias=True, mode="json")
     return named
 
 
 MOST_MEDIA = 8
-"""Pictures and sounds of one result that are sent."""
+"""The maximum number of pictures and sounds of one result that are sent."""
 MOST_SOUND_BYTES = 16 * 2**20
 AUDIO_FORMATS = ("wav", "mp3")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolMedium:
-    """A picture or sound of a result: as a part of a request's message, and as it is recorded."""
+    """A picture or sound of a result, as a part of a message and in its recorded form."""
 
     part: Mapping[str, Any]
     sent: SentPart
@@ -296,7 +296,7 @@ class ToolMedium:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """Texts and media that a tool gave. A failure is a text too: the model may try otherwise."""
+    """The texts and media of a tool's result. A failure is a text too, to which the model may react."""
 
     text: str
     media: tuple[ToolMedium, ...] = ()
@@ -305,24 +305,24 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ResultLimits:
-    """Bounds of what is sent of a result."""
+    """Limits of the sent part of a result."""
 
     characters: int
-    """Of its texts together; the model is told where one is cut."""
+    """The limit of all texts together. A cut is marked in the text."""
     images: WireOptions
 
 
 def failed(reason: str) -> ToolResult:
-    """Return the result of a call that gave none."""
+    """Return the result of a failed call."""
     return ToolResult(f"error: {reason}", is_error=True)
 
 
 def read_result(result: Any, limits: ResultLimits) -> ToolResult:
-    """Read a result of the package mcp. Decodes pictures: not for an event loop."""
-    told = wire(result)
+    """Read a result of the package mcp. This decodes pictures, so it must not run in an event loop."""
+    fields = wire(result)
     texts: list[str] = []
     media: list[ToolMedium] = []
-    for part in told.get("content") or ():
+    for part in fields.get("content") or ():
         make = _MEDIA.get(part.get("type", ""))
         if make is None:
             texts.append(_text(part))
@@ -333,15 +333,15 @@ def read_result(result: Any, limits: ResultLimits) -> ToolResult:
                 media.append(make(part, limits))
             except (MediaError, ValueError) as error:
                 texts.append(f"[a part {part['type']!r} cannot be sent: {error}]")
-    if not texts and not media and told.get("structuredContent") is not None:
-        texts.append(json.dumps(told["structuredContent"], ensure_ascii=False))
+    if not texts and not media and fields.get("structuredContent") is not None:
+        texts.append(json.dumps(fields["structuredContent"], ensure_ascii=False))
     text = cut("\n".join(texts), limits.characters)
-    is_error = bool(told.get("isError"))
+    is_error = bool(fields.get("isError"))
     return ToolResult(f"error: {text}" if is_error else text, tuple(media), is_error)
 
 
 def cut(text: str, characters: int) -> str:
-    """Shorten a text, and say so in it."""
+    """Shorten a text, and mark the cut in it."""
     if len(text) <= characters:
         return text
     return f"{text[:characters]}\n[cut: the first {characters} of {len(text)} characters]"

@@ -1,4 +1,4 @@
-"""The tools of a run: listed once, called with limits, counted."""
+"""The tools of a run, and the rounds of tool calls before an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ import orjson
 from lmms_eval.api.request import Response, SentCall, SentMessage, SentPart, Usage
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.errors import ModelError
-from lmms_eval.models.remote.asking import Further
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.media import payload_size
 from lmms_eval.models.remote.reply import Reply, ToolCall
@@ -34,20 +33,24 @@ from lmms_eval.models.tools.connection import (
 )
 
 _START_S = 120.0
-"""A server may load a lot before it answers."""
-_TOLD_CHARACTERS = 2000
-"""Of an error that the model gets."""
+"""The minimum time limit of the start, as a server may have to load a lot."""
+_MAX_ERROR_CHARACTERS = 2000
+"""The maximum length of an error that the model gets."""
+MOST_CALLS = 16
+"""The maximum number of calls of one reply that are run."""
+RETURNED_FIELDS = ("content", "reasoning_content", "reasoning")
+"""Fields of a reply that are sent back to the server: models that think between calls need their thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """The server, and how far a conversation with its tools may go."""
+    """The server, and the limits of a conversation with its tools."""
 
     server_path: str
     limit_s: float
-    """Seconds for one call."""
+    """The time limit of one call in seconds."""
     max_rounds: int
-    """Replies of the model with calls; the next one must be the answer."""
+    """The maximum number of replies with calls. The next reply must be the answer."""
     limits: ResultLimits
 
 
@@ -55,7 +58,7 @@ class Toolbox:
     """The tools of an MCP server.
 
     Raises:
-        ModelError: the script or the package mcp is absent, the server does not start, it has no tools.
+        ModelError: the script or the package mcp is missing, the server does not start, or it has no tools.
     """
 
     def __init__(self, settings: ToolSettings) -> None:
@@ -68,15 +71,15 @@ class Toolbox:
         self._script = hashlib.sha256(path.read_bytes()).hexdigest()
         self._session = ToolSession(str(path), settings.limit_s, max(settings.limit_s, _START_S))
         self.functions: list[dict[str, Any]] = run_coroutine(self._session.functions())
-        """The tools as chat completion requests list them."""
+        """The tools in the form for chat completion requests."""
         if not self.functions:
             self.close()
-            raise ModelError(f"the MCP server {path} has no tools: nothing to offer to the model")
+            raise ModelError(f"the MCP server {path} has no tools: give another script")
         self._names = frozenset(tool["function"]["name"] for tool in self.functions)
         self._counts: Counter[str] = Counter()
 
     def identity(self) -> dict[str, Any]:
-        """All that can change what a model does with the tools."""
+        """Return everything that can change how a model uses the tools."""
         listing = json.dumps(self.functions, sort_keys=True).encode()
         settings = self.settings
         return {
@@ -88,17 +91,17 @@ class Toolbox:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Counts so far: calls, errors that the model was told, starts of the server, conversations cut short."""
+        """Return the counts so far: calls, errors, starts of the server, and conversations cut short."""
         return {"tools": sorted(self._names), **dict(sorted(self._counts.items())), "starts": self._session.starts}
 
     async def call(self, name: str, arguments: str, again: asyncio.Lock) -> ToolResult:
-        """Call a tool with arguments as the model wrote them: JSON, and nothing else.
+        """Call a tool with the arguments that the model wrote, which must be JSON.
 
-        Whatever goes wrong with the call itself is a result that the model is told. ``again`` is held while a call
-        that lost its server is repeated: so one that ends the server twice does not take others with it.
+        Failures of the call itself are results for the model. ``again`` is held while a call that lost its server is
+        repeated, so that a call that ends the server twice does not affect others.
 
         Raises:
-            ServerEndedError: the server ended again when the call was repeated, or does not start any more.
+            ServerEndedError: the server ended again when the call was repeated, or does not start again.
         """
         self._counts["calls"] += 1
         if name not in self._names:
@@ -110,11 +113,11 @@ class Toolbox:
         return result
 
     def note_cut(self) -> None:
-        """Count a conversation whose rounds were used up."""
+        """Count a conversation that reached the maximum number of rounds."""
         self._counts["cut_short"] += 1
 
     def close(self) -> None:
-        """End the server."""
+        """Stop the server."""
         self._session.close()
 
     async def _called(self, name: str, arguments: Mapping[str, Any], again: asyncio.Lock) -> ToolResult:
@@ -133,7 +136,7 @@ class Toolbox:
             self._counts["timeouts"] += 1
             return failed(f"no answer within {self.settings.limit_s:g} s")
         except ModelError as error:
-            return failed(cut(str(error.__cause__ or error), _TOLD_CHARACTERS))
+            return failed(cut(str(error.__cause__ or error), _MAX_ERROR_CHARACTERS))
         return await asyncio.to_thread(read_result, result, self.settings.limits)
 
 
@@ -141,18 +144,12 @@ def _read_arguments(text: str) -> dict[str, Any] | ToolResult:
     try:
         given = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
-        return failed(f"the arguments are no JSON: {error}")
-    return given if isinstance(given, dict) else failed("the arguments are no JSON object")
-
-
-MOST_CALLS = 16
-"""Calls of one reply that are run."""
-SAID = ("content", "reasoning_content", "reasoning")
-"""Fields of a reply that go back to the server: models that think between calls need their thoughts."""
+        return failed(f"the arguments are not JSON: {error}")
+    return given if isinstance(given, dict) else failed("the arguments are not a JSON object")
 
 
 class ToolRounds:
-    """A model and its tools, talking to each other before the answer to one request."""
+    """The exchange between a model and its tools before the answer to one request."""
 
     def __init__(self, toolbox: Toolbox, again: asyncio.Lock) -> None:
         self._toolbox, self._again = toolbox, again
@@ -160,11 +157,11 @@ class ToolRounds:
         self._usage: list[Usage | None] = []
         self._rounds = 0
 
-    async def further(self, payload: Any, reply: Reply) -> Further | None:
-        """Run the calls of a reply and return the next request, ``payload`` being the body of the last one.
+    async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:
+        """Run the calls of a reply, and return the next body with its size. ``payload`` is the body of the last one.
 
         Raises:
-            AttemptError: the server of the tools does not stay up.
+            AttemptError: the tool server ends repeatedly.
         """
         self._usage.append(reply.usage)
         if not reply.calls or not isinstance(payload, bytes | dict):
@@ -174,16 +171,16 @@ class ToolRounds:
             self._toolbox.note_cut()
             return None
         self._rounds += 1
-        self._note(_said(reply))
+        self._note(_recorded(reply))
         try:
             results = await self._results(reply.calls)
         except ServerEndedError as error:
             raise AttemptError("tool", str(error)) from error
-        further = [_spoken(reply), *self._told(reply.calls, results)]
-        return _extended(payload, further, is_last=self._rounds == most)
+        messages = [_assistant_message(reply), *self._result_messages(reply.calls, results)]
+        return _extended(payload, messages, is_last=self._rounds == most)
 
     def finish(self, response: Response) -> Response:
-        """Return the response with the rounds before it; its tokens are those of all of them."""
+        """Return the response with the preceding rounds, and the sum of all their tokens."""
         if not self._messages:
             return response
         usage = response.usage if response.error is not None else _sum(self._usage)
@@ -198,8 +195,8 @@ class ToolRounds:
         left_out = failed(f"at most {MOST_CALLS} calls are run at a time")
         return [result for result in found if isinstance(result, ToolResult)] + [left_out] * len(calls[MOST_CALLS:])
 
-    def _told(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[dict[str, Any]]:
-        """Messages of the results. Only texts have a place in them everywhere: pictures follow in the user's name."""
+    def _result_messages(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[dict[str, Any]]:
+        """Return the messages of the results. Media follow in a user message, as not all servers accept them here."""
         messages: list[dict[str, Any]] = []
         shown: list[tuple[ToolCall, tuple[ToolMedium, ...]]] = []
         for call, result in zip(calls, results, strict=True):
@@ -210,10 +207,10 @@ class ToolRounds:
             messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
             self._note(SentMessage("tool", (SentPart(text=text),), call=call.id))
         if shown:
-            messages.append({"role": "user", "content": list(self._shown(shown))})
+            messages.append({"role": "user", "content": self._media_content(shown)})
         return messages
 
-    def _shown(self, results: Sequence[tuple[ToolCall, tuple[ToolMedium, ...]]]) -> list[dict[str, Any]]:
+    def _media_content(self, results: Sequence[tuple[ToolCall, tuple[ToolMedium, ...]]]) -> list[dict[str, Any]]:
         content: list[dict[str, Any]] = []
         sent: list[SentPart] = []
         for call, media in results:
@@ -227,20 +224,22 @@ class ToolRounds:
         self._messages.append(message)
 
 
-def _said(reply: Reply) -> SentMessage:
+def _recorded(reply: Reply) -> SentMessage:
+    """Return a reply in its recorded form."""
     text = reply.message.get("content")
     parts = [SentPart(text=text)] if isinstance(text, str) and text else []
     calls = [SentPart(call=SentCall(call.id, call.name, call.arguments)) for call in reply.calls]
     return SentMessage("assistant", (*parts, *calls))
 
 
-def _spoken(reply: Reply) -> dict[str, Any]:
-    said = {name: reply.message[name] for name in SAID if reply.message.get(name) is not None}
-    return {"role": "assistant", "content": None, **said, "tool_calls": [_echo(call) for call in reply.calls]}
+def _assistant_message(reply: Reply) -> dict[str, Any]:
+    """Return a reply as a message of the next request."""
+    fields = {name: reply.message[name] for name in RETURNED_FIELDS if reply.message.get(name) is not None}
+    return {"role": "assistant", "content": None, **fields, "tool_calls": [_echo(call) for call in reply.calls]}
 
 
 def _echo(call: ToolCall) -> dict[str, Any]:
-    """The call as the server wrote it. Servers read the arguments again, and refuse a request in which they cannot."""
+    """Return the call as sent by the server, with valid arguments, as servers parse them again."""
     function = {**call.function, "name": call.name, "arguments": call.arguments if _is_object(call.arguments) else "{}"}
     return {**call.fields, "id": call.id, "type": "function", "function": function}
 
@@ -252,30 +251,32 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _extended(payload: bytes | dict[str, Any], further: Sequence[Mapping[str, Any]], is_last: bool) -> Further:
-    """A body with more messages; where the rounds are used up, the model may not call again."""
+def _extended(
+    payload: bytes | dict[str, Any], messages: Sequence[Mapping[str, Any]], is_last: bool
+) -> tuple[bytes | dict[str, Any], int]:
+    """Return a body with more messages, and its size. After the last round, the model may not call tools again."""
     body: dict[str, Any] = orjson.loads(payload) if isinstance(payload, bytes) else dict(payload)
-    body["messages"] = [*body["messages"], *further]
+    body["messages"] = [*body["messages"], *messages]
     if is_last:
         body["tool_choice"] = "none"
     if not isinstance(payload, bytes):
-        return Further(body, payload_size(body))
+        return body, payload_size(body)
     written = orjson.dumps(body)
-    return Further(written, len(written))
+    return written, len(written)
 
 
 def _sum(usages: Sequence[Usage | None]) -> Usage | None:
-    """All tokens that were paid; ``None`` where a round does not tell."""
+    """Return the sum of all tokens; ``None`` if a round has no usage."""
     if any(usage is None for usage in usages):
         return None
-    told = [usage for usage in usages if usage is not None]
+    known_usages = [usage for usage in usages if usage is not None]
 
     def total(counts: Sequence[int | None]) -> int | None:
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None
 
     return Usage(
-        total([usage.input_tokens for usage in told]),
-        total([usage.output_tokens for usage in told]),
-        total([usage.reasoning_tokens for usage in told]),
+        total([usage.input_tokens for usage in known_usages]),
+        total([usage.output_tokens for usage in known_usages]),
+        total([usage.reasoning_tokens for usage in known_usages]),
     )

@@ -8,9 +8,9 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 DESCRIBED = ConfigDict(use_attribute_docstrings=True)
-"""The texts below fields stand in the schema."""
+"""The docstrings of fields are part of the schema."""
 OPEN = ConfigDict(use_attribute_docstrings=True, extra="allow")
-"""They do, and further keys may come."""
+"""The same, and further keys are allowed."""
 
 
 @with_config(DESCRIBED)
@@ -20,43 +20,43 @@ class Medium(TypedDict):
     type: Literal["image", "video", "audio"]
     """Kind of medium."""
     path: NotRequired[str]
-    """Of the file that it comes from, absolute."""
+    """Absolute path of its file."""
     url: NotRequired[str]
-    """Address without its query."""
+    """Address, without its query."""
     name: NotRequired[str]
-    """That the data give along with its bytes."""
+    """Name that the data give with its bytes."""
     sha256: NotRequired[str]
-    """Of the source's bytes; of mode, size and pixels where it is a picture in memory."""
+    """Hash of the source's bytes; for a picture in memory, of its mode, size and pixels."""
     bytes: NotRequired[int]
-    """Encoded as it was sent, before base64."""
+    """Size as encoded for sending, before base64."""
     width: NotRequired[int]
-    """In pixels, as sent."""
+    """Width in pixels, as sent."""
     height: NotRequired[int]
-    """In pixels, as sent."""
+    """Height in pixels, as sent."""
     seconds: NotRequired[float]
-    """Of a sound."""
+    """Duration of a sound."""
     frames: NotRequired[list[int]]
-    """Numbers of the frames in the video, from 0."""
+    """Indices of the frames in the video, from 0."""
     times: NotRequired[list[float]]
-    """Of the frames, in seconds from the video's start."""
+    """Times of the frames, in seconds from the video's start."""
     fps: NotRequired[float]
-    """Frames a second among those that were sent."""
+    """Frames per second of the frames that were sent."""
     processed: NotRequired[list[int]]
-    """Width and height after a local model's processor has resized it, or of a tile of it."""
+    """Width and height after resizing by a local model's processor, or of one tile."""
     tokens: NotRequired[int]
-    """Tokens that represent it in the model's prompt, if the back end reports it."""
+    """Tokens of the medium in the model's prompt, if the back end reports them."""
 
 
 @with_config(DESCRIBED)
 class Call(TypedDict):
-    """A call of a tool, its arguments as the model wrote them."""
+    """A tool call by the model."""
 
     id: str
-    """By which its result refers to it."""
+    """Id by which the result refers to the call."""
     name: str
-    """Of the tool."""
+    """Name of the tool."""
     arguments: str
-    """JSON, as the model wrote it."""
+    """Arguments as JSON, as the model wrote them."""
 
 
 @with_config(DESCRIBED)
@@ -66,17 +66,17 @@ class MessagePart(TypedDict, total=False):
     text: str
     """A text."""
     input: tuple[int, int]
-    """The text is these characters of the prompt's text."""
+    """Begin and end of the text within the prompt's text."""
     media: int
-    """Number of a medium: in samples of ``sent_media``, in journals of ``media``."""
+    """Index of a medium: in samples, in ``sent_media``; in journals, in ``media``."""
     frame: int
-    """This frame of that video alone."""
+    """Index of a single frame of that video."""
     type: Literal["image", "video", "audio"]
-    """A medium of which nothing more is known; with ``path`` a picture that the model or a tool made."""
+    """A medium without further facts; with ``path``, a picture that the model or a tool made."""
     path: str
-    """Of the picture's file."""
+    """Path of the picture's file."""
     sha256: str
-    """Of its bytes."""
+    """Hash of its bytes."""
     picture: tuple[str, str]
     """In journals: hash and media type of a picture that the model or a tool made."""
     call: Call
@@ -90,36 +90,36 @@ class Message(TypedDict):
     role: str
     """``system``, ``user``, ``assistant`` or ``tool``."""
     content: list[MessagePart]
-    """Its pieces in order."""
+    """Its pieces, in order."""
     round: NotRequired[int]
-    """From 0."""
+    """Number of the round, from 0."""
     after: NotRequired[int]
-    """The model got it after this many of the conversation's first messages alone."""
+    """The model received it after only this many of the conversation's first messages."""
     continues: NotRequired[Literal[True]]
-    """The model got it after all that the round before had sent, and its answer."""
+    """The model received it after all messages of the previous round and its answer."""
     call: NotRequired[str]
-    """Of a tool's result: the id of the call."""
+    """For a tool's result: the id of the call."""
 
 
 @with_config(DESCRIBED)
 class JudgeVerdict(TypedDict):
-    """A judge's words on one question about a document."""
+    """A judge's reply to one question about a document."""
 
     name: str
-    """Of the question."""
+    """Name of the question."""
     text: str | None
     """The reply."""
     accepted: Any
-    """Value that the reply was read as."""
+    """Value read from the reply."""
     model: str | None
-    """That replied."""
+    """Model that replied."""
     prompt: NotRequired[str]
     """The question as rendered."""
     error: NotRequired[str]
-    """Why there is none."""
+    """Why there is no reply."""
     replies: NotRequired[list[Any]]
-    """All attempts, where there were several."""
+    """All replies, if there were several attempts."""
     usage: NotRequired[list[int | None]]
     """Input, output and reasoning tokens."""
     details: NotRequired[dict[str, Any]]
-    """What the task keeps beside it."""
+    """Further facts that the task records."""

@@ -17,60 +17,60 @@ from lmms_eval.storage.run_folder import RunState
 
 @with_config(OPEN)
 class ResultEntry(TypedDict):
-    """Numbers of a task or group: ``METRIC,FILTER``, ``METRIC_stderr,FILTER`` and the like; a number, null or N/A."""
+    """Numbers of a task or group, such as ``METRIC,FILTER`` and ``METRIC_stderr,FILTER``: a number, null or N/A."""
 
     alias: str
     """Name in the table."""
     paired_baseline: NotRequired[str]
-    """As ``--baseline`` names it."""
+    """The baseline, as ``--baseline`` names it."""
     paired_baseline_score: NotRequired[float]
     """The baseline's score, over the documents that both have."""
     paired_ci_lower: NotRequired[float | None]
-    """95 % interval of the difference, in the units of ``paired``."""
+    """Lower end of the 95 % interval of the difference, in the units of ``paired``."""
     paired_ci_upper: NotRequired[float | None]
     """Upper end of that interval."""
     paired_pvalue: NotRequired[float | None]
-    """These keys are of the task's first row that has a comparison; ``paired`` has all."""
+    """p-value. These keys hold the comparison of the task's first row that has one; ``paired`` has all."""
 
 
 @with_config(OPEN)
 class MissingInterval(TypedDict):
-    """No interval, and why."""
+    """The reason for a missing interval."""
 
     low: None
     """Always null."""
     high: None
     """Always null."""
     reason: str
-    """``n = 1``, ``no spread`` and the like."""
+    """Why the interval is missing, such as ``n = 1`` or ``no spread``."""
 
 
 @with_config(DESCRIBED)
 class PartialValue(TypedDict):
-    """A value that is no score, since samples are missing."""
+    """A value that is not a score because samples are missing."""
 
     value: Any
-    """Over the documents that are scored."""
+    """Value over the scored documents."""
     n: int
-    """Documents that it rests on."""
+    """Number of these documents."""
     reason: str
-    """Why it is no score."""
+    """Why it is not a score."""
     interval: Interval | None
-    """95 %, where there is one."""
+    """95 % interval, if there is one."""
 
 
 @with_config(DESCRIBED)
 class Truncation(TypedDict):
-    """A number apart for documents with completed and with truncated answers."""
+    """A metric's number for documents with completed and with truncated answers."""
 
     completed: SubScore | None
-    """Of documents whose answers were completed; null: there are none."""
+    """Documents with completed answers only; null if there are no such documents."""
     truncated: SubScore
-    """Of documents with an answer that the limit of tokens ended."""
+    """Documents with an answer that reached the token limit."""
     low: float | None
-    """The number if all truncated documents scored the least of the metric's range; null: no finite range."""
+    """The number if all truncated documents had the lowest score; null without a finite range."""
     high: float | None
-    """The number if they scored the most."""
+    """The number if they had the highest score."""
 
 
 @with_config(DESCRIBED)
@@ -84,7 +84,7 @@ class StopCounts(TypedDict):
     ended: int
     """Answers that one of them ended."""
     untold: int
-    """Answers for which the server does not say."""
+    """Answers for which the server does not report it."""
 
 
 @with_config(DESCRIBED)
@@ -96,47 +96,47 @@ class Outcome(TypedDict):
     scored: int
     """Documents with a score."""
     unscored: int
-    """Documents for whose scoring a part is absent."""
+    """Documents that cannot be scored because a part is missing."""
     failed: int
     """Documents whose request or scoring failed."""
     not_asked: int
-    """Documents that an end before their turn left out."""
+    """Documents that were not asked because the run ended before."""
     coverage: float
     """Share of the requested documents that are scored."""
     withheld: bool
-    """There is no headline score."""
+    """Whether the headline score is withheld."""
     reasons: dict[str, int]
-    """How often each reason was given for what is not scored."""
+    """Number of documents by the reason for which they are not scored."""
     answers: int
-    """Answers, each repeat counted, without failed requests."""
+    """Answers, including repeats, without failed requests."""
     blank: int
     """Answers without a visible character or picture."""
     filtered: int
     """Answers that a content filter ended."""
     truncated: int
-    """Answers that the limit of tokens ended."""
+    """Answers that reached the token limit."""
     in_thought: NotRequired[int]
-    """Blank answers that are thoughts alone."""
+    """Blank answers that consist of thoughts only."""
     shares: dict[str, float]
-    """Of these counts in the answers."""
+    """Shares of these counts in the answers."""
     judge_unread: NotRequired[int]
-    """Documents with a question to the judge that got no readable reply; absent in results of earlier versions."""
+    """Documents with a judge question that got no readable reply; absent in results of earlier versions."""
     over_truncation_budget: NotRequired[bool]
-    """More answers are truncated than ``--truncation_budget`` allows."""
+    """Whether more answers are truncated than ``--truncation_budget`` allows."""
     truncation: NotRequired[dict[str, Truncation]]
-    """Completed and truncated answers apart, by ``METRIC,FILTER``, if some are truncated."""
+    """Numbers of completed and truncated answers, by ``METRIC,FILTER``, if some answers are truncated."""
     n: dict[str, int]
-    """Documents that emitted the metric, by ``METRIC,FILTER``."""
+    """Number of documents that have the metric, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
-    """Values that are no scores, by ``METRIC,FILTER``."""
+    """Values that are not scores, by ``METRIC,FILTER``."""
     stops: NotRequired[StopCounts]
     """Answers that stop strings could end; absent without stop strings."""
     drew: NotRequired[int]
     """Documents whose scoring drew at random."""
     undrawn: NotRequired[dict[str, SubScore]]
-    """The number over the others, by ``METRIC,FILTER``."""
+    """The number over the other documents, by ``METRIC,FILTER``."""
     wrote_files: NotRequired[list[str]]
-    """Metrics that write a file and give no number."""
+    """Metrics that write a file instead of returning a number."""
 
 
 @with_config(OPEN)
@@ -151,20 +151,20 @@ class SampleCounts(TypedDict):
 
 @with_config(DESCRIBED)
 class EarlyStopEntry(TypedDict):
-    """A task or group whose numbers rest on its first documents alone."""
+    """A task or group that stopped early, so that its numbers rest on its first documents only."""
 
     rule: str
-    """As ``--until`` states it."""
+    """The rule, as in ``--until``."""
     order: str
-    """Of the documents: where it is the same, so are the first ones."""
+    """Name of the documents' order. Runs with the same order have the same first documents."""
     asked: int
     """Documents that the numbers rest on."""
     of: int
     """Documents of the task."""
     interval: dict[str, Any] | None
-    """``low``, ``high``, ``method`` and ``level``; it holds at every look."""
+    """``low``, ``high``, ``method`` and ``level``. The interval holds at every look."""
     difference: NotRequired[dict[str, Any]]
-    """From the baseline that the rule names, as ``interval``."""
+    """Difference from the baseline that the rule names, in the form of ``interval``."""
 
 
 @with_config(DESCRIBED)
@@ -174,58 +174,58 @@ class Spread(TypedDict):
     min: float
     """Least value."""
     median: float
-    """Middle value; of an even number the mean of the two."""
+    """Middle value, or the mean of the two middle values."""
     max: float
     """Greatest value."""
 
 
 @with_config(DESCRIBED)
 class SentMediaPart(TypedDict):
-    """Media of a task's documents as the model saw them; unknown quantities are absent."""
+    """Media of a task's documents as the model saw them. Unknown quantities are absent."""
 
     documents: int
     """Documents with media."""
     pictures: NotRequired[Spread]
-    """Pictures of a document that has any."""
+    """Pictures per document that has any."""
     videos: NotRequired[Spread]
-    """Videos of a document that has any."""
+    """Videos per document that has any."""
     frames: NotRequired[Spread]
-    """Frames that were sent of a document's videos."""
+    """Frames sent of a document's videos."""
     sounds: NotRequired[Spread]
-    """Sounds of a document that has any."""
+    """Sounds per document that has any."""
     tokens: NotRequired[Spread]
-    """Tokens that represent a document's pictures and videos in the prompt, if the back end reports it."""
+    """Tokens of a document's pictures and videos in the prompt, if the back end reports them."""
     width: NotRequired[Spread]
-    """Of pictures and frames as sent, in pixels."""
+    """Width of pictures and frames as sent, in pixels."""
     height: NotRequired[Spread]
-    """Of pictures and frames as sent, in pixels."""
+    """Height of pictures and frames as sent, in pixels."""
     processed_width: NotRequired[Spread]
-    """After the own resizing of a local model's processor."""
+    """Width after resizing by a local model's processor."""
     processed_height: NotRequired[Spread]
-    """After the own resizing of a local model's processor."""
+    """Height after resizing by a local model's processor."""
     fps: NotRequired[Spread]
-    """Frames a second of what was sent of a video."""
+    """Frames per second of the frames sent of a video."""
 
 
 @with_config(OPEN)
 class EffectiveRequest(TypedDict):
-    """Parts of a task's requests apart from their messages, secrets masked; empty parts are absent."""
+    """Parts of a task's requests other than their messages, with secrets masked. Empty parts are absent."""
 
     sha256: str
-    """Of all the rest, as JSON with sorted keys."""
+    """Hash of the other parts, as JSON with sorted keys."""
     options: NotRequired[dict[str, Any]]
-    """Options as they are sent: length, sampling, stop strings, fields for the server. A seed that each request has of
-    its own is left out."""
+    """Options as they are sent: length, sampling, stop strings, fields for the server. Seeds that differ between
+    requests are left out."""
     system_prompt: NotRequired[str]
-    """Of the model's arguments."""
+    """System prompt of the model's arguments."""
     chat_template: NotRequired[str]
     """SHA-256 of the chat template that a local model applies."""
     chat_template_kwargs: NotRequired[dict[str, Any]]
     """Variables of the chat template."""
     media: NotRequired[dict[str, Any]]
-    """Limits and form of pictures and videos, as the model's arguments give them."""
+    """Limits and formats of pictures and videos, from the model's arguments."""
     generation_config: NotRequired[dict[str, Any]]
-    """The checkpoint's own configuration, for options that the request does not state."""
+    """The checkpoint's configuration, for options that the request does not set."""
 
 
 @with_config(OPEN)
@@ -235,9 +235,9 @@ class Timing(TypedDict):
     first_request_to_last_response: float
     """Seconds."""
     asked: int
-    """Requests that this start asked."""
+    """Requests sent by this start."""
     resumed: int
-    """Responses that the journals held."""
+    """Responses taken from the journals."""
 
 
 _Hyphened = TypedDict(
@@ -247,113 +247,113 @@ _Hyphened = TypedDict(
         "n-samples": Annotated[dict[str, SampleCounts], Field(description="Number of documents, by task.")],
     },
 )
-"""Keys of the family that are no names in Python."""
+"""Keys of the family that are not names in Python."""
 
 
 @with_config(ConfigDict(use_attribute_docstrings=True, extra="allow", title="ResultsDocument"))
 class ResultsDocument(_Hyphened):
-    """``STAMP_results.json``. An aggregation of a task may add parts of its own at the top level."""
+    """``STAMP_results.json``. A task's aggregation may add parts at the top level."""
 
     results: dict[str, ResultEntry]
-    """By task and group, in the order of the table."""
+    """Numbers by task and group, in the order of the table."""
     groups: NotRequired[dict[str, ResultEntry]]
-    """Groups that have numbers."""
+    """Numbers of the groups that have any."""
     group_subtasks: dict[str, list[str]]
     """Tasks and groups below each group."""
     configs: dict[str, dict[str, Any]]
-    """Of each task, as its YAML file states it."""
+    """Configuration of each task, from its YAML file."""
     versions: dict[str, Any]
-    """Of each task."""
+    """Version of each task."""
     higher_is_better: dict[str, Any]
-    """By task and metric."""
+    """Whether higher is better, by task and metric."""
     config: dict[str, Any]
-    """How the run was started, secrets masked."""
+    """How the run was started, with secrets masked."""
     git_hash: str | None
-    """Of the working directory's repository."""
+    """Commit of the working directory's repository."""
     git_branch: str | None
-    """Of the working directory's repository."""
+    """Branch of the working directory's repository."""
     lmms_eval_version: str
     """Version of this package."""
     date: str
     """Start of the run."""
     throughput: NotRequired[Throughput]
-    """Speed of what this start asked."""
+    """Speed of the requests of this start."""
     usage: UsagePart | Annotated[dict[str, Any], Field(max_length=0)]
-    """Empty where no back end told any tokens."""
+    """Tokens; empty if no back end reported any."""
     efficiency: NotRequired[Efficiency]
-    """Tokens spent, by task and over all."""
+    """Tokens per document and per right answer, by task and over all tasks."""
     data_files: NotRequired[dict[str, list[str]]]
-    """Of each task: the local files that its documents were read from."""
+    """For each task, the local files that its documents were read from."""
     task_hashes: dict[str, str]
-    """Of each task: hash over its samples."""
+    """For each task, a hash over its samples."""
     model_source: str
     """Name of the back end."""
     model_name: str
-    """The model, as ``--model_args`` names it."""
+    """Name of the model, from ``--model_args``."""
     model_name_sanitized: str
-    """The model's name, fit for a file name."""
+    """Name of the model, as used in file names."""
     system_instruction: str | None
-    """Of ``--system_instruction``."""
+    """Value of ``--system_instruction``."""
     system_instruction_sha: str | None
     """SHA-256 of the instruction."""
     fewshot_as_multiturn: bool
-    """Examples were turns of their own."""
+    """Whether few-shot examples were separate turns."""
     chat_template: Any
-    """The template that the back end applies, where it tells."""
+    """The template that the back end applies, if it reports it."""
     chat_template_sha: str | None
-    """Hash of the template, where the back end tells."""
+    """Hash of the template, if the back end reports it."""
     start_time: float
     """Seconds since 1970."""
     end_time: float
     """Seconds since 1970."""
     total_evaluation_time_seconds: str
-    """Seconds, as a text."""
+    """Seconds, as text."""
     intervals: dict[str, dict[str, Interval | MissingInterval]]
-    """95 %, by task or group and ``METRIC,FILTER``."""
+    """95 % intervals, by task or group and ``METRIC,FILTER``."""
     outcomes: dict[str, Outcome]
-    """What became of the documents, by task and aggregating group."""
+    """Counts of documents by outcome, by task and aggregating group."""
     left_out: dict[str, dict[str, Any]]
-    """Groups: leaf tasks without the group's metric."""
+    """By group: leaf tasks that lack the group's metric."""
     state: RunState
-    """How the run stands."""
+    """State of the run."""
     early_stop: NotRequired[dict[str, EarlyStopEntry]]
-    """By task or group that ``--until`` ended."""
+    """Tasks and groups that ``--until`` ended early."""
     error_budget: float
     """Share of documents that may fail."""
     run_key: str
     """Hash over everything that can change an answer."""
     prompt_fingerprint: str
-    """Hash over all rendered prompts, whatever their order."""
+    """Hash over all rendered prompts, independent of their order."""
     sent_media: NotRequired[dict[str, SentMediaPart]]
-    """What the model saw of the documents, by task; absent where nothing was sent, or it is not known."""
+    """Media that the model saw, by task; absent if no media were sent or they are not known."""
     effective_requests: NotRequired[dict[str, EffectiveRequest]]
-    """What goes out with a request apart from its messages, by task; absent where nothing is sent."""
+    """Parts of a request other than its messages, by task; absent if no requests are sent."""
     ignored_gen_kwargs: NotRequired[list[str]]
-    """Options of ``--gen_kwargs`` that the model has no place for (``--allow_ignored``)."""
+    """Options of ``--gen_kwargs`` that the model cannot take (``--allow_ignored``)."""
     timing: Timing
     """Seconds by stage, and counts."""
     cache: NotRequired[dict[str, Any]]
-    """Of ``--use_cache``: path, and what was found, stored and left out."""
+    """``--use_cache``: its path, and counts of entries found, stored and left out."""
     judge: NotRequired[JudgePart]
-    """Who judged, and counts."""
+    """The judge and its counts."""
     batch_check: NotRequired[BatchCheckPart]
-    """Of ``--check_batch``."""
+    """Result of ``--check_batch``."""
     model: dict[str, Any]
-    """What the back end says of itself."""
+    """Description of the model by its back end."""
     library_versions: dict[str, str | None]
-    """Of the packages that can change a result."""
+    """Versions of the packages that can change a result."""
     machine: dict[str, Any]
     """Host, processors, GPUs."""
     paired: NotRequired[dict[str, dict[str, PairedScores]]]
-    """By task and ``METRIC,FILTER``: comparison with the baseline."""
+    """Comparison with the baseline, by task and ``METRIC,FILTER``."""
     controls: NotRequired[dict[str, Any]]
-    """Of ``--ablate`` and ``--permute_choices``, by task."""
+    """Results of ``--ablate`` and ``--permute_choices``, by task."""
     sub_scores: NotRequired[dict[str, dict[str, dict[str, dict[str, SubScore]]]]]
-    """By task, ``METRIC,FILTER``, what divides the documents, and name."""
+    """Scores of parts of the documents, by task, ``METRIC,FILTER``, dividing column, and name."""
     submission_files: NotRequired[dict[str, Any]]
-    """By task: files that its aggregation wrote."""
+    """Files written by aggregations, by task."""
     sandbox: NotRequired[dict[str, Any]]
-    """By task: what confined programs of the model."""
+    """How programs written by the model were confined, by task."""
     megabench: NotRequired[dict[str, Any]]
     """MEGA-Bench: summary, and the score of every task."""
     megabench_breakdown: NotRequired[dict[str, Any]]

@@ -1,6 +1,6 @@
 """Types of the lines of a run's journals, and of ``run.json``.
 
-In a journal what plain JSON lacks is wrapped (``storage.codec``): ``{"__tuple__": [...]}``, ``{"__float__": "nan"}``.
+Values that JSON lacks are wrapped (``storage.codec``): ``{"__tuple__": [...]}``, ``{"__float__": "nan"}``.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ Checksum = Annotated[str, Field(pattern="^[0-9a-f]{8}$")]
 
 @with_config(DESCRIBED)
 class ResponseFailure(TypedDict):
-    """The reason for which a request was given up, after all retries."""
+    """Why a request failed after all retries."""
 
     kind: ErrorKind
-    """What went wrong, in a word."""
+    """Kind of the error."""
     message: str
-    """The same in full, secrets masked."""
+    """Full error message, with secrets masked."""
     attempts: int
-    """How often it was sent."""
+    """How often the request was sent."""
 
 
 @with_config(DESCRIBED)
 class ThoughtsRecord(TypedDict):
-    """Thoughts of a model before its answer."""
+    """A model's thoughts before its answer."""
 
     text: str
     """The thoughts."""
     opening: NotRequired[str]
-    """The opening tag as it was written, where it stood in the response."""
+    """The opening tag as written, if the response contains it."""
     closing: NotRequired[str]
-    """The closing tag as it was written, where it stood in the response."""
+    """The closing tag as written, if the response contains it."""
     finished: NotRequired[Literal[False]]
     """The response ended within the thoughts."""
 
 
 @with_config(DESCRIBED)
 class ResponseLine(TypedDict):
-    """A line of ``responses-RANK.jsonl``: one of ``text``, ``rounds``, ``loglikelihood`` and ``error``."""
+    """A line of ``responses-RANK.jsonl``, with one of ``text``, ``rounds``, ``loglikelihood`` and ``error``."""
 
     id: str
-    """Task, document, repeat, round and number of the request, with slashes."""
+    """Task, document, repeat, round and number of the request, separated by slashes."""
     crc: Checksum
     """CRC-32 of the line's bytes before the comma of this field."""
     text: NotRequired[str | None]
@@ -59,15 +59,15 @@ class ResponseLine(TypedDict):
     stops: NotRequired[list[str]]
     """The stop strings that could end it."""
     ended_by: NotRequired[str]
-    """The one that did, empty if none did; absent where the server does not say."""
+    """The stop string that ended it, or empty; absent if the server does not report it."""
     parts: NotRequired[list[Any]]
     """Texts, and pictures by hash and media type."""
     rounds: NotRequired[list[Any]]
     """Answers of all rounds of the class interface."""
     loglikelihood: NotRequired[list[Any]]
-    """Natural logarithm of the probability, whether it is the greedy answer, whether it is a loss instead."""
+    """Log probability, whether it is the greedy answer, and whether it is a loss instead."""
     error: NotRequired[ResponseFailure]
-    """Why there is no answer."""
+    """Why the request has no answer."""
     usage: NotRequired[list[int | None]]
     """Input, output and reasoning tokens."""
     finish_reason: NotRequired[str]
@@ -75,19 +75,19 @@ class ResponseLine(TypedDict):
     latency: NotRequired[float]
     """Seconds."""
     model: NotRequired[str]
-    """That the server says it served."""
+    """Model that the server reports."""
     attempts: NotRequired[int]
-    """How often it was sent, where that is more than once."""
+    """How often the request was sent, if more than once."""
     batch: NotRequired[list[str]]
-    """Ids of the requests that were generated with it."""
+    """Ids of the requests in the same batch."""
     media: NotRequired[list[Medium]]
-    """What was sent, each medium once and in order."""
+    """Media that were sent, each once, in order."""
     messages: NotRequired[list[Message]]
-    """What the request added to the conversation."""
+    """Messages that the request added to the conversation."""
     tool_messages: NotRequired[list[Message]]
-    """Calls of tools before the answer, and their results."""
+    """Tool calls before the answer, and their results."""
     cached: NotRequired[Literal[True]]
-    """It came out of the response cache."""
+    """The response came from the response cache."""
     prompt: NotRequired[str]
     """Fingerprint of the request as rendered."""
 
@@ -105,13 +105,13 @@ class AnswerRecord(TypedDict):
     """An answer to a document."""
 
     value: Any
-    """Text, texts of the rounds, or likelihoods of the choices; null where the request failed. Without thoughts."""
+    """Text, texts of the rounds, or likelihoods of the choices, without thoughts; null if the request failed."""
     thoughts: NotRequired[list[ThoughtsRecord | None]]
-    """Those of each request."""
+    """Thoughts of each request."""
     stops: NotRequired[list[str]]
     """The stop strings that could end the answer to a request."""
     ended_by: NotRequired[list[str | None]]
-    """Of each request the stop string that ended its answer, empty if none did; null where that is not known."""
+    """For each request, the stop string that ended its answer, or empty; null if it is not known."""
     input: str
     """First text argument of the request."""
     parts: NotRequired[list[Any]]
@@ -123,17 +123,17 @@ class AnswerRecord(TypedDict):
     latency: NotRequired[float]
     """Seconds."""
     model: NotRequired[str]
-    """That the server says it served."""
+    """Model that the server reports."""
     error: NotRequired[str]
-    """Why there is none."""
+    """Why the document has no answer."""
     is_loss: NotRequired[Literal[False]]
-    """The likelihoods are logarithms of probabilities, not losses."""
+    """The likelihoods are log probabilities, not losses."""
     media: NotRequired[list[Medium]]
-    """What was sent."""
+    """Media that were sent."""
     messages: NotRequired[list[Message]]
     """The conversation."""
     attempts: NotRequired[int]
-    """How often it was sent, where that is more than once."""
+    """How often the request was sent, if more than once."""
 
 
 @with_config(DESCRIBED)
@@ -145,15 +145,15 @@ class PipelineRecord(TypedDict):
     filtered: Any
     """The answer after filters."""
     metrics: dict[str, Any]
-    """The document's values."""
+    """The document's metric values."""
     status: NotRequired[Literal["unscored"]]
-    """Absent where it is scored."""
+    """Absent if the document is scored."""
     reason: NotRequired[str]
-    """Why it is unscored."""
+    """Why the document is unscored."""
     per_answer: NotRequired[list[dict[str, Any]]]
-    """Metrics of each repeat alone."""
+    """Metrics of each repeat."""
     drew: NotRequired[Literal[True]]
-    """Scoring drew at random."""
+    """Scoring drew a choice at random."""
     reading: NotRequired[dict[str, Any]]
     """The rule that read the answer, and what it found."""
 
@@ -167,13 +167,13 @@ class ScoreLine(TypedDict):
     doc_id: int
     """Number of the document in its split."""
     answers: list[AnswerRecord]
-    """One for each repeat."""
+    """Answers, one per repeat."""
     key: str
-    """Hash over all that the scores depend on beside the answers."""
+    """Hash over everything but the answers that the scores depend on."""
     crc: Checksum
     """CRC-32 of the line's bytes before the comma of this field."""
     target: NotRequired[Any]
-    """Reference answer as text."""
+    """Reference answer, as text."""
     doc: NotRequired[dict[str, Any]]
     """The document's text fields."""
     doc_hash: NotRequired[str]
@@ -181,36 +181,36 @@ class ScoreLine(TypedDict):
     media: NotRequired[list[Any]]
     """Up to four pictures of the document."""
     scores: NotRequired[list[PipelineRecord]]
-    """One for each filter pipeline."""
+    """Scores, one entry per filter pipeline."""
     judge: NotRequired[list[JudgeVerdict]]
-    """What a judge said."""
+    """Replies of the judge."""
     failed: NotRequired[str]
     """Why the document has no scores."""
 
 
 @with_config(ConfigDict(use_attribute_docstrings=True))
 class RunFile(TypedDict):
-    """Content of ``run.json``, without the line of its checksum; a process that joined has only the first three."""
+    """Content of ``run.json``, without its checksum line. Processes that joined write only the first three keys."""
 
     key: str
-    """Hash over everything that can change an answer; the folder's name."""
+    """Hash over everything that can change an answer; also the folder's name."""
     state: RunState
-    """``running`` while it goes on, or where it was killed."""
+    """State of the run; ``running`` also after a kill."""
     date: str
     """First start of the run."""
     stamp: NotRequired[str | None]
-    """In the names of the result files."""
+    """Date stamp in the names of the result files."""
     starts: NotRequired[int]
-    """How often it was started."""
+    """How often the run was started."""
     arguments: NotRequired[dict[str, Any]]
-    """The options, secrets masked."""
+    """The options, with secrets masked."""
     model: NotRequired[dict[str, Any]]
     """Back end and identity of the model."""
     launcher: NotRequired[str]
-    """The process that started it, to tell attempts of an elastic launcher."""
+    """The process that started the run, to distinguish the attempts of an elastic launcher."""
     tasks: NotRequired[dict[str, Any]]
-    """Metrics of each task, to read its numbers from the journal."""
+    """Metrics of each task, needed to read its numbers from the journal."""
     early_stops: NotRequired[dict[str, Any]]
-    """Tasks that ``--until`` ended."""
+    """Tasks that ``--until`` ended early."""
     command: NotRequired[str]
-    """What asks for the answers that are missing; empty where none are."""
+    """Command that asks for the missing answers; empty if none are missing."""

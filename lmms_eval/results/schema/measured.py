@@ -1,4 +1,4 @@
-"""Types of what the results document says of speed, tokens, judge and batches."""
+"""Types of the results document's parts about speed, tokens, judge and batches."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lmms_eval.results.schema.conversation import DESCRIBED, OPEN
 
 @with_config(DESCRIBED)
 class Throughput(TypedDict):
-    """Speed of what this start has asked."""
+    """Speed of the requests of this start."""
 
     total_gen_tokens: float
     """Output tokens."""
     total_elapsed_time: float
     """Seconds."""
     avg_speed: float
-    """Tokens a second."""
+    """Tokens per second."""
     avg_latency: NotRequired[float]
-    """Seconds, mean over requests."""
+    """Mean seconds per request."""
 
 
 @with_config(DESCRIBED)
@@ -30,29 +30,29 @@ class TokenSums(TypedDict):
     """Tokens and answers."""
 
     input_tokens: int
-    """Of prompts, media among them where the back end counts them."""
+    """Tokens of prompts, including media if the back end counts them."""
     output_tokens: int
-    """Of answers, reasoning among them."""
+    """Tokens of answers, including reasoning."""
     reasoning_tokens: int
-    """Of reasoning, where the back end tells."""
+    """Tokens of reasoning, if the back end reports them."""
     total_tokens: int
-    """Input and output."""
+    """Input and output tokens."""
     n_api_calls: int
-    """Answers; of a judge its replies."""
+    """Number of answers, or of a judge's replies."""
 
 
 @with_config(DESCRIBED)
 class Cost(TypedDict):
-    """Cost of all starts of the run, at the prices that the user gave; null where it is not known."""
+    """Cost of all starts of the run, at the prices that the user gave; null if it is not known."""
 
     model: float | None
-    """Of the model under test."""
+    """Cost of the model under test."""
     judge: float | None
-    """Of the judge."""
+    """Cost of the judge."""
     total: float | None
-    """Of model and judge."""
+    """Cost of model and judge."""
     currency: str
-    """Of the price list."""
+    """Currency of the price list."""
     price: str
     """Source of the price."""
     judge_price: NotRequired[str]
@@ -61,7 +61,7 @@ class Cost(TypedDict):
 
 @with_config(DESCRIBED)
 class UsagePart(TypedDict, total=False):
-    """Tokens over all answers of the run, resumed ones included; ``cost`` alone where no back end told any."""
+    """Tokens over all answers of the run; only ``cost`` if no back end reported tokens."""
 
     total: TokenSums
     """Over all tasks."""
@@ -72,17 +72,17 @@ class UsagePart(TypedDict, total=False):
     budget_exceeded: bool
     """A limit of tokens or cost ended the run."""
     cost: Cost
-    """What it cost, where prices were given."""
+    """Cost, if prices were given."""
 
 
 @with_config(DESCRIBED)
 class EfficiencyEntry(TypedDict):
-    """Tokens spent per document and per right answer; each document counts once."""
+    """Tokens per document and per right answer. Each document counts once."""
 
     docs: float
     """Documents."""
     docs_with_token_counts: float
-    """Documents whose back end told tokens."""
+    """Documents with token counts."""
     total_input_tokens: float
     """Input tokens of all documents."""
     total_output_tokens: float
@@ -94,12 +94,12 @@ class EfficiencyEntry(TypedDict):
     avg_output_tokens_per_sample: float
     """Mean over all documents."""
     tokens_per_correct_answer: float | None
-    """Output tokens for each point of the score."""
+    """Output tokens per point of the score."""
 
 
 @with_config(OPEN)
 class Efficiency(TypedDict):
-    """Of each task and of all."""
+    """Tokens of each task and of all tasks."""
 
     by_task: dict[str, EfficiencyEntry]
     """By task."""
@@ -109,12 +109,12 @@ class Efficiency(TypedDict):
 
 @with_config(OPEN)
 class JudgeCounts(TypedDict):
-    """Questions to the judge and what became of them."""
+    """Counts of questions to the judge by outcome."""
 
     questions: int
-    """Questions of the documents."""
+    """Questions about the documents."""
     replies: int
-    """Replies of the judge, each attempt counted."""
+    """Replies of the judge, including all attempts."""
     answered: int
     """Questions with a readable reply."""
     judge_unparsable: int
@@ -122,40 +122,40 @@ class JudgeCounts(TypedDict):
     failed: int
     """Questions without any reply."""
     input_tokens: int
-    """Of the replies' prompts."""
+    """Tokens of the judge's prompts."""
     output_tokens: int
-    """Of the replies."""
+    """Tokens of the replies."""
     reasoning_tokens: int
-    """Of the judge's reasoning."""
+    """Tokens of the judge's reasoning."""
 
 
 @with_config(OPEN)
 class BatchCheckPart(TypedDict):
-    """Answers that were asked again, each alone."""
+    """Requests that were sent again, each in its own batch."""
 
     asked: int
-    """Requests that were asked again."""
+    """Requests sent again."""
     in_batches: int
-    """Requests of these that had others in their batch."""
+    """Requests that had shared their batch with others."""
     differing: int
-    """Requests whose answer differs."""
+    """Requests whose answers differ."""
     rows: list[Difference]
-    """The answers that differ."""
+    """The differing answers."""
     failed: list[Trouble]
-    """Requests that could not be asked again."""
+    """Requests that could not be sent again."""
     stopped: str
-    """Why the check was not made, or not to its end."""
+    """Why the check was skipped or not finished."""
 
 
 @with_config(OPEN)
 class JudgePart(JudgeCounts):
-    """The judge: who it is, and counts over all tasks."""
+    """The judge, and counts over all tasks."""
 
     asked: int
-    """Requests that this start asked."""
+    """Requests sent by this start."""
     by_task: dict[str, JudgeCounts]
     """Counts by task."""
     given_up: NotRequired[str]
-    """Why the judge was asked no more."""
+    """Why the run stopped asking the judge."""
     cache: NotRequired[dict[str, Any]]
-    """Of ``--use_cache``."""
+    """Counts of ``--use_cache``."""

@@ -12,14 +12,14 @@ from lmms_eval.results.schema.conversation import OPEN, JudgeVerdict, Medium, Me
 
 @with_config(OPEN)
 class TokenCounts(TypedDict):
-    """Tokens of one request; null where the back end does not tell."""
+    """Tokens of one request; null if the back end does not report them."""
 
     input_tokens: int | None
-    """Of the prompt."""
+    """Tokens of the prompt."""
     output_tokens: int | None
-    """Of the answer."""
+    """Tokens of the answer."""
     reasoning_tokens: int | None
-    """Of its reasoning."""
+    """Tokens of its reasoning."""
 
 
 @with_config(OPEN)
@@ -27,66 +27,66 @@ class Repeat(TypedDict):
     """One of several answers to a document."""
 
     token_counts: list[TokenCounts | None]
-    """One for each request."""
+    """Tokens of each request."""
     metrics: NotRequired[dict[str, Any]]
-    """Of this answer alone."""
+    """Metrics of this answer alone."""
 
 
 @with_config(OPEN)
 class SampleLine(TypedDict):
-    """A line of ``STAMP_samples_TASK.jsonl``: a document and a filter pipeline; one further key for each metric."""
+    """A line of ``STAMP_samples_TASK.jsonl``: a document through a filter pipeline, with a further key per metric."""
 
     doc_id: int
     """Number of the document in its split."""
     status: Literal["scored", "unscored", "failed"]
-    """What became of it."""
+    """Outcome of the document."""
     request_id: str
-    """The document in the journal: ``TASK/DOC_ID``."""
+    """Id of the document in the journal: ``TASK/DOC_ID``."""
     input: str
     """First text argument of the request."""
     target: NotRequired[Any]
-    """Reference answer as text; absent where the request failed."""
+    """Reference answer, as text; absent if the request failed."""
     doc_hash: NotRequired[str]
     """SHA-256 of the document."""
     filter: NotRequired[str]
     """Name of the filter pipeline."""
     filtered_resps: NotRequired[Any]
-    """The answer after filters and reasoning tags; a list if the document has several requests."""
+    """The filtered answer, without reasoning tags; a list if the document has several requests."""
     resps: NotRequired[Any]
-    """The raw answer, where it differs from ``filtered_resps``."""
+    """The raw answer, if it differs from ``filtered_resps``."""
     raw_resps: NotRequired[list[Any]]
-    """All raw answers, where a filter changed them or there are several."""
+    """All raw answers, if a filter changed them or there are several."""
     parts: NotRequired[list[Any]]
-    """Texts and pictures of an interleaved answer in order; of several answers or rounds a list for each."""
+    """Texts and pictures of an interleaved answer, in order; a list for each answer or round if there are several."""
     token_counts: NotRequired[list[TokenCounts | None]]
-    """One for each request."""
+    """Tokens of each request."""
     repeats: NotRequired[list[Repeat]]
-    """With ``--repeats``: each answer's tokens and metrics."""
+    """With ``--repeats``: tokens and metrics of each answer."""
     input_media: NotRequired[list[Any]]
     """Up to four pictures of the document."""
     sent_media: NotRequired[list[Medium]]
-    """What went to the model, each medium once and in order."""
+    """Media sent to the model, each once, in order."""
     messages: NotRequired[list[Message] | list[list[Message]]]
-    """The conversation as it went out, of several answers that differ in it one for each."""
+    """The conversation as it was sent; one for each answer if they differ."""
     reason: NotRequired[str]
-    """Why it is unscored."""
+    """Why the document is unscored."""
     error: NotRequired[str]
-    """Why it failed."""
+    """Why the document failed."""
     drew: NotRequired[Literal[True]]
-    """Scoring drew at random."""
+    """Scoring drew a choice at random."""
     answer_reading: NotRequired[dict[str, Any]]
-    """The ``rule`` by which the answer was read, and what it found."""
+    """The ``rule`` that read the answer, and what it found."""
     judge: NotRequired[list[JudgeVerdict]]
-    """What a judge said to each question about it."""
+    """The judge's reply to each question about the document."""
     thoughts: NotRequired[str | list[str | None] | list[list[str | None] | str | None] | None]
-    """What the model thought before its answer; of several answers a list, of several rounds a list of each."""
+    """The model's thoughts before its answer; a list for several answers, with a list for several rounds."""
     blank: NotRequired[str | list[str | None]]
-    """Why the answer says nothing: ``blank``, ``truncated in thought``, ``unclosed thought`` or ``only thoughts``."""
+    """Why the answer is empty: ``blank``, ``truncated in thought``, ``unclosed thought`` or ``only thoughts``."""
     finish_reason: NotRequired[str | list[str | None] | None]
-    """How generation ended; of several answers a list."""
+    """How generation ended; a list for several answers."""
     elapsed: NotRequired[float | list[float | None] | None]
     """Seconds."""
     attempts: NotRequired[int | list[int]]
-    """How often the request was sent, where that is more than once."""
+    """How often the request was sent, if more than once."""
     doc: NotRequired[dict[str, Any]]
     """The document's text fields."""

@@ -1,4 +1,4 @@
-"""JSON Schemas of the files of a run, made from their types; those of this version lie in ``lmms_eval/schemas``."""
+"""JSON Schemas of a run's files, made from their types. The schemas of this version are in ``lmms_eval/schemas``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ TYPES: dict[str, Any] = {
     "judgement": JudgementLine,
     "run": RunFile,
 }
-"""By the name of the schema's file."""
+"""Type of the file, by the name of its schema."""
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema_text(name: str) -> str:
-    """Make the JSON Schema of one kind of file."""
+    """Return the JSON Schema of one kind of file."""
     schema = {"$schema": _DIALECT, **TypeAdapter(TYPES[name]).json_schema()}
     return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def schema_file(name: str) -> Path:
-    """Path of the schema that this version ships."""
+    """Return the path of the schema that this version ships."""
     return FOLDER / f"{name}.schema.json"

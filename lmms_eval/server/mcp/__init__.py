@@ -1,1 +1,1 @@
-"""The server of tools: evaluations for assistants that speak the Model Context Protocol."""
+"""The MCP server: evaluations as tools of the Model Context Protocol."""

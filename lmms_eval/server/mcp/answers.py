@@ -1,4 +1,4 @@
-"""Answers of the tools: their fields are the tools' output schemas, their texts are for readers without these."""
+"""Arguments and answers of the tools. Their fields are the tools' schemas; ``text`` is for clients without schemas."""
 
 from __future__ import annotations
 
@@ -20,16 +20,26 @@ _LONGEST_SHOWN = 60
 _MOST_TASKS = 1000
 _LONGEST_WAIT_S = 3600
 Mode = Literal["auto", "async", "sync"]
+_Name = Annotated[str, Field(min_length=1, max_length=300)]
+LONGEST_TEXT, MOST_ITEMS, DEEPEST = 2_000, 50, 8
+"""Characters of a text, entries of a list or mapping, and depth, in a sample."""
+LONGEST_ERROR = 4_000
+MOST_BYTES = 200_000
+"""Bytes of the samples in one answer."""
+_SHOWN = 300
+"""Characters of a sample's answer in a text."""
+_MOST_SHOWN = 50
+"""Samples in a text."""
+Status = Literal["queued", "running", "completed", "failed", "cancelled"]
 
 
 class Arguments(BaseModel):
-    """Arguments of a tool: a name that none of them has is an error."""
+    """Arguments of a tool. Unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), str_max_length=100_000)
 
 
 _Kind = TypeVar("_Kind", bound=Arguments)
-_Name = Annotated[str, Field(min_length=1, max_length=300)]
 
 
 def _listed(given: Any) -> Any:
@@ -47,7 +57,7 @@ class GetTaskInfo(Arguments):
 
 
 class ListModels(Arguments):
-    include_aliases: bool = Field(default=False, description="tell the other names of each model too")
+    include_aliases: bool = Field(default=False, description="list the aliases of each model too")
 
 
 class GetModelInfo(Arguments):
@@ -75,7 +85,7 @@ class Evaluate(Arguments):
     mode: Mode = Field(
         default="auto",
         description="async: answer at once with the run's id; sync: wait up to wait_timeout_s for its end; "
-        "auto: wait a few seconds. A run goes on after every answer",
+        "auto: wait a few seconds. A run continues after every answer",
     )
     wait_timeout_s: float = Field(default=90, ge=0, le=_LONGEST_WAIT_S, description="seconds that a call waits at most")
 
@@ -86,7 +96,7 @@ class GetRunStatus(Arguments):
 
 class GetRunResult(Arguments):
     run_id: _Name = Field(description="id of a run, as evaluate gave it")
-    include_samples: bool = Field(default=False, description="tell samples too, task after task")
+    include_samples: bool = Field(default=False, description="return samples too, task after task")
     sample_limit: int = Field(default=100, ge=1, le=MOST_SAMPLES, description="samples in the answer at most")
     sample_offset: int = Field(
         default=0, ge=0, le=10**9, description="samples to pass over; next_offset of the answer before"
@@ -98,32 +108,25 @@ class CancelRun(Arguments):
 
 
 def read(kind: type[_Kind], given: Mapping[str, Any]) -> _Kind:
-    """Check the arguments of a call. Raises ``RequestError``, which names each wrong one, never what was given."""
+    """Check the arguments of a call. Raises ``RequestError``, which names each wrong argument but never its value."""
     try:
         return kind.model_validate(given)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False, include_context=False)
-        raise RequestError("; ".join(dict.fromkeys(_told(kind, one) for one in found))) from None
+        raise RequestError("; ".join(dict.fromkeys(_problem(kind, one) for one in found))) from None
 
 
-def _told(kind: type[Arguments], error: Any) -> str:
+def _problem(kind: type[Arguments], error: Any) -> str:
     name = ".".join(str(part) for part in error["loc"][:1])[:_LONGEST_SHOWN]
     if error["type"] != "extra_forbidden":
         return f"{name}: {error['msg']}"
     close = difflib.get_close_matches(name, kind.model_fields, n=1, cutoff=0.6)
     known = f"did you mean {close[0]}?" if close else f"there are {', '.join(kind.model_fields)}"
-    return f"{name!r}: no argument of this tool; {known}"
+    return f"{name!r}: not an argument of this tool; {known}"
 
 
-LONGEST_TEXT, MOST_ITEMS, DEEPEST = 2_000, 50, 8
-"""Characters of a text, entries of a list or mapping, and depth, in a sample."""
-LONGEST_ERROR = 4_000
-MOST_BYTES = 200_000
-"""Of the samples in one answer."""
-
-
-def told(text: str) -> str:
-    """Return a text without secrets and without this machine's paths; of a long one beginning and end."""
+def readable(text: str) -> str:
+    """Return a text without secrets and this machine's paths. Of a long text, the middle is left out."""
     text = without_paths(redact_text(text))
     if len(text) <= LONGEST_ERROR:
         return text
@@ -132,7 +135,7 @@ def told(text: str) -> str:
 
 
 def cut(value: Any, depth: int = 0) -> Any:
-    """Cut what a sample holds, with a note where something is left out."""
+    """Shorten the content of a sample, with a note for everything that is left out."""
     if isinstance(value, str):
         return _shortened(value, LONGEST_TEXT)
     if isinstance(value, Mapping | list | tuple) and depth >= DEEPEST:
@@ -147,18 +150,12 @@ def cut(value: Any, depth: int = 0) -> Any:
 
 
 def size(value: Any) -> int:
-    """Return the bytes of a value as it is sent."""
+    """Return the size in bytes of a value as it is sent."""
     return len(json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace"))
 
 
 def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… [{len(text) - longest} more characters]"
-
-
-_SHOWN = 300
-"""Characters of a sample's answer in a text."""
-_MOST_SHOWN = 50
-"""Samples in a text."""
 
 
 class Answer(BaseModel):
@@ -167,7 +164,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(protected_namespaces=())
 
     def text(self) -> str:
-        """Say it in short."""
+        """Return a short text with the main content."""
         raise NotImplementedError
 
 
@@ -181,7 +178,7 @@ class TaskLine(BaseModel):
 
 class TaskList(Answer):
     tasks: list[TaskLine]
-    total: int = Field(description="names that fit; more than are listed where note says so")
+    total: int = Field(description="names that match; note states how many are not listed")
     note: str = ""
 
     def text(self) -> str:
@@ -211,7 +208,7 @@ class TaskInfo(Answer):
     documents: int | None
     modalities: list[str]
     tags: list[str]
-    needs: list[str] = Field(description="what scoring needs beside data and packages")
+    needs: list[str] = Field(description="what scoring needs in addition to data and packages")
     chance: list[str]
     download: list[str]
     licence: list[str]
@@ -243,19 +240,19 @@ class ModelList(Answer):
 class ModelArgument(BaseModel):
     name: str
     kind: str
-    default: bool | int | float | str | None = Field(description="null: there is none, or the model's own holds")
+    default: bool | int | float | str | None = Field(description="null: no default, or the model's own default")
     is_required: bool
     choices: list[str] = []
     meaning: str = ""
 
 
 class ModelInfo(Answer):
-    name: str = Field(description="the registry's name, also where an alias was asked for")
+    name: str = Field(description="the registry's name, also for an alias")
     kind: str
     aliases: list[str]
     title: str
     arguments: list[ModelArgument] = Field(description="for model_args of evaluate")
-    takes_further: bool = Field(description="further arguments are handed on to what runs the model")
+    takes_further: bool = Field(description="further arguments are passed on to what runs the model")
 
     def text(self) -> str:
         names = ", ".join(f"{one.name} (required)" if one.is_required else one.name for one in self.arguments)
@@ -285,13 +282,13 @@ class TaskProgress(BaseModel):
     requested: int = Field(description="documents")
     done: int
     failed: int
-    score: float | None = Field(description="over the first documents of a random order; null where there is none")
+    score: float | None = Field(description="over the first documents of a random order; null: no score yet")
     low: float | None = Field(description="of its 95 % interval, which holds at every look")
     high: float | None
 
 
 def task_progress(task: TaskSnapshot) -> TaskProgress:
-    """Describe a task of a run that goes on."""
+    """Describe the progress of a task in a running job."""
     score = task.score
     return TaskProgress(
         requested=task.requested,
@@ -301,9 +298,6 @@ def task_progress(task: TaskSnapshot) -> TaskProgress:
         low=None if score is None else score.low,
         high=None if score is None else score.high,
     )
-
-
-Status = Literal["queued", "running", "completed", "failed", "cancelled"]
 
 
 class RunStatus(Answer):

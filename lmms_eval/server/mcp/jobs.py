@@ -1,4 +1,4 @@
-"""Jobs behind the tools: those of a folder that this process serves, or of an evaluation server elsewhere."""
+"""The jobs behind the tools: of a folder that this process serves, or of an evaluation server elsewhere."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import json
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from lmms_eval.errors import EvaluationServerError, UsageError
 from lmms_eval.results.follow import Snapshot
 from lmms_eval.server.async_client import AsyncEvalClient
 from lmms_eval.server.events import JobsProgress
-from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.outcome import Runs, page_of, records, scores_of
 from lmms_eval.server.service import FolderInUseError, Service
 from lmms_eval.server.settings import ServerSettings
@@ -26,14 +24,14 @@ _PATIENCE_S = 10.0
 
 
 class NoRunError(UsageError):
-    """There is no run of that id."""
+    """The run does not exist."""
 
 
 class Jobs(Protocol):
-    """Jobs by their ids, told as ``GET /jobs/ID`` and its parts tell them. All methods raise ``LmmsEvalError``."""
+    """Jobs by id, in the form of ``GET /jobs/ID`` and its parts. All methods raise ``LmmsEvalError``."""
 
     async def submit(self, body: Mapping[str, Any], client: str) -> str:
-        """Submit a run for the client at an address."""
+        """Submit a run for a client, given by its address."""
         ...
 
     async def job(self, job_id: str) -> Mapping[str, Any]: ...
@@ -41,17 +39,17 @@ class Jobs(Protocol):
     async def cancel(self, job_id: str) -> None: ...
 
     async def scores(self, job_id: str) -> Mapping[str, Any]:
-        """Tell the scores by model."""
+        """Return the scores by model."""
         ...
 
     async def samples(self, job_id: str, task: str | None, offset: int, limit: int) -> Mapping[str, Any]: ...
 
     async def progress(self, job_id: str) -> Snapshot | None:
-        """Tell the numbers of a run as they are now; ``None`` where there are none yet."""
+        """Return the current progress of a run; ``None`` before it has any."""
         ...
 
     async def task_names(self) -> Sequence[str] | None:
-        """List the tasks that are known there; ``None``: those that are known here."""
+        """List the tasks of the server; ``None`` if they are those of this process."""
         ...
 
     async def model_names(self) -> Sequence[str] | None: ...
@@ -60,11 +58,7 @@ class Jobs(Protocol):
 
 
 class OwnJobs:
-    """The jobs of a server's folder. It is opened as soon as no other server uses it.
-
-    Args:
-        settings: the server's.
-    """
+    """The jobs of a server's folder, which is opened as soon as no other server uses it."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
@@ -74,15 +68,14 @@ class OwnJobs:
         self._progress = JobsProgress()
 
     def open(self) -> Service:
-        """Go on with the folder's jobs, once. Raises ``UsageError`` where another server does."""
+        """Start the service of the folder on the first call. Raises ``UsageError`` if another server uses it."""
         with self._lock:
             if self._service is None:
                 try:
                     service = Service(self._settings)
                 except FolderInUseError as error:
                     raise FolderInUseError(
-                        f"{error} (--folder), end the other one, or have this one talk to it (lmms-eval mcp --server "
-                        "URL)"
+                        f"{error} (--folder), end the other one, or connect to it (lmms-eval mcp --server URL)"
                     ) from error
                 service.start()
                 self._service = service
@@ -103,21 +96,13 @@ class OwnJobs:
         await asyncio.to_thread(lambda: self.open().cancel(self._job(job_id).job_id))
 
     async def scores(self, job_id: str) -> Mapping[str, Any]:
-        def told() -> Mapping[str, Any]:
-            job = self._job(job_id)
-            return scores_of(job, _folder(job))
-
-        return await asyncio.to_thread(told)
+        return await asyncio.to_thread(lambda: scores_of(self._job(job_id)))
 
     async def samples(self, job_id: str, task: str | None, offset: int, limit: int) -> Mapping[str, Any]:
-        def page() -> Mapping[str, Any]:
-            job = self._job(job_id)
-            return page_of(self._runs.of(job, _folder(job)), task, offset, limit, None)
-
-        return await asyncio.to_thread(page)
+        return await asyncio.to_thread(lambda: page_of(self._runs.of(self._job(job_id)), task, offset, limit, None))
 
     async def progress(self, job_id: str) -> Snapshot | None:
-        return await asyncio.to_thread(self._look, job_id)
+        return await asyncio.to_thread(lambda: self._progress.look(job_id, records(self._job(job_id))).snapshot)
 
     async def task_names(self) -> Sequence[str] | None:
         return None
@@ -141,22 +126,18 @@ class OwnJobs:
             raise NoRunError(_no_run(job_id, [*queue["running_jobs"], *queue["queued_jobs"]]))
         return job
 
-    def _look(self, job_id: str) -> Snapshot | None:
-        job = self._job(job_id)
-        return self._progress.look(job_id, records(job, _folder(job))).snapshot
-
 
 class ServerJobs:
     """The jobs of an evaluation server (``lmms-eval serve``) that runs elsewhere.
 
     Args:
-        url: its address; its token is that of the environment variable ``LMMS_EVAL_SERVER_TOKEN``.
+        url: address of the server. The environment variable ``LMMS_EVAL_SERVER_TOKEN`` holds its token.
     """
 
     def __init__(self, url: str) -> None:
         self._client = AsyncEvalClient(url, 60.0, patience=_PATIENCE_S)
 
-    async def submit(self, body: Mapping[str, Any], client: str) -> str:  # noqa: ARG002 - it bounds its own clients
+    async def submit(self, body: Mapping[str, Any], client: str) -> str:  # noqa: ARG002 - the server limits its own clients
         options = {name: value for name, value in body.items() if name not in ("model", "tasks")}
         return str((await self._client.evaluate(body["model"], body["tasks"], **options))["job_id"])
 
@@ -194,7 +175,7 @@ class ServerJobs:
 
 
 def try_to_open(jobs: Jobs) -> None:
-    """Go on with jobs of an earlier server at once; while another one has them, each call that needs them tries.
+    """Resume jobs of an earlier server at once. If another server uses the folder, each later call tries again.
 
     Raises:
         LmmsEvalError: the folder cannot be used.
@@ -206,10 +187,6 @@ def try_to_open(jobs: Jobs) -> None:
             log.warning("%s", error)
 
 
-def _folder(job: Job) -> JobFolder:
-    return JobFolder(Path(job.folder))
-
-
 def _no_run(job_id: str, going: Sequence[str]) -> str:
-    known = f"runs that wait or run: {', '.join(going[:20])}" if going else "no run waits or runs"
-    return f"there is no run {job_id[:80]!r}: give an id that evaluate gave; {known}"
+    known = f"queued or running: {', '.join(going[:20])}" if going else "no run is queued or running"
+    return f"run {job_id[:80]!r} does not exist: give an id that evaluate returned; {known}"

@@ -1,4 +1,4 @@
-"""Names that can be asked for: tasks and models of the registries, as assistants are told them."""
+"""Tasks and models of the registries, as the tools describe them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from lmms_eval.tasks.describing import Description
 
 MOST_TASKS, MOST_PARTS = 200, 50
-"""Names in a list of tasks, and tasks in the description of a group."""
+"""Most names in a list of tasks, and most tasks in the description of a group."""
 _LONGEST_TITLE = 160
 
 
 class Names:
-    """Tasks and models by name, read once.
+    """Tasks and models by name; the registries are read once.
 
     Args:
         include_paths: folders with further task files.
@@ -44,10 +44,11 @@ class Names:
         self._lock = threading.Lock()
 
     def tasks(self, query: str, only: Sequence[str] | None = None) -> TaskList:
-        """Find groups, tags and tasks; those whose name begins with the query first, then those whose name holds it.
+        """Find groups, tags and tasks. Names that begin with the query come first, then names that contain it.
 
         Args:
-            only: names that count, known here or not; ``None``: all that are known here.
+            query: text to look for.
+            only: names that may be found, known here or not; ``None`` for all names that are known here.
         """
         lines = [line for line in self._lines(query) if only is None or line.name in only]
         if only is not None:
@@ -63,7 +64,8 @@ class Names:
         """Describe a task, group or tag.
 
         Raises:
-            UnknownNameError: there is no such name. TaskError: its YAML is wrong.
+            UnknownNameError: the name does not exist.
+            TaskError: the task's YAML is wrong.
         """
         from lmms_eval.tasks.describing import describe
 
@@ -80,7 +82,8 @@ class Names:
         """Describe a model.
 
         Raises:
-            UnknownNameError: there is no such model. ModelError: its class cannot be imported.
+            UnknownNameError: the model does not exist.
+            ModelError: the model's class cannot be imported.
         """
         resolved = self._registry.resolve(name)
         own = resolved.manifest.model_id
@@ -96,7 +99,7 @@ class Names:
         )
 
     def check(self, model: str, tasks: Sequence[str]) -> None:
-        """Check the names of an evaluation. Raises ``UsageError``, which names the nearest ones."""
+        """Check the names of an evaluation. Raises ``UsageError``, which suggests similar names."""
         self._registry.resolve(model)
         self._catalogue.match(name for name in tasks if not names_file(name))
 
@@ -130,7 +133,7 @@ class Names:
 
 
 def _rank(name: str, query: str) -> int:
-    """Order names by where they hold a query: as a whole, at their beginning, anywhere, nowhere."""
+    """Rank a name by its match with a query: equal, at the beginning, anywhere, nowhere."""
     return 0 if name == query else 1 if name.startswith(query) else 2 if query in name else 3
 
 
@@ -181,7 +184,7 @@ def _task_info(found: Description) -> TaskInfo:
 
 
 def _arguments(name: str, cls: type[Any]) -> Iterator[ModelArgument]:
-    """List the arguments of a model; keys come from the environment, so those for keys are left out."""
+    """Yield the arguments of a model. Arguments for keys are left out, since keys come from the environment."""
     from lmms_eval.models.building import arguments_of
 
     for one in arguments_of(name, cls):

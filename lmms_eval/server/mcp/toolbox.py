@@ -1,4 +1,4 @@
-"""The tools: evaluations are started, watched, read and ended by their ids."""
+"""The tools: they start, watch, read and cancel evaluations."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from lmms_eval.server.mcp.answers import (
     TaskInfo,
     TaskList,
     cut,
+    readable,
     size,
     task_progress,
-    told,
 )
 from lmms_eval.server.mcp.jobs import Jobs
 from lmms_eval.server.mcp.names import Names
@@ -41,25 +41,36 @@ from lmms_eval.server.store import FINAL
 _AT_ONCE = 50
 
 
-@dataclass(slots=True)
-class Page:
-    """Samples of one answer."""
-
-    samples: list[RunSample]
-    next_offset: int | None = None
-    note: str = ""
+Page = tuple[list[RunSample], int | None, str]
+"""Samples of one answer, the offset of the next ones, and a note."""
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Reports progress to the caller: amount done, total, and a message."""
+AUTO_WAIT_S = 10.0
+"""Seconds that ``mode="auto"`` waits at most."""
+_LOOK_S = 0.25
+_REPORT_S = 1.0
+_NEXT = {
+    "queued": "it waits for its turn; ask get_run_status again, cancel_run withdraws it",
+    "running": "it is in progress; ask get_run_status again, get_run_result for its scores once it is completed",
+    "completed": "get_run_result returns samples too",
+    "failed": "it has ended without scores; the error says why; evaluate starts another one",
+    "cancelled": "it was cancelled; evaluate starts another one",
+}
 
 
 async def read_samples(jobs: Jobs, asked: GetRunResult, tasks: Sequence[str | None]) -> Page:
-    """Read on from an offset that counts through the tasks; long texts are cut, and the whole is bounded.
+    """Read samples from an offset that counts through the tasks. Long texts and the size of the answer are limited.
 
     Args:
-        tasks: their names; ``None`` for the only one of a run that tells no names.
+        jobs: source of the samples.
+        asked: arguments of the call.
+        tasks: names of the run's tasks; ``None`` for the only task of a run whose task names are not known yet.
 
     Raises:
-        LmmsEvalError: they cannot be read.
+        LmmsEvalError: the samples cannot be read.
     """
-    page, taken, passed = Page([]), 0, 0
+    samples: list[RunSample] = []
+    taken = passed = 0
     for task in tasks:
         within = max(asked.sample_offset - passed, 0)
         while True:
@@ -67,35 +78,17 @@ async def read_samples(jobs: Jobs, asked: GetRunResult, tasks: Sequence[str | No
             for record in found["samples"]:
                 sample = RunSample(task=found["task"], content=cut(record))
                 taken += size(sample.content)
-                is_full = len(page.samples) == asked.sample_limit
-                if is_full or (page.samples and taken > MOST_BYTES):
-                    page.next_offset = asked.sample_offset + len(page.samples)
-                    page.note = "" if is_full else f"an answer holds {MOST_BYTES} bytes of samples: ask for the others"
-                    return page
-                page.samples.append(sample)
+                is_full = len(samples) == asked.sample_limit
+                if is_full or (samples and taken > MOST_BYTES):
+                    note = "" if is_full else f"an answer holds {MOST_BYTES} bytes of samples: ask for the others"
+                    return samples, asked.sample_offset + len(samples), note
+                samples.append(sample)
             within += len(found["samples"])
             if not found["samples"] or within >= found["total"]:
                 break
         passed += found["total"]
-    if not page.samples and asked.sample_offset >= passed > 0:
-        page.note = f"there are {passed} samples"
-    return page
-
-
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Tells the caller how far it is: so much of how much, and a line."""
-
-AUTO_WAIT_S = 10.0
-"""Seconds that ``mode="auto"`` waits at most."""
-_LOOK_S = 0.25
-_TELL_S = 1.0
-_NEXT = {
-    "queued": "it waits for its turn; ask get_run_status again, cancel_run takes it back",
-    "running": "it goes on; ask get_run_status again, get_run_result for its scores once it is completed",
-    "completed": "get_run_result tells samples too",
-    "failed": "it has ended without scores; the error says why; evaluate starts another one",
-    "cancelled": "it was cancelled; evaluate starts another one",
-}
+    is_beyond = not samples and asked.sample_offset >= passed > 0
+    return samples, None, f"there are {passed} samples" if is_beyond else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +96,16 @@ class Caller:
     """Client that calls a tool."""
 
     address: str
-    """Empty where the call has not come over the network."""
+    """Address of the client; empty if the call did not come over the network."""
     report: Report
 
 
 class Toolbox:
-    """The tools as functions.
+    """The tools as methods.
 
     Args:
-        jobs: of this machine or of a server elsewhere.
-        names: of this machine.
+        jobs: jobs of this machine or of a server elsewhere.
+        names: tasks and models of this machine.
     """
 
     def __init__(self, jobs: Jobs, names: Names) -> None:
@@ -146,7 +139,7 @@ class Toolbox:
             await self._wait(run_id, patience[asked.mode], caller.report)
             return await self._status(run_id)
         except LmmsEvalError as error:
-            raise UsageError(f"run {run_id} was submitted; ask get_run_status how it is: {error}") from error
+            raise UsageError(f"run {run_id} was submitted; ask get_run_status for its state: {error}") from error
 
     async def get_run_status(self, asked: GetRunStatus, _caller: Caller) -> RunStatus:
         return await self._status(asked.run_id)
@@ -155,20 +148,20 @@ class Toolbox:
         job = await self.jobs.job(asked.run_id)
         models = await self._models(job)
         if not models and not asked.include_samples:
-            error = f": {job['error']}" if job.get("error") else ""
-            raise RequestError(f"run {asked.run_id} is {job['status']}: it has no scores{error or _hint(job)}")
-        note = "" if models else f"it is {job['status']}: these are the samples that there are, and no scores"
+            reason = f": {job['error']}" if job.get("error") else f" ({_NEXT[job['status']]})"
+            raise RequestError(f"run {asked.run_id} is {job['status']}: it has no scores{reason}")
+        note = "" if models else f"it is {job['status']}: it has samples but no scores yet"
         result = RunResult(run_id=asked.run_id, status=job["status"], scores=_scores(models), note=note)
         if not asked.include_samples:
             return result
-        tasks: list[str | None] = [name for told in models.values() for name in told["n_samples"]]
+        tasks: list[str | None] = [name for found in models.values() for name in found["n_samples"]]
         if not tasks:
             progress = await self.jobs.progress(asked.run_id)
             tasks = [one.name for one in progress.tasks] if progress is not None else []
         tasks = tasks or [None]
-        page = await read_samples(self.jobs, asked, tasks)
-        more = "; ".join(part for part in (note, page.note) if part)
-        return result.model_copy(update={"samples": page.samples, "next_offset": page.next_offset, "note": more})
+        samples, next_offset, more = await read_samples(self.jobs, asked, tasks)
+        note = "; ".join(part for part in (note, more) if part)
+        return result.model_copy(update={"samples": samples, "next_offset": next_offset, "note": note})
 
     async def cancel_run(self, asked: CancelRun, _caller: Caller) -> RunStatus:
         job = await self.jobs.job(asked.run_id)
@@ -186,16 +179,17 @@ class Toolbox:
             await asyncio.to_thread(self.names.check, asked.model, asked.tasks)
         except UnknownNameError as error:
             tool = "list_models" if error.kind == "model" else "list_tasks"
-            raise UsageError(f"{error}; {tool} tells the names") from error
+            raise UsageError(f"{error}; {tool} lists the names") from error
 
     async def _wait(self, run_id: str, patience_s: float, report: Report) -> None:
-        begin, told_at = time.monotonic(), -math.inf  # at once: who loses this call can ask for the run
+        # The first report comes at once: a client that loses this call knows the run's id.
+        begin, reported_at = time.monotonic(), -math.inf
         while (now := time.monotonic()) - begin < patience_s:
             job = await self.jobs.job(run_id)
             if job["status"] in FINAL:
                 return
-            if now - told_at >= _TELL_S:
-                told_at = now
+            if now - reported_at >= _REPORT_S:
+                reported_at = now
                 await report(now - begin, patience_s, f"run {run_id} is {job['status']}{await self._done(job)}")
             await asyncio.sleep(_LOOK_S)
 
@@ -204,7 +198,7 @@ class Toolbox:
         return "" if progress is None else f", {progress.done} of {progress.requested} documents done"
 
     async def _models(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Tell the scores by model; nothing where there are none yet."""
+        """Return the scores by model; empty if the run has none yet."""
         try:
             return await self.jobs.scores(job["job_id"])
         except (UsageError, EvaluationServerError):
@@ -224,21 +218,17 @@ class Toolbox:
             status=status,
             is_being_cancelled=is_cancelled,
             message="it is being cancelled; ask again" if is_cancelled else _NEXT[status],
-            model=told(str(request["model"])),
-            model_args=told(argument_text(request["model_args"])),
-            tasks=[told(str(name)) for name in request["tasks"]],
+            model=readable(str(request["model"])),
+            model_args=readable(argument_text(request["model_args"])),
+            tasks=[readable(str(name)) for name in request["tasks"]],
             position_in_queue=job["position_in_queue"],
             created_at=job["created_at"],
             started_at=job["started_at"],
             completed_at=job["completed_at"],
             progress={} if progress is None else {one.name: task_progress(one) for one in progress.tasks},
             scores=scores,
-            error=None if job["error"] is None else told(job["error"]),
+            error=None if job["error"] is None else readable(job["error"]),
         )
-
-
-def _hint(job: Mapping[str, Any]) -> str:
-    return f" ({_NEXT[job['status']]})"
 
 
 def _scores(models: Mapping[str, Any]) -> list[Score]:

@@ -1,1 +1,1 @@
-"""The web page over the evaluation server: what can be chosen, requests as commands and files, the page itself."""
+"""The web page of the evaluation server."""

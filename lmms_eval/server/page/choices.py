@@ -1,4 +1,4 @@
-"""Options of a run as the page offers them, from their one declaration."""
+"""Models, tasks and options that the page offers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ Sort = Literal["Local models", "Engines", "Services", "Checks", "Plugins"]
 _SORTS: tuple[Sort, ...] = ("Local models", "Services", "Engines", "Checks", "Plugins")
 _FIRST = ("hf", "openai")
 _CHECKS = ("baseline", "dummy", "replay")
-"""Models that ask nobody: they check tasks, or repeat an earlier run."""
+"""Models without a network or weights: they check tasks, or repeat an earlier run."""
+ELSEWHERE = ("config", "model", "model_args", "tasks")
+"""Options that the page asks for separately, or not at all."""
+USUAL = (
+    "limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "order", "judge_model",
+    "device",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +45,9 @@ class ModelChoice:
     """``chat``, ``chat+simple`` or ``simple``."""
     aliases: tuple[str, ...]
     text: str
-    """What its class says of itself."""
+    """Description of the model's class."""
     missing: tuple[str, ...]
-    """Sentences on packages and keys that are not here."""
+    """Messages about missing packages and keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ class ModelDetails:
     name: str
     arguments: tuple[Argument, ...]
     fixed: Mapping[str, Any]
-    """Arguments that the name of a service stands for."""
+    """Arguments that the name of a service implies."""
 
 
 class ModelChoices:
@@ -66,7 +72,7 @@ class ModelChoices:
         self._choices: tuple[ModelChoice, ...] = ()
 
     def all(self) -> tuple[ModelChoice, ...]:
-        """List the registry's models and the services that have names of their own, sort by sort."""
+        """List the models of the registry and the named services, grouped by sort."""
         if not self._choices:
             listed = self._registry.list_models()
             named = {one.name for one in listed}
@@ -78,28 +84,27 @@ class ModelChoices:
         return self._choices
 
     def details(self, name: str) -> ModelDetails:
-        """Tell the arguments of a model, by name or alias.
+        """Return the arguments of a model, by name or alias.
 
         Raises:
-            UnknownNameError: there is no such model. ModelError: its class cannot be imported.
+            UnknownNameError: the model does not exist.
+            ModelError: the model's class cannot be imported.
         """
         resolved = self._registry.resolve(name)
         service = NAMED_SERVICES.get(name)
         fixed: dict[str, Any] = {} if service is None else dict(service.fixed)
         if service is not None:
-            told = {"model": service.model, "base_url": service.base_url}
-            fixed |= {key: value for key, value in told.items() if value}
+            stated = {"model": service.model, "base_url": service.base_url}
+            fixed |= {key: value for key, value in stated.items() if value}
         return ModelDetails(name, arguments_of(resolved.manifest.model_id, resolved.load()), fixed)
 
     def _choice(self, name: str, kind: str, aliases: tuple[str, ...]) -> ModelChoice:
-        from lmms_eval.errors import LmmsEvalError
-
         try:
             cls = self._registry.resolve(name).load()
         except LmmsEvalError as error:
             return ModelChoice(name, "Plugins", kind, aliases, "", (str(error),))
         service = NAMED_SERVICES.get(name)
-        text = _told(cls) if service is None or not service.model else f"{service.model}, by {service.backend}"
+        text = _description(cls) if service is None or not service.model else f"{service.model}, by {service.backend}"
         return ModelChoice(name, _sort(name, cls), kind, aliases, text, tuple(_missing(name, cls)))
 
 
@@ -113,8 +118,8 @@ def _sort(name: str, cls: type[Any]) -> Sort:
     return "Local models" if hasattr(cls, "profile") else "Plugins"
 
 
-def _told(cls: type[Any]) -> str:
-    """One sentence for people: the checkpoints of a family, else what the module says of itself."""
+def _description(cls: type[Any]) -> str:
+    """Return one sentence: the checkpoints of a family, or the first line of the module's docstring."""
     types = getattr(getattr(cls, "profile", None), "model_types", ())
     if types:
         return f"checkpoints of {', '.join(types)}"
@@ -168,18 +173,18 @@ class TaskChoice:
     title: str
     """Heading of the benchmark's card."""
     documents: int | None
-    """``None``: not stated without opening the data."""
+    """``None`` if the number is not known without opening the data."""
     modalities: tuple[str, ...]
     needs: tuple[str, ...]
     tags: tuple[str, ...]
     output_type: str
     size: int
-    """Tasks of a tag; 0 for tasks and groups."""
+    """Number of tasks of a tag; 0 for tasks and groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """Facts of the tasks of a group or tag together, which take longer to find than names."""
+    """Facts about all tasks of a group or tag, which take longer to find than names."""
 
     name: str
     documents: int | None
@@ -189,7 +194,7 @@ class GroupFacts:
 
 
 class TaskChoices:
-    """The names of a catalogue, read once.
+    """The tasks of a catalogue, which is read once.
 
     Args:
         include_paths: folders with further task files that the server was started with.
@@ -216,7 +221,7 @@ class TaskChoices:
         return self._choices
 
     def groups(self) -> tuple[GroupFacts, ...]:
-        """Tell the facts of all groups and tags; one whose YAML is wrong is left out."""
+        """Return the facts of all groups and tags. One whose YAML is wrong is left out."""
         with self._lock:
             if not self._groups:
                 names = [one.name for one in self.all() if one.kind != "task"]
@@ -231,17 +236,18 @@ class TaskChoices:
         return GroupFacts(name, found.documents, found.modalities, found.needs, len(found.parts))
 
     def details(self, name: str) -> dict[str, Any]:
-        """Describe a name with what scoring needs and this machine lacks.
+        """Describe a task, group or tag, with what scoring needs and what this machine lacks.
 
         Raises:
-            UnknownNameError: there is no such name. TaskError: its YAML is wrong.
+            UnknownNameError: the name does not exist.
+            TaskError: the task's YAML is wrong.
         """
         found = describe(name, self._catalogue)
         needs = (*found.needs, *found.uses)
         return {**asdict(found), "needs_text": [NEEDS[word] for word in needs], "missing": list(absent_needs(needs))}
 
     def check(self, name: str) -> None:
-        """Raises ``UsageError`` where a name or wildcard is none, naming the nearest. Files are not looked at."""
+        """Raise ``UsageError``, with similar names, if a name or wildcard matches no task. Files are not checked."""
         if "/" not in name and not name.endswith((".yaml", ".yml", ".py")):
             self._catalogue.match([name])
 
@@ -249,7 +255,7 @@ class TaskChoices:
         """Read the file of a task or group.
 
         Raises:
-            UnknownNameError: there is no such task or group, which alone have files.
+            UnknownNameError: the task or group does not exist. Tags have no file.
         """
         entry = self._catalogue.tasks.get(name) or self._catalogue.groups.get(name)
         if entry is None:
@@ -258,19 +264,11 @@ class TaskChoices:
 
     def _entry(self, entry: Entry) -> TaskChoice:
         facts = facts_of(entry.name, is_group=entry.kind == "group")
-        title = card_of(entry.file.parent).partition(". ")[0].replace("\\", "")  # signs that Markdown needs
+        title = card_of(entry.file.parent).partition(". ")[0].replace("\\", "")  # escapes of Markdown
         return TaskChoice(
             entry.name, entry.kind, title, facts.documents if facts else None, facts.modalities if facts else (),
             facts.needs if facts else (), entry.tags, entry.output_type, 0,
         )  # fmt: skip
-
-
-ELSEWHERE = ("config", "model", "model_args", "tasks")
-"""Options that the page asks for in places of their own, or not at all."""
-USUAL = (
-    "limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "order", "judge_model",
-    "device",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,17 +283,17 @@ class OptionChoice:
     text: str
     metavar: str
     is_usual: bool
-    """One of the few that most people give."""
+    """Whether the option is one of the few that most users set."""
 
 
 def option_choices(
     refused: Collection[str] = (), defaults: Mapping[str, bool] | None = None
 ) -> tuple[OptionChoice, ...]:
-    """List the options, the usual ones first, the others by group in the order of the help.
+    """List the options: the usual ones first, the others by group in the order of the help.
 
     Args:
-        refused: options that this server takes from no request.
-        defaults: values that this server fills in, where they are not those of the command line.
+        refused: options that this server does not accept.
+        defaults: default values of this server that differ from those of the command line.
     """
     kinds = {field.name: kind_of(field.type) for field in dataclasses.fields(RunConfig)}
     found = []

@@ -1,4 +1,4 @@
-"""All that the page can do: what its endpoints call, without HTTP."""
+"""The functions of the page, without HTTP: its endpoints call them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from lmms_eval.results.follow import Snapshot
 from lmms_eval.server.command import environment
 from lmms_eval.server.endpoints import NoJobError
 from lmms_eval.server.events import JobsProgress
-from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job_log import JobLog
 from lmms_eval.server.outcome import Runs, output_of, page_of, records, results_files
 from lmms_eval.server.page.choices import ModelChoices, OptionChoice, TaskChoices, option_choices
@@ -52,13 +51,31 @@ from lmms_eval.viewer.live.watch import Watch
 from lmms_eval.viewer.page import ReportOptions
 
 PATIENCE_S = 180.0
+LOG_BYTES = 256 << 10
+"""Bytes of a log in one answer."""
+_FILLED = {"log_samples": True, "predict_only": False, "num_gpus": 1}
+"""Values that the server fills in if a request omits them."""
+MOST_VIEWS = 4
+IDLE_S = 120.0
+"""A view that was not used for this long is closed when another one is opened."""
+MOST_RUNS = 20
+PAGE_PATIENCE_S = 1800.0
+_REPORT, _MADE = "report", "made"
+"""Folder of the pages, and the file that marks them as complete."""
+_CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
+"""Options that the server accepts only with ``--allow_code``."""
+_MOST_FORMS = 64
+_COMPARISON = re.compile(r"[0-9a-f]{20}")
+_GPUS = OptionChoice(
+    "num_gpus", RUNNING, "whole number", 1, (), "GPUs of the run; above 1 with a process on each", "N", is_usual=True
+)
 
 
 def command_output(words: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run ``lmms-eval`` with these words and return what it prints.
+    """Run ``lmms-eval`` with these words and return its output.
 
     Raises:
-        LmmsEvalError: it ends with an error, or takes too long.
+        LmmsEvalError: the command fails or takes too long.
     """
     command = [sys.executable, "-m", "lmms_eval", *words]
     try:
@@ -73,19 +90,13 @@ def command_output(words: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def missing_of(task: str, places: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Say what of a task is missing here: its data and packages are tried, nothing is downloaded.
+    """List the data and packages of a task that are missing on this machine. Nothing is downloaded.
 
     Raises:
-        LmmsEvalError: it cannot be told.
+        LmmsEvalError: the task cannot be described.
     """
     found = json.loads(command_output(["tasks", "describe", "--json", *places, "--", task], environment))
     return [str(text) for text in found.get("missing") or ()]
-
-
-LOG_BYTES = 256 << 10
-"""Bytes of a log in one answer."""
-_FILLED = {"log_samples": True, "predict_only": False, "num_gpus": 1}
-"""Values that the server fills in where a request says nothing."""
 
 
 def entry(job: Job, position: int) -> dict[str, Any]:
@@ -106,9 +117,8 @@ def entry(job: Job, position: int) -> dict[str, Any]:
 
 
 def details(job: Job, position: int, shown: Preview) -> dict[str, Any]:
-    """Describe a job with its request, its scores and what there is to look at."""
-    folder = JobFolder(Path(job.folder))
-    files = results_files(job, folder)
+    """Describe a job with its request, its scores and the pages that it can have."""
+    files = results_files(job)
     return {
         **entry(job, position),
         "error": None if job.error is None else redact_text(job.error),
@@ -121,7 +131,7 @@ def details(job: Job, position: int, shown: Preview) -> dict[str, Any]:
 
 
 def progress(snapshot: Snapshot) -> dict[str, Any]:
-    """Describe a moment of a job's run."""
+    """Describe the progress of a job's run."""
     return {
         "is_read": snapshot.is_read,
         "requested": snapshot.requested,
@@ -136,14 +146,14 @@ def progress(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def as_draft(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request as it was put together, without what the server has filled in."""
+    """Return a request as the user stated it, without the values that the server has filled in."""
     return {
         name: value for name, value in request.items() if value not in (None, "", {}) and _FILLED.get(name) != value
     }
 
 
 def scores(file: Path) -> list[dict[str, Any]]:
-    """List the numbers of a results file; none where it cannot be read."""
+    """List the scores of a results file; empty if it cannot be read."""
     from lmms_eval.viewer.numbers import stated_rows
 
     try:
@@ -167,44 +177,29 @@ def scores(file: Path) -> list[dict[str, Any]]:
 
 
 def log_piece(job: Job, place: int) -> dict[str, Any]:
-    """Read on in a job's log; while it grows, a line that has not ended is left for the next time."""
-    piece = JobLog(JobFolder(Path(job.folder)).log).read(place, LOG_BYTES)
+    """Read the log of a job from a position on. While the job runs, an incomplete last line is left out."""
+    piece = JobLog(job.files.log).read(place, LOG_BYTES)
     gap = f"[{piece.left_out} bytes of the log are not kept]\n" if piece.left_out else ""
-    end = len(piece.data) if job.has_ended else _whole(piece.data)
+    end = piece.data.rfind(b"\n") + 1  # secrets are masked in whole lines
+    if job.has_ended or (not end and len(piece.data) >= LOG_BYTES):
+        end = len(piece.data)
     text = redact_text(piece.data[:end].decode("utf-8", "replace"))
     return {"text": gap + text, "next": piece.next - (len(piece.data) - end)}
 
 
-def _whole(data: bytes) -> int:
-    """The length of the data up to its last line end, since secrets are masked in whole lines; all of a long line."""
-    end = data.rfind(b"\n") + 1
-    return end if end or len(data) < LOG_BYTES else len(data)
-
-
-MOST_VIEWS = 4
-IDLE_S = 120.0
-"""A view that nobody has asked for so long is closed when another one is opened."""
-
-
-@dataclass(slots=True)
-class _Open:
-    watch: Watch
-    app: ASGIApp
-    asked: float
-
-
 class Views:
-    """The views that are open. A context manager: it closes them.
+    """The open live views of jobs. A context manager, which closes them.
 
     Args:
-        guard: who may look.
-        is_ending: the server is about to end.
+        guard: rules for the requests of the views.
+        is_ending: returns whether the server is about to end.
     """
 
     def __init__(self, guard: Guard, is_ending: Callable[[], bool]) -> None:
         self._guard, self._is_ending = guard, is_ending
         self._lock = threading.Lock()
-        self._open: OrderedDict[Path, _Open] = OrderedDict()
+        self._open: OrderedDict[Path, tuple[Watch, ASGIApp, float]] = OrderedDict()
+        """Views by output folder, each with the time of its last use; the last used one is at the end."""
 
     def __enter__(self) -> Views:
         return self
@@ -212,67 +207,46 @@ class Views:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             while self._open:
-                self._open.popitem()[1].watch.__exit__()
+                self._open.popitem()[1][0].__exit__()
 
     def app(self, output: Path) -> ASGIApp:
-        """The view of an output folder. Raises ``DataError`` where there is none yet."""
+        """Return the view of an output folder, and close old views. Raises ``DataError`` if the folder has no run."""
         with self._lock:
-            found = self._open.pop(output, None)
-            if found is None:
+            now = time.monotonic()
+            if output in self._open:
+                watch, app, _ = self._open.pop(output)
+            else:
                 watch = Watch(output, ReportOptions()).__enter__()
-                found = _Open(watch, live_app(watch, self._guard, self._is_ending), 0.0)
-            found.asked = time.monotonic()
-            self._open[output] = found
-            self._close_old()
-            return found.app
-
-    def _close_old(self) -> None:
-        """Close views beyond the number that is kept, and those that nobody looks at any more."""
-        now = time.monotonic()
-        for output, view in [*self._open.items()]:
-            if len(self._open) > MOST_VIEWS or now - view.asked > IDLE_S:
-                del self._open[output]
-                view.watch.__exit__()
-
-
-MOST_RUNS = 20
-PAGE_PATIENCE_S = 1800.0
-_REPORT, _MADE = "report", "made"
-"""The pages, and what stands beside them when they are whole."""
+                app = live_app(watch, self._guard, self._is_ending)
+            self._open[output] = watch, app, now
+            for other, (watch, _, used_at) in [*self._open.items()]:
+                if len(self._open) > MOST_VIEWS or now - used_at > IDLE_S:
+                    del self._open[other]
+                    watch.__exit__()
+            return app
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Pages of one run or of several."""
+    """State of the pages of one run or of several compared."""
 
     name: str
     state: Literal["making", "ready", "failed"]
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Pages that are to be made."""
-
-    name: str
-    folder: Path
-    """Place for the pages."""
-    outputs: Sequence[Path]
-    """Output folders of ended runs."""
-
-
 def name_of(job_ids: Sequence[str]) -> str:
-    """Name the pages of jobs: a single one's by itself, those of several by all of them, in whatever order."""
+    """Name the pages of jobs: the id of a single job, or a hash of several ids that does not depend on their order."""
     if len(job_ids) == 1:
         return job_ids[0]
     return hashlib.sha256("\n".join(sorted(job_ids)).encode()).hexdigest()[:20]
 
 
 class PageMaker:
-    """Makes pages, one after the other.
+    """Makes pages in the background, one set at a time.
 
     Args:
-        environment: variables of the commands that make them.
+        environment: environment variables of the commands that make the pages.
     """
 
     def __init__(self, environment: dict[str, str]) -> None:
@@ -282,47 +256,53 @@ class PageMaker:
         self._making: set[str] = set()
         self._errors: dict[str, str] = {}
 
-    def make(self, order: Order) -> Pages:
-        """Begin to make pages unless they are there or on their way; an error is told once, then it is tried again.
+    def make(self, name: str, folder: Path, outputs: Sequence[Path]) -> Pages:
+        """Begin to make pages unless they exist or are in progress. An error is returned once; the next call retries.
+
+        Args:
+            name: name of the pages.
+            folder: folder of the pages.
+            outputs: output folders of the runs.
 
         Raises:
-            UsageError: of no run, or of too many.
+            UsageError: there are no runs, or too many.
         """
-        if not 0 < len(order.outputs) <= MOST_RUNS:
-            raise UsageError(f"choose from 1 to {MOST_RUNS} evaluations; got {len(order.outputs)}")
+        if not 0 < len(outputs) <= MOST_RUNS:
+            raise UsageError(f"choose from 1 to {MOST_RUNS} evaluations; got {len(outputs)}")
         with self._lock:
-            if order.name in self._making:
-                return Pages(order.name, "making")
-            if error := self._errors.pop(order.name, ""):
-                return Pages(order.name, "failed", error)
-            if (order.folder / _MADE).exists():
-                return Pages(order.name, "ready")
-            self._making.add(order.name)
-        threading.Thread(target=self._write, args=(order,), daemon=True).start()
-        return Pages(order.name, "making")
+            if name in self._making:
+                return Pages(name, "making")
+            if error := self._errors.pop(name, ""):
+                return Pages(name, "failed", error)
+            if (folder / _MADE).exists():
+                return Pages(name, "ready")
+            self._making.add(name)
+        threading.Thread(target=self._write, args=(name, folder, outputs), daemon=True).start()
+        return Pages(name, "making")
 
-    def _write(self, order: Order) -> None:
-        words = [sys.executable, "-m", "lmms_eval", "report", "--out", str(order.folder / _REPORT), "--"]
+    def _write(self, name: str, folder: Path, outputs: Sequence[Path]) -> None:
+        words = [sys.executable, "-m", "lmms_eval", "report", "--out", str(folder / _REPORT), "--"]
         with self._turn:
             try:
-                order.folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(parents=True, exist_ok=True)
                 done = subprocess.run(
-                    [*words, *map(str, order.outputs)],
+                    [*words, *map(str, outputs)],
                     env=self._environment, capture_output=True, text=True, errors="replace", timeout=PAGE_PATIENCE_S,
                 )  # fmt: skip
-                error = "" if done.returncode == 0 else _last_line(done.stderr) or f"exit code {done.returncode}"
+                lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+                error = "" if done.returncode == 0 else (lines or [f"exit code {done.returncode}"])[-1]
                 if not error:
-                    (order.folder / _MADE).touch()
+                    (folder / _MADE).touch()
             except (OSError, subprocess.TimeoutExpired) as problem:
                 error = f"the pages could not be made: {problem}"
         with self._lock:
-            self._making.discard(order.name)
+            self._making.discard(name)
             if error:
-                self._errors[order.name] = redact_text(error)
+                self._errors[name] = redact_text(error)
 
 
 def file_of(folder: Path, path: str) -> Path | None:
-    """Find a file of pages that are whole; ``None`` for anything that is none."""
+    """Find a file of complete pages; ``None`` if it does not exist."""
     root = (folder / _REPORT).resolve()
     if not (folder / _MADE).exists():
         return None
@@ -333,26 +313,12 @@ def file_of(folder: Path, path: str) -> Path | None:
         return None
 
 
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
-
-
-_CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
-"""Options that the server takes only when it was started with code allowed."""
-
-_MOST_FORMS = 64
-_COMPARISON = re.compile(r"[0-9a-f]{20}")
-_GPUS = OptionChoice(
-    "num_gpus", RUNNING, "whole number", 1, (), "GPUs of the run; above 1 with a process on each", "N", is_usual=True
-)
-
-
 class Desk:
-    """The page's view of a service.
+    """What the page shows and does.
 
     Args:
         service: runs the jobs.
-        guard: who may ask.
+        guard: rules for requests.
         views: live views of jobs.
     """
 
@@ -373,7 +339,7 @@ class Desk:
             return TaskChoices(self.service.settings.include_paths, self.service.settings.plugins)
 
     def offer(self) -> dict[str, Any]:
-        """Tell the models and options that can be chosen."""
+        """Return the models and options that can be chosen."""
         refused = {*NOT_TAKEN, *(() if self.service.settings.allow_code else _CODE)}
         gpus = self.service.settings.gpus
         options = option_choices(refused, SERVER_DEFAULTS)
@@ -385,16 +351,16 @@ class Desk:
         }
 
     def preview(self, request: Mapping[str, Any]) -> Preview:
-        """Show a request in other forms, with all that this server would refuse."""
+        """Show a request as a command and as a file, with its mistakes and what this server would refuse."""
         shown = preview(request, self._refused)
         return replace(shown, problems=shown.problems or tuple(self._unknown(request)))
 
     def read_request(self, text: str) -> Imported:
-        """Read the text of a configuration file as a request, without what this server would refuse."""
+        """Convert the text of a configuration file to a request, without what this server would refuse."""
         return read_request(text, self._refused)
 
     def _unknown(self, request: Mapping[str, Any]) -> Iterator[Problem]:
-        """Mistakes in names: of the model, its arguments that must be given, and tasks."""
+        """Yield unknown names of models and tasks, and missing arguments of the model."""
         try:
             details = self.models.details(str(request.get("model")))
         except LmmsEvalError as error:
@@ -421,12 +387,12 @@ class Desk:
         return [asdict(one) for one in self.tasks.all()]
 
     def machine(self) -> list[str]:
-        """Tell what ``lmms-eval doctor`` finds. Raises ``LmmsEvalError``."""
+        """Return the output of ``lmms-eval doctor``. Raises ``LmmsEvalError``."""
         return command_output(["doctor"], self._environment).splitlines()
 
     def missing(self, task: str) -> list[str]:
-        """Try the data and packages of a task. Raises ``LmmsEvalError``."""
-        self.tasks.details(task)  # a name that is none costs no process
+        """List the missing data and packages of a task. Raises ``LmmsEvalError``."""
+        self.tasks.details(task)  # an unknown name fails here, without a process
         settings = self.service.settings
         places = ["--data_root", settings.data_root] if settings.data_root else []
         for path in settings.include_paths:
@@ -434,7 +400,7 @@ class Desk:
         return missing_of(task, places, self._environment)
 
     def jobs(self) -> list[dict[str, Any]]:
-        """List all jobs, those submitted first at the front."""
+        """List all jobs in the order of submission."""
         store = self.service.store
         found = store.of_state("queued", "running", "completed", "failed", "cancelled")
         return [entry(job, store.position(job)) for job in found]
@@ -442,17 +408,16 @@ class Desk:
     def job(self, job_id: str) -> dict[str, Any]:
         """Describe a job. Raises ``NoJobError``."""
         job = self._job(job_id)
-        folder = JobFolder(Path(job.folder))
         is_going = job.state == "running"
-        snapshot = self._progress.look(job_id, records(job, folder)).snapshot if is_going else None
+        snapshot = self._progress.look(job_id, records(job)).snapshot if is_going else None
         return {
             **details(job, self.service.store.position(job), self._forms(job)),
             "progress": None if snapshot is None else progress(snapshot),
-            "can_view": is_going and output_of(job, folder).is_dir(),
+            "can_view": is_going and output_of(job).is_dir(),
         }
 
     def _forms(self, job: Job) -> Preview:
-        """The request of a job in other forms, which stay."""
+        """Return the request of a job as a command and as a file; cached."""
         with self._lock:
             found = self._previews.pop(job.job_id, None) or preview(as_draft(job.request))
             self._previews[job.job_id] = found
@@ -461,25 +426,25 @@ class Desk:
         return found
 
     def view(self, job_id: str) -> ASGIApp:
-        """The live view of a job. Raises ``NoJobError``, ``DataError``."""
+        """Return the live view of a job. Raises ``NoJobError``, ``DataError``."""
         job = self._job(job_id)
-        return self._views.app(output_of(job, JobFolder(Path(job.folder))))
+        return self._views.app(output_of(job))
 
     def log(self, job_id: str, place: int) -> dict[str, Any]:
-        """Read on in a job's log. Raises ``NoJobError``, ``RequestError``."""
+        """Read a job's log from a position on. Raises ``NoJobError``, ``RequestError``."""
         try:
             return log_piece(self._job(job_id), place)
         except OSError as error:
             raise RequestError(f"the log cannot be read: {error.strerror or error}") from error
 
     def start(self, request: Mapping[str, Any], key: str | None, client: str) -> dict[str, Any]:
-        """Submit a job. Raises ``LmmsEvalError`` where it is refused."""
+        """Submit a job. Raises ``LmmsEvalError`` if it is refused."""
         wanted = as_request(request)
         submission = self.service.submit(json.dumps(wanted).encode(), key, client)
         return {"job_id": submission.job.job_id, "command": preview(wanted).command}
 
     def submitted(self, key: str) -> str | None:
-        """Find the job of a submission."""
+        """Return the id of the job that was submitted with a key."""
         found = self.service.store.of_key(key)
         return None if found is None else found.job_id
 
@@ -490,10 +455,10 @@ class Desk:
         jobs = [self._job(one) for one in dict.fromkeys(job_ids)]
         name = name_of([job.job_id for job in jobs])
         folder = _pages_of(jobs[0]) if len(jobs) == 1 else self._compared / name
-        return self._pages.make(Order(name, folder, [_results_folder(job) for job in jobs]))
+        return self._pages.make(name, folder, [_results_folder(job) for job in jobs])
 
     def page_file(self, name: str, path: str) -> Path | None:
-        """Find a file of the pages of a job, or of several compared."""
+        """Find a file of the pages of a job, or of a comparison of several."""
         job = self.service.job(name)
         if job is not None:
             return file_of(_pages_of(job), path)
@@ -502,18 +467,18 @@ class Desk:
     def runs(self) -> list[dict[str, Any]]:
         """List the jobs of this server that have results."""
         jobs = self.service.store.of_state("completed", "failed", "cancelled")
-        return [entry(job, 0) for job in jobs if results_files(job, JobFolder(Path(job.folder)))]
+        return [entry(job, 0) for job in jobs if results_files(job)]
 
     def results(self, job_id: str) -> dict[str, Any]:
-        """Tell the scores of a job's run. Raises ``NoJobError``."""
+        """Return the scores of a job's run. Raises ``NoJobError``."""
         job = self._job(job_id)
-        files = results_files(job, JobFolder(Path(job.folder)))
+        files = results_files(job)
         return {"job_id": job_id, "scores": scores(files[-1]) if files else []}
 
     def samples(self, job_id: str, task: str, offset: int, limit: int) -> dict[str, Any]:
         """Read samples of a task. Raises ``NoJobError``, ``RequestError``, ``DataError``."""
         job = self._job(job_id)
-        return page_of(self._runs.of(job, JobFolder(Path(job.folder))), task, offset, limit, None)
+        return page_of(self._runs.of(job), task, offset, limit, None)
 
     def _job(self, job_id: str) -> Job:
         job = self.service.job(job_id)
@@ -527,8 +492,7 @@ def _pages_of(job: Job) -> Path:
 
 
 def _results_folder(job: Job) -> Path:
-    """The output folder of an ended job. Raises ``RequestError`` where there are no results."""
-    folder = JobFolder(Path(job.folder))
-    if not job.has_ended or not results_files(job, folder):
+    """Return the output folder of an ended job. Raises ``RequestError`` if the job has no results."""
+    if not job.has_ended or not results_files(job):
         raise RequestError(f"the evaluation {job.job_id} has no results: it is {job.state}")
-    return output_of(job, folder)
+    return output_of(job)

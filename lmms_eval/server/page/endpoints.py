@@ -1,4 +1,4 @@
-"""Endpoints of the page: what can be chosen, requests in other forms, jobs, pages of runs."""
+"""Endpoints of the page, and the application that serves it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,16 @@ from lmms_eval.utils.redaction import redact
 from lmms_eval.viewer.page import bundle
 
 SCRIPT, STYLE = "ui.js", "ui.css"
+EVERY_S = 0.5
+_ALIVE_S = 15.0
+_ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
+MOST_BODY = 1 << 20
+"""Bytes that a request may have."""
+Work = Callable[["Call"], Any]
 
 
 def policy(nonce: str) -> str:
-    """Content-Security-Policy: scripts and styles that bear this answer's nonce, data of this server, nothing else."""
+    """Return the Content-Security-Policy: scripts and styles with this answer's nonce, data of this server only."""
     rules = {
         "default-src": "'none'",
         "script-src": f"'nonce-{nonce}'",
@@ -55,7 +61,7 @@ def policy(nonce: str) -> str:
 
 
 def page(nonce: str) -> str:
-    """Make the page."""
+    """Return the HTML of the page."""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -74,13 +80,8 @@ def page(nonce: str) -> str:
 """
 
 
-EVERY_S = 0.5
-_ALIVE_S = 15.0
-_ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
-
-
 async def stream(desk: Desk, job_id: str) -> AsyncIterator[bytes]:
-    """Send the log of a job from its beginning, and at last how it has ended."""
+    """Yield the log of a job from its beginning, and at the end its final state."""
     place, quiet_s = 0, 0.0
     while True:
         job = await run_in_threadpool(desk.service.job, job_id)
@@ -106,13 +107,8 @@ def _event(kind: str, data: dict[str, Any]) -> bytes:
     return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-MOST_BODY = 1 << 20
-"""Bytes of a request."""
-Work = Callable[["Call"], Any]
-
-
 class Call:
-    """A request as the work behind an endpoint sees it."""
+    """A request, as the function behind an endpoint receives it."""
 
     def __init__(self, desk: Desk, request: Request, body: bytes) -> None:
         self.desk, self.request, self.body = desk, request, body
@@ -121,18 +117,18 @@ class Call:
         return str(self.request.path_params[name])
 
     def mapping(self) -> dict[str, Any]:
-        """The body as an object of JSON. Raises ``RequestError``."""
+        """Return the body, which must be a JSON object. Raises ``RequestError``."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise RequestError(f"the body is no JSON: {error}") from None
+            raise RequestError(f"the body is not JSON: {error}") from None
         if not isinstance(found, dict):
-            raise RequestError("the body is no object of JSON")
+            raise RequestError("the body is not a JSON object")
         return found
 
 
 def endpoint(desk: Desk, work: Work) -> Callable[[Request], Awaitable[Response]]:
-    """Make an endpoint whose work is done in a thread; errors are answered as the server answers them."""
+    """Return an endpoint that runs ``work`` in a thread and answers errors as the server does."""
 
     async def answered(request: Request) -> Response:
         body = bytearray()
@@ -150,12 +146,12 @@ def endpoint(desk: Desk, work: Work) -> Callable[[Request], Awaitable[Response]]
 
 
 def routes(desk: Desk) -> list[Route]:
-    """Make the routes."""
+    """Return the routes of the page."""
     reads: dict[str, Work] = {
         "/": show,
         f"/{SCRIPT}": lambda _: Response(bundle(SCRIPT), media_type="text/javascript"),
         f"/{STYLE}": lambda _: Response(bundle(STYLE), media_type="text/css"),
-        "/favicon.ico": lambda _: Response(status_code=204),  # browsers ask for it by themselves
+        "/favicon.ico": lambda _: Response(status_code=204),  # browsers request it on their own
         "/ui/offer": lambda call: call.desk.offer(),
         "/ui/tasks": lambda call: {"tasks": call.desk.task_choices()},
         "/ui/groups": lambda call: {"groups": [asdict(one) for one in call.desk.tasks.groups()]},
@@ -187,7 +183,7 @@ def routes(desk: Desk) -> list[Route]:
 
 
 def show(call: Call) -> Response:
-    """The page itself; the first time with the token in the address, which the browser keeps from then on."""
+    """Answer with the page. An address with the token redirects, and the browser keeps the token as a cookie."""
     guard = call.desk.guard
     if guard.is_token(call.request.url.query):
         return RedirectResponse("/", 303, {"set-cookie": guard.set_cookie})
@@ -196,7 +192,7 @@ def show(call: Call) -> Response:
 
 
 def read_log(call: Call) -> dict[str, Any]:
-    """Read on in the log of a job, from a place on."""
+    """Read the log of a job from a position on."""
     text = call.request.query_params.get("from", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise RequestError("from: give a place in the log, 0 or more")
@@ -223,7 +219,7 @@ def read_samples(call: Call) -> dict[str, Any]:
 
 
 def read_page(call: Call) -> Response:
-    """A file of the pages of runs; the page brings its own rules for what browsers load."""
+    """Send a file of the pages of runs. HTML pages contain their own Content-Security-Policy."""
     found = call.desk.page_file(call.path("name"), call.path("file") or "index.html")
     if found is None:
         return PlainTextResponse("there is no such page", 404)
@@ -233,7 +229,7 @@ def read_page(call: Call) -> Response:
 
 
 def import_yaml(call: Call) -> dict[str, Any]:
-    """Read the text of a configuration file as a request."""
+    """Convert the text of a configuration file to a request."""
     text = call.mapping().get("yaml")
     if not isinstance(text, str):
         raise RequestError("yaml: give the text of the file")
@@ -247,7 +243,7 @@ def start(call: Call) -> dict[str, Any]:
 
 
 def stop(call: Call) -> dict[str, Any]:
-    """End a job."""
+    """Cancel a job."""
     job_id = call.path("job_id")
     before = call.desk.service.job(job_id)
     if before is None:
@@ -260,12 +256,12 @@ def stop(call: Call) -> dict[str, Any]:
 
 @contextmanager
 def page_app(service: Service, guard: Guard, is_ending: Callable[[], bool] = lambda: False) -> Iterator[ASGIApp]:
-    """Make the application: the server's endpoints and the page's, all of them for those alone whom the guard lets.
+    """Build the application: the endpoints of the server and of the page, behind a guard.
 
     Args:
-        service: runs the jobs; whoever made it starts and stops it.
-        guard: who may ask.
-        is_ending: the server is about to end: pages that wait for news are told so.
+        service: runs the jobs. The caller starts and stops it.
+        guard: rules for requests.
+        is_ending: returns whether the server is about to end, so that pages that wait for news are released.
     """
     app: FastAPI = make_app(service)
     with Views(guard, is_ending) as views:
@@ -275,7 +271,7 @@ def page_app(service: Service, guard: Guard, is_ending: Callable[[], bool] = lam
 
 
 class ViewOfJob:
-    """The live view of the job that the address names."""
+    """Application that forwards to the live view of the job in the path."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk

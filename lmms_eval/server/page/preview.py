@@ -1,4 +1,4 @@
-"""A request as the command line and the configuration file that do the same, and a file as a request."""
+"""Conversions of a request: to the equivalent command line and configuration file, and from a file."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ ARGUMENTS = ("model_args", "gen_kwargs", "task_kwargs", "judge_args", "t2i_args"
 FILE_NAME = "run.yaml"
 _BY_FILE = f"lmms-eval --config {FILE_NAME}"
 MOST_TEXT = 256 * 1024
-"""Characters of a file that is imported."""
+"""Characters that an imported file may have."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
-"""Values of fields that were left alone."""
+"""Values of fields that were not filled in."""
 SERVER_DEFAULTS = {"log_samples": True}
-"""Values that the server fills in, where they are not those of the command line."""
+"""Default values of the server that differ from those of the command line."""
 OUTPUT = "results"
-"""Folder of the results of a command; a server has folders of its own."""
+"""Output folder in the shown command. The server uses its own folders."""
 NOT_TAKEN = {
     **requests.NOT_TAKEN,
     "env": "variables come from the environment of the server",
@@ -39,7 +39,7 @@ NOT_TAKEN = {
     "config": "a request names no file of the server: import its text",
 }
 _OF_SERVERS = {"num_gpus": "processes"}
-"""Fields of a request that are no options, with the option that does the same on a command line."""
+"""Fields of a request that are not options, with the equivalent options of the command line."""
 _AT_SERVERS = {option: field for field, option in _OF_SERVERS.items()}
 
 
@@ -48,39 +48,39 @@ class Problem:
     """A mistake in a request or file."""
 
     name: str
-    """The option; empty where it is none's."""
+    """The option; empty if the mistake belongs to no option."""
     text: str
     line: int | None = None
     """Line of the file, from 1 on."""
 
 
 Refuse = Callable[[Mapping[str, Any]], Iterable[Problem]]
-"""Yields why a server refuses a request."""
+"""Returns the reasons why the server refuses a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Other forms of a request, and its mistakes."""
+    """A request as a command and as a file, and its mistakes."""
 
     command: str
-    """For a shell."""
+    """Command for a shell."""
     yaml: str
     problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A request that was read from a file."""
+    """A request that was read from a file, and the mistakes of the file."""
 
     request: Mapping[str, Any]
     problems: tuple[Problem, ...]
 
 
 def as_request(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a request in the family's form: fields left empty are none, and a server says ``output_dir``.
+    """Convert the page's fields to a request: empty fields are dropped, ``output_path`` becomes ``output_dir``.
 
     Raises:
-        RequestError: a field is none that a page may send.
+        RequestError: a field may not come from the page.
     """
     request = {name: value for name, value in given.items() if value not in _EMPTY}
     if "output_path" in request:
@@ -92,11 +92,11 @@ def as_request(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def preview(request: Mapping[str, Any], refuse: Refuse | None = None) -> Preview:
-    """Show a request as a command and as a file, secrets masked, with all that is wrong with it.
+    """Show a request as a command and as a file, with secrets masked, and list its mistakes.
 
     Args:
         request: the request.
-        refuse: yields why the server refuses a request; no file that a refused one names is looked at.
+        refuse: returns why the server refuses a request. Files that a refused request names are not opened.
     """
     filled = {name: value for name, value in SERVER_DEFAULTS.items() if name not in request}
     shown: dict[str, Any] = redact({**_given(request), **filled, "output_path": OUTPUT})
@@ -106,12 +106,12 @@ def preview(request: Mapping[str, Any], refuse: Refuse | None = None) -> Preview
 
 
 def as_yaml(values: Mapping[str, Any]) -> str:
-    """Write the options as the text of a configuration file."""
+    """Return the options as the text of a configuration file."""
     return yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True, width=100) if values else ""
 
 
 def problems_of(request: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find what is wrong with a request, by option; rules between options only where each of them is right."""
+    """Yield the mistakes of a request by option. Rules between options are checked only if each option is right."""
     is_right = True
     for name, value in request.items():
         for text in _wrong(name, value):
@@ -120,7 +120,7 @@ def problems_of(request: Mapping[str, Any]) -> Iterator[Problem]:
     if not is_right:
         return
     try:
-        # The server says where the results go.
+        # The server chooses the output folder.
         check_config(dataclasses.replace(load_configs(_given(request), {}).configs[0], output_path="."))
     except LmmsEvalError as error:
         found = re.match(r"--(\w{1,60})", str(error))
@@ -128,11 +128,11 @@ def problems_of(request: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def read_request(text: str, refuse: Refuse | None = None) -> Imported:
-    """Read the text of a configuration file that describes one run; secrets are left out and named.
+    """Read the text of a configuration file that describes one run. Secrets are left out and reported.
 
     Args:
-        text: the file's.
-        refuse: as for ``preview``; what a server refuses is left out with it.
+        text: text of the file.
+        refuse: as for ``preview``. Options that the server refuses are left out and reported.
     """
     name = "the file"
     if len(text) > MOST_TEXT:
@@ -140,18 +140,18 @@ def read_request(text: str, refuse: Refuse | None = None) -> Imported:
     try:
         items = read_config_text(text, name)
     except ConfigError as error:
-        told = str(error).removeprefix("--config: ")
-        line = re.search(r"line (\d{1,9})", told)
-        return Imported({}, (Problem("", told, int(line[1]) if line else None),))
+        message = str(error).removeprefix("--config: ")
+        line = re.search(r"line (\d{1,9})", message)
+        return Imported({}, (Problem("", message, int(line[1]) if line else None),))
     if len(items) > 1:
         return _unread(f"{name} describes {len(items)} runs: import them one by one")
     lines = _lines(text)
-    # The server says where the results go.
+    # The server chooses the output folder.
     stated = {key: value for key, value in items[0].values.items() if value is not None and key != "output_path"}
     values = {_AT_SERVERS.get(key, key): value for key, value in stated.items()}
     if items[0].environment:
         values["env"] = dict(items[0].environment)
-    # Option by option: the rest of the file is of use without what is refused.
+    # Each option is checked alone, so that the rest of the file can be used.
     refused = {
         key: problems
         for key, value in values.items()
@@ -160,7 +160,7 @@ def read_request(text: str, refuse: Refuse | None = None) -> Imported:
     values = {key: value for key, value in values.items() if key not in refused}
     right: dict[str, Any] = {key: _form(key, value) for key, value in values.items() if not any(_wrong(key, value))}
     request = {key: value for key, value in right.items() if SERVER_DEFAULTS.get(key) != value}
-    found = [*(one for told in refused.values() for one in told), *problems_of(values)]
+    found = [*(one for problems in refused.values() for one in problems), *problems_of(values)]
     return Imported(request, tuple(dataclasses.replace(one, line=lines.get(one.name)) for one in found))
 
 
@@ -169,7 +169,7 @@ def _unread(text: str) -> Imported:
 
 
 def _given(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The known options that are given, those of the model and the tasks first."""
+    """Return the known options of a request, those of the model and the tasks first."""
     table = option_table()
     renamed = {_OF_SERVERS.get(name, name): value for name, value in request.items()}
     named: dict[str, Any] = {name: renamed[name] for name in ("model", "model_args", "tasks") if name in renamed}
@@ -178,7 +178,7 @@ def _given(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _wrong(name: str, value: Any) -> Iterator[str]:
-    """Sentences on what is wrong with the value of one option."""
+    """Yield what is wrong with the value of one option."""
     if name in ("output_dir", "output_path") or (name in NOT_TAKEN and value in _EMPTY):
         return
     if name in NOT_TAKEN:
@@ -197,7 +197,7 @@ def _wrong(name: str, value: Any) -> Iterator[str]:
 
 
 def _form(name: str, value: Any) -> Any:
-    """The value as the page holds it: arguments as a mapping, tasks as a list."""
+    """Return the value in the page's form: arguments as a mapping, tasks as a list."""
     if name in ARGUMENTS:
         return argument_mapping(getattr(load_configs({name: value}, {}).configs[0], name), name)
     if name == "tasks":
@@ -206,10 +206,10 @@ def _form(name: str, value: Any) -> Any:
 
 
 def _command(values: Mapping[str, Any]) -> str:
-    """The command, a flag to a line; where flags cannot say it, the one that reads the file."""
+    """Return the command with one flag per line, or the one that reads the file if flags cannot express the values."""
     table = option_table()
     flags = [words for name, value in values.items() if (words := _words(table.get(name), value))]
-    if not _says([word for words in flags for word in words], values):
+    if not _expresses([word for words in flags for word in words], values):
         return _BY_FILE
     return " \\\n  ".join(["lmms-eval", *map(shlex.join, flags)])
 
@@ -225,12 +225,12 @@ def _words(option: Option | None, value: Any) -> list[str]:
     return [f"{option.flag}={text}"] if text.startswith("-") and not text[1:2].isdigit() else [option.flag, text]
 
 
-def _says(words: Sequence[str], values: Mapping[str, Any]) -> bool:
-    """Tell whether words of a command line give the same options as the values."""
+def _expresses(words: Sequence[str], values: Mapping[str, Any]) -> bool:
+    """Return whether the words of a command line give the same options as the values."""
     try:
         meant = _plain(load_configs(values, {}).configs[0])
     except LmmsEvalError:
-        return True  # what is wrong is said beside it
+        return True  # the mistakes are listed next to the command
     try:
         return _plain(load_configs(parse_flags(words), {}).configs[0]) == meant
     except LmmsEvalError:
@@ -243,7 +243,7 @@ def _plain(config: RunConfig) -> dict[str, Any]:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """The line of each key of the (only) mapping of a text that has been read before."""
+    """Return the line of each key in the only mapping of a YAML text that was parsed before."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     if isinstance(node, yaml.SequenceNode) and node.value:
         node = node.value[0]

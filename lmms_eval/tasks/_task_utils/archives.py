@@ -1,4 +1,4 @@
-"""Unpacking archives of data sets: complete or not at all, nothing outside the target, no links, within bounds.
+"""Unpacks archives of data sets: completely or not at all, only inside the target, without links, within bounds.
 
 ``.zip``, and ``.tar`` plain or compressed (gzip, bzip2, xz), also in parts. This is the one place that unpacks.
 """
@@ -44,13 +44,13 @@ _HEADERS = (
 
 
 def is_archive(path: Path) -> bool:
-    """Tell by its name whether a file is an archive of a known kind."""
+    """Return whether a file is an archive of a known kind, by its name."""
     return path.name.casefold().endswith(SUFFIXES)
 
 
 @contextlib.contextmanager
 def alone(target: Path) -> Iterator[None]:
-    """One process at a time in a folder, which is made if it is missing.
+    """Lock a folder for one process at a time; the folder is made if it is missing.
 
     Raises:
         DataError: the folder cannot be made or opened.
@@ -61,7 +61,7 @@ def alone(target: Path) -> Iterator[None]:
     except OSError as error:
         raise DataError(f"{target} cannot be made or opened: {error.strerror or error}") from error
     try:
-        with contextlib.suppress(OSError):  # a file system without locks: renaming keeps what another one finished
+        with contextlib.suppress(OSError):  # a file system without locks: renaming keeps files of other processes
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
@@ -70,9 +70,9 @@ def alone(target: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unpacked(archive: Path | Sequence[Path], target: Path, remedy: str = "download it again") -> Iterator[Path]:
-    """The content of an archive in a folder on ``target``'s disk, from which the caller renames what it wants.
+    """Unpack an archive into a folder on ``target``'s disk, from which the caller renames files.
 
-    The folder is removed at the end, with all that is left in it.
+    The folder is removed at the end with everything left in it.
 
     Args:
         archive: a file, or the parts of a tar in order.
@@ -101,7 +101,7 @@ def unpacked(archive: Path | Sequence[Path], target: Path, remedy: str = "downlo
 
 
 def merge(source: Path, target: Path) -> None:
-    """Rename everything in a folder into another on the same disk; files that are there already are kept.
+    """Move everything in a folder into another one on the same disk; existing files are kept.
 
     JSON files come last, so that a folder whose annotation is there has its media too.
 
@@ -132,7 +132,7 @@ def _refused(archive: Path, target: Path, error: Exception, remedy: str) -> Data
 
 
 class _Content:
-    """Content of an archive: counted as it is unpacked, and refused before it is written where it is too much."""
+    """Content of an archive: counts it while it is unpacked, and refuses too much of it before it is written."""
 
     def __init__(self, archive: Path, target: Path, packed: int) -> None:
         self.archive, self._target, self._packed = archive, target, packed
@@ -141,7 +141,7 @@ class _Content:
         self._check_room(packed)
 
     def add(self, name: str, size: int, is_plain: bool) -> None:
-        """The next entry. Raises ``DataError``."""
+        """Count the next entry. Raises ``DataError`` if it is too much."""
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name:
             raise DataError(f"{self.archive} holds {name!r}, which leads outside its folder: nothing was unpacked")
@@ -172,7 +172,7 @@ class _Content:
 def _unzip(content: _Content, folder: Path) -> None:
     with zipfile.ZipFile(content.archive) as opened:
         for entry in opened.infolist():
-            kind = stat.S_IFMT(entry.external_attr >> 16)  # archives made elsewhere than on Unix state none
+            kind = stat.S_IFMT(entry.external_attr >> 16)  # archives made outside Unix state no mode
             content.add(entry.filename, entry.file_size, kind in (0, stat.S_IFREG, stat.S_IFDIR))
         opened.extractall(folder)  # an entry is read to its stated size, which its checksum must fit
 
@@ -187,11 +187,11 @@ def _untar(parts: Sequence[Path], content: _Content, folder: Path) -> None:
                     opened.extract(member, folder, filter="data")
             while block := plain.read(2**20):
                 if block.strip(b"\0"):
-                    raise tarfile.ReadError("it goes on behind its end")
+                    raise tarfile.ReadError("it continues after its end")
 
 
 def _whole_ones(parts: Sequence[Path]) -> Iterator[list[Path]]:
-    """Yields the pieces of each tar: a part that begins like an archive is the first piece of one."""
+    """Yield the pieces of each tar: a part that begins like an archive is the first piece of one."""
     pieces: list[Path] = []
     for part in parts:
         with part.open("rb") as file:
@@ -215,7 +215,7 @@ def _decompressed(file: io.BufferedReader[_Joined]) -> Any:
 
 
 class _Entry(tarfile.TarInfo):
-    """A member of a tar; what tarfile would take into memory as a whole is refused where it is large."""
+    """A member of a tar. Refuses large headers, which tarfile would read into memory as a whole."""
 
     def _proc_member(self, tar: Any) -> Any:
         if self.type in _HEADERS and self.size > _MAX_HEADER:
@@ -229,7 +229,7 @@ class _Entry(tarfile.TarInfo):
 
 
 class _Joined(io.RawIOBase):
-    """Several files read as one."""
+    """Several files, read as one."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = list(files)

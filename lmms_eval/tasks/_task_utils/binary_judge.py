@@ -1,4 +1,4 @@
-"""A judge that says whether an answer is right: one question, a reply of 1 or 0 (several benchmarks of reasoning)."""
+"""A judge that decides whether an answer is right: one question, a reply of 1 or 0 (for reasoning benchmarks)."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class BinaryScore:
     """A judge's reply as two scores."""
 
     official: int
-    """1 if the character 1 stands anywhere in the reply (``10`` and ``0 (not 1)`` count as right)."""
+    """1 if the character 1 occurs anywhere in the reply (``10`` and ``0 (not 1)`` count as right)."""
     fixed: int
-    """The first 0 or 1 that stands by itself; 0 without one."""
+    """The first separate 0 or 1; 0 without one."""
 
 
 def question(

@@ -1,4 +1,4 @@
-"""Parsing a document once, however many of a task's functions need what is parsed."""
+"""Parses a document once for all of a task's functions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Doc = Mapping[str, Any]
 
 
 def once_per_document(parse: Callable[Concatenate[Doc, P], T]) -> Callable[Concatenate[Doc, P], T]:
-    """Decorates a function of a document and hashable settings: its result is kept while the document is in flight.
+    """Decorate a function of a document and hashable settings to keep its result while the document is in flight.
 
-    All functions of a task that get a document from the framework share what is kept, in one process; it goes when the
-    document is scored. A plain mapping is parsed at each call. The result must not be changed, and may depend on
-    nothing but the document as it is stored and the settings. An exception is not kept.
+    All functions of a task that get the document from the framework share the result, within one process. It is dropped
+    when the document is scored. For a plain mapping the function is called each time. The result must not be changed,
+    and must depend only on the stored document and the settings. Exceptions are not kept.
     """
 
     @functools.wraps(parse)

@@ -1,4 +1,4 @@
-"""Numbers of a task from the scores of its documents: means with their errors, over all and by parts."""
+"""Results of a task from the scores of its documents: means with their errors, over all and by parts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def mean(
         scores: a number for each document.
         scale: 100 for a percentage.
         sub_scores: scores of parts of the documents.
-        clusters: what several documents are about, such as a video; the error is then the clustered one. Where some
-            have none, documents count as independent.
+        clusters: the subject that several documents share, such as a video; the error is then the clustered one. If
+            some documents have none, all count as independent.
         notes: sentences about the number.
     """
     whole = part(scores, scale)
@@ -55,7 +55,7 @@ def by(
     score: Callable[[Mapping[str, Any]], float],
     scale: float = 1.0,
 ) -> dict[str, SubScore]:
-    """Return the means of rows by what ``key`` gives, in order of first appearance."""
+    """Return the means of rows by the value of ``key``, in order of first appearance."""
     divided: dict[str, list[float]] = {}
     for row in rows:
         name = row[key] if isinstance(key, str) else key(row)
@@ -84,7 +84,8 @@ def ratio(parts: Sequence[float], wholes: Sequence[float], scale: float = 1.0) -
 def over_parts(parts: Mapping[str, SubScore], name: str, is_sum: bool = False, notes: Sequence[str] = ()) -> Estimate:
     """Return the plain mean of the parts' values, or their sum, with its standard error; no value without parts.
 
-    The parts are independent samples, so their errors add in squares; a part of one document leaves the whole without.
+    The parts are independent samples, so their squared errors add up. A part of one document leaves the whole without
+    an error.
 
     Args:
         parts: the parts' means.
@@ -100,7 +101,7 @@ def over_parts(parts: Mapping[str, SubScore], name: str, is_sum: bool = False, n
 
 
 def rounded(made: Estimate, digits: int) -> Estimate:
-    """Return an estimate with its value and sub-scores rounded, as some benchmarks publish theirs; errors are not."""
+    """Return an estimate with its value and sub-scores rounded, as some benchmarks do; errors are not rounded."""
     parts = {
         kind: {name: replace(one, value=round(one.value, digits)) for name, one in found.items()}
         for kind, found in made.sub_scores.items()

@@ -1,4 +1,4 @@
-"""Places of the files that a task writes."""
+"""Paths of the files that a task writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmms_eval.utils.names import model_name_from_args
 
 
 def generate_submission_file(file_name: str, args: Any, subpath: str = "submissions") -> str:
-    """The absolute path ``OUT/SUBPATH/FILE_NAME``; its folder is made. Without an output path it is ``./SUBPATH/...``.
+    """Return the absolute path ``OUT/SUBPATH/FILE_NAME`` and make its folder; without output path, ``./SUBPATH/...``.
 
     Args:
         file_name: name of the file.
@@ -28,19 +28,19 @@ def generate_submission_file(file_name: str, args: Any, subpath: str = "submissi
 
 
 def model_name(args: Any) -> str:
-    """The model of a run: the name that its arguments give, else the text of ``--model``."""
+    """Return the model of a run: the name in its arguments, else the text of ``--model``."""
     stated = getattr(args, "model_args", None) or ""
     text = ",".join(f"{key}={value}" for key, value in stated.items()) if isinstance(stated, Mapping) else str(stated)
     return model_name_from_args(text) or str(getattr(args, "model", "") or "model")
 
 
 def shared_model_name(args: Any) -> str:
-    """The model of a run, for files that are passed on: of a local folder only its name."""
+    """Return the model of a run for files that are shared; for a local folder only its name."""
     name = model_name(args)
     path = Path(name).expanduser()
     return path.resolve().name if path.is_absolute() or name.startswith(".") or path.is_dir() else name
 
 
 def model_folder(output_path: str, args: Any, marks: Sequence[str], top: str) -> Path:
-    """``OUT/TOP/MODEL``, a model's folder as stand-alone scorers take it; ``marks`` tell its variants apart."""
+    """Return ``OUT/TOP/MODEL``, a model's folder for stand-alone scorers; ``marks`` distinguish its variants."""
     return Path(output_path) / top / "-".join([sanitize_model_name(model_name(args)), *marks])

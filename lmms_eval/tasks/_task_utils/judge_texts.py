@@ -1,7 +1,7 @@
-"""The texts that a judge is given: our own wording, or a user's copy of the authors' (``--judge_prompts FILE``).
+"""The texts for a judge: our own wording, or a user's copy of the authors' texts (``--judge_prompts FILE``).
 
-Authors' texts are theirs and not shipped. A judge that is asked in other words gives other numbers, so the fingerprint
-of the text that was used stands beside every score.
+Authors' texts belong to them and are not shipped. Other wording gives other scores, so every score carries the
+fingerprint of the text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ANSWER = "prediction"
 
 @dataclass(frozen=True, slots=True)
 class UsedText:
-    """A text as a run gives it to the judge."""
+    """A text that a run gives to the judge."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ class UsedText:
     is_authors: bool
 
     def filled(self, **values: str) -> str:
-        """Return the text with values in its places ``{...}``; what is filled in is not read as a template."""
+        """Return the text with values in its places ``{...}``. The values are not read as templates."""
         return fill_template(self.text, values, f"judge text {self.name}")
 
     @property
@@ -49,7 +49,7 @@ class UsedText:
 
     @property
     def origin(self) -> str:
-        """Words that say whose text it is."""
+        """Description of the text's origin."""
         if self.is_authors:
             return "the authors' text"
         whose = "our own wording" if self.source == BUILT_IN else f"a text from {Path(self.source).name}"
@@ -58,7 +58,7 @@ class UsedText:
 
 @dataclass(frozen=True, slots=True)
 class JudgeText:
-    """A text in our own wording, with what tells the authors' text."""
+    """A text in our own wording, with the fingerprint of the authors' text."""
 
     name: str
     """In a user's file."""
@@ -67,7 +67,7 @@ class JudgeText:
     """First 16 hexadecimal digits of the SHA-256 of the authors' text."""
 
     def used(self, settings: Mapping[str, Any] | None) -> UsedText:
-        """Return the text that a task with these settings gives: the user's, or ours where the file has none.
+        """Return the text for a task with these settings: the user's, or ours if the file lacks it.
 
         Raises:
             DataError: the user's file cannot be read, or its text has unknown places or none for the answer.
@@ -84,7 +84,7 @@ class JudgeText:
         return fingerprint(self.used(settings).text)
 
     def _check_places(self, text: str, file: str) -> None:
-        """A text without places is taken as it is; one with places must have those that are filled."""
+        """Check that a text with places has all those that are filled; a text without places is used unchanged."""
         known, where = set(_places(self.wording)), f"judge prompts {file}: {self.name}"
         if not known:
             return
@@ -188,5 +188,5 @@ def _constant(value: ast.expr) -> str | None:
 
 
 def _places(text: str) -> Iterator[str]:
-    """Yield the names of the places ``{...}``. Raises ``ValueError`` where braces do not match."""
+    """Yield the names of the places ``{...}``. Raises ``ValueError`` if braces do not match."""
     return (name for _, name, _, _ in string.Formatter().parse(text) if name is not None)

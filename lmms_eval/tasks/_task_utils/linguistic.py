@@ -1,8 +1,8 @@
-"""English sentences, words and noun lemmas by NLTK's data: where the data is looked for, and how it is read.
+"""English sentences, words and noun lemmas from NLTK's data: finds the data and reads it.
 
-Both packages are plain text (``punkt_tab``, ``wordnet``) and are read by this module alone, from the unpacked folder or
-the archive that NLTK's downloader leaves: no loader of NLTK that could unpickle anything gets to see a user's folder,
-and nothing is ever downloaded here.
+Both packages (``punkt_tab``, ``wordnet``) are plain text. This module reads them itself, from the unpacked folder or
+from the archive of NLTK's downloader, so that NLTK's loaders, which could unpickle files, never read a user's folder.
+Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _READ_ERRORS = (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, N
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One of NLTK's packages, and the files of it that are read."""
+    """A package of NLTK, with its files that are read."""
 
     name: str
     place: str
-    """Folder below the data folder; the archive lies beside it."""
+    """Folder below the data folder; the archive is next to it."""
     files: tuple[str, ...]
 
 
@@ -64,7 +64,7 @@ class Lemmatizer:
     exceptions: Mapping[str, tuple[str, ...]]
 
     def lemma(self, word: str) -> str:
-        """The shortest candidate that WordNet has as a noun (``was`` gives ``wa``); the word itself without one."""
+        """Return the shortest candidate that WordNet has as a noun (``was`` gives ``wa``), else the word itself."""
         forms = self.exceptions.get(word)
         if forms is None:
             forms = tuple(word[: -len(old)] + new for old, new in NOUN_ENDINGS if word.endswith(old))
@@ -77,18 +77,18 @@ class Linguistics:
 
     sentences: Callable[[str], list[str]]
     tokenize: Callable[[str], list[str]]
-    """Words of one sentence."""
+    """Splits a sentence into words."""
     lemmatizer: Lemmatizer
 
     def words(self, text: str) -> list[str]:
-        """The tokens of a text, sentence by sentence (NLTK's ``word_tokenize``)."""
+        """Return the tokens of a text, sentence by sentence (NLTK's ``word_tokenize``)."""
         return [token for sentence in self.sentences(text) for token in self.tokenize(sentence)]
 
 
 def data_folders(stated: str | None = None) -> tuple[Path, ...]:
-    """Folders with NLTK data: those stated (joined as in ``NLTK_DATA``) alone, else NLTK's usual places.
+    """Return the folders with NLTK data: only those stated (joined as in ``NLTK_DATA``), else NLTK's usual folders.
 
-    ``None`` stands for the environment's ``NLTK_DATA``, by which ``--nltk_data`` reaches the scoring processes.
+    ``None`` means the environment's ``NLTK_DATA``, through which ``--nltk_data`` reaches the scoring processes.
     """
     stated = os.environ.get("NLTK_DATA", "") if stated is None else stated
     if stated:
@@ -100,7 +100,7 @@ def data_folders(stated: str | None = None) -> tuple[Path, ...]:
 
 
 def find_package(package: Package, stated: str | None = None) -> Path | None:
-    """The folder or archive of a package; ``None`` where there is none."""
+    """Return the folder or archive of a package; ``None`` without one."""
     for folder in data_folders(stated):
         path = folder / package.place
         for candidate in (path, path.with_suffix(".zip")):
@@ -110,9 +110,7 @@ def find_package(package: Package, stated: str | None = None) -> Path | None:
 
 
 def data_identity(stated: str | None = None) -> str:
-    """Hash of the files that would be read, and of NLTK's release: others may split or reduce words differently.
-
-    Empty without data.
+    """Return the hash of the files and of NLTK's release, which may change tokens and lemmas; empty without data.
 
     Raises ``NotEvaluated`` for damaged data.
     """
@@ -127,7 +125,7 @@ def data_identity(stated: str | None = None) -> str:
 
 
 def nltk_version() -> str:
-    """The release of NLTK, whose word tokeniser has changed between releases; empty where it is not installed."""
+    """Return the release of NLTK, whose word tokeniser differs between releases; empty if it is not installed."""
     try:
         return importlib.metadata.version("nltk")
     except importlib.metadata.PackageNotFoundError:
@@ -135,10 +133,10 @@ def nltk_version() -> str:
 
 
 def open_linguistics(stated: str | None = None) -> Linguistics:
-    """The data in the ``stated`` folders (see ``data_folders``), read once per process.
+    """Read the data in the ``stated`` folders (see ``data_folders``), once per process.
 
     Raises:
-        NotEvaluated: data or NLTK is missing, or the data is damaged; the reason says what to do.
+        NotEvaluated: data or NLTK is missing, or the data is damaged; the reason explains what to do.
     """
     paths = [find_package(package, stated) for package in PACKAGES]
     missing = [package.name for package, path in zip(PACKAGES, paths, strict=True) if path is None]
@@ -157,7 +155,7 @@ def _open(punkt: Path, wordnet: Path) -> Linguistics:
     lemmatizer = Lemmatizer(nouns, MappingProxyType(forms))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the many modules that NLTK imports
+            warnings.simplefilter("ignore")  # from the many modules that NLTK imports
             from nltk.tokenize.destructive import NLTKWordTokenizer
             from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
     except ImportError as error:
@@ -182,7 +180,7 @@ def _fill(parameters: Any, path: Path) -> Any:
 
 
 def _lines(path: Path, name: str) -> list[str]:
-    """The lines that are not empty."""
+    """Yield the lines that are not empty."""
     try:
         text = _read(path, name).decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Finding media that a document names by a relative path."""
+"""Finds media that a document names by a relative path."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def find_media(
     extensions: Sequence[str] = (),
     env_vars: Iterable[str] = ("LMMS_EVAL_MEDIA_ROOT",),
 ) -> Any:
-    """Return the medium that a document refers to, as a model can open it.
+    """Return the medium to which a document refers, in a form that a model can open.
 
-    Media in memory (pictures, bytes, sounds), addresses and absolute paths of existing files come back as they are. A
-    mapping with bytes comes back, one with only a path or URL is looked up by that. A relative path is looked up below
+    Media in memory (pictures, bytes, sounds), addresses and absolute paths of existing files are returned unchanged, as
+    are mappings with bytes. A mapping with only a path or URL is looked up by that. A relative path is looked up below
     ``base_dir``, ``cache_dir`` (itself, and below ``HF_HOME``), the folders named by ``env_vars``, and the current
     folder; each as written and with each of ``extensions`` added.
 
@@ -43,7 +43,7 @@ def find_media(
         env_vars: environment variables that name further folders.
 
     Raises:
-        MediaError: there is no such file; names the places that were tried.
+        MediaError: the file was not found; the message names the paths that were tried.
     """
     if isinstance(value, Mapping):
         if value.get("bytes") is not None or "array" in value:

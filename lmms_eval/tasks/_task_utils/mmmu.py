@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 Doc = Mapping[str, Any]
 Settings = Mapping[str, Any] | None
 PLACE = re.compile(r"<image (\d+)>")
-"""Stands in a text for the picture of the column ``image_N``."""
+"""Placeholder in a text for the picture of the column ``image_N``."""
 DIGITS = 5
 """Decimals of accuracies."""
 DOMAINS = {
@@ -53,7 +53,7 @@ def picture(doc: Doc, number: int | str) -> Image.Image:
     """Return the picture that a text names by its number, as RGB.
 
     Raises:
-        ItemError: the document has none of that number.
+        ItemError: the document has no picture of that number.
     """
     image = doc.get(f"image_{number}")
     if image is None:
@@ -69,13 +69,13 @@ def doc_to_visual(doc: Doc) -> list[Image.Image]:
 
 
 def listed(question: str, doc: Doc, settings: Settings, instruction: str) -> str:
-    """Return question, options and instruction in the frame that Qwen3-VL's report has."""
+    """Return question, options and instruction in the frame of Qwen3-VL's report."""
     before = (settings or {}).get("pre_prompt") or ""
     return f"{before}{question}\nOptions:\n{option_lines(options(doc))}\n{instruction}"
 
 
 def chosen(doc: Doc, answers: Sequence[str]) -> list[str]:
-    """Return the letters of the options that answers to a document name; where one names none, a letter is drawn.
+    """Return the letters of the options that answers to a document name; if one names none, a letter is drawn.
 
     Raises:
         ItemError: there are no options.
@@ -91,7 +91,7 @@ def accuracy(subjects: Sequence[str], right: Sequence[float]) -> Estimate:
 
     Args:
         subjects: the subject of each document.
-        right: 1 where its answer is right, else 0.
+        right: 1 if its answer is right, else 0.
     """
     if not subjects:
         return Estimate(None)

@@ -1,4 +1,4 @@
-"""Pictures of a task's local files, as benchmarks open them: RGB, neither resized nor turned."""
+"""Pictures of a task's local files, as benchmarks open them: RGB, neither resized nor rotated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def image_part(path: Path) -> dict[str, Any]:
-    """A message part: the path where the file shows exactly what ``open_image`` gives, else that picture.
+    """Return a message part: the path if the file shows exactly what ``open_image`` returns, else that picture.
 
     Raises:
         MediaError: the file is missing or cannot be read.
@@ -24,7 +24,7 @@ def image_part(path: Path) -> dict[str, Any]:
 
 
 def open_image(path: Path) -> Image.Image:
-    """A picture as RGB: mode RGBA over opaque white, any other mode simply converted; neither resized nor turned.
+    """Open a picture as RGB: mode RGBA over opaque white, any other mode converted; neither resized nor rotated.
 
     Raises:
         MediaError: the file is missing or cannot be read.
@@ -34,7 +34,7 @@ def open_image(path: Path) -> Image.Image:
     image = load_image(path, rotate=False)
     if image.mode == "RGBA":
         return flatten_alpha(image)
-    image.info.pop("transparency", None)  # else Pillow carries a transparent colour into the RGB picture
+    image.info.pop("transparency", None)  # otherwise Pillow keeps a transparent colour in the RGB picture
     converted = image.convert("RGB")
     converted.info.pop("exif", None)
     return converted

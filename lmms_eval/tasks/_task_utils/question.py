@@ -1,6 +1,6 @@
-"""Questions as most benchmarks of pictures ask them: a frame of texts, lettered options, the document's picture.
+"""Questions in the form of most picture benchmarks: a frame of texts, lettered options, the document's picture.
 
-The functions that take a document can be named in a task's YAML as they are.
+A task's YAML can name the functions that take a document directly.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def doc_to_text_reframed(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -
 
 
 def doc_to_visual(doc: Doc) -> list[Image.Image]:
-    """Return the picture of the column ``image`` as RGB; none where it is empty."""
+    """Return the picture of the column ``image`` as RGB; an empty list if the column is empty."""
     image = doc["image"]
     return [] if image is None else [image.convert("RGB")]
 
 
 def doc_to_visual_repeated(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[Image.Image]:
-    """Return the picture of the column ``image`` as often as the setting ``num_image`` says: once or twice.
+    """Return the picture of the column ``image`` once or twice, by the setting ``num_image``.
 
     Raises:
         TaskError: the setting is neither 1 nor 2.
@@ -87,13 +87,13 @@ def read_list(doc: Doc, column: str) -> list[str]:
 
 
 def doc_to_audio(doc: Doc) -> list[Any]:
-    """Return the sound of the column ``audio`` as ``{path, array, sampling_rate}``, or its file where it names one.
+    """Return the sound of the column ``audio`` as ``{path, array, sampling_rate}``, or its file if it names one.
 
     A column whose type says that it is not decoded holds the file's bytes.
 
     Raises:
         ItemError: the column is empty.
-        MediaError: the bytes are no sound, or one without samples.
+        MediaError: the bytes are not a sound, or the sound has no samples.
     """
     audio = doc["audio"]
     if not audio:

@@ -1,4 +1,4 @@
-"""Scores that depend on data outside of the task: they are made again when that data changes."""
+"""Scores that depend on data outside the task, and are computed again when that data changes."""
 
 from __future__ import annotations
 

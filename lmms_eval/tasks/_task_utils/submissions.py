@@ -1,4 +1,4 @@
-"""Files of answers that a benchmark's organisers score: written by an aggregation that gives no number."""
+"""Writes files of answers for a benchmark's organisers to score, from aggregations without a value."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def written_json(content: Any, file_name: str, args: Any, folder: str = "submiss
 
 
 def written(write: Callable[[Path], Any], file_name: str, args: Any, folder: str = "submissions") -> Estimate:
-    """Let ``write`` make the file ``OUT/FOLDER/FILE_NAME`` and return an estimate without a value that names it.
+    """Call ``write`` for the file ``OUT/FOLDER/FILE_NAME`` and return an estimate without a value that names the file.
 
     Args:
-        write: makes a file of the path that it gets.
+        write: writes the file at the given path.
         file_name: name of the file.
         args: the run's arguments, as aggregations get them.
         folder: folder below the output path.
@@ -43,5 +43,5 @@ def written(write: Callable[[Path], Any], file_name: str, args: Any, folder: str
 
 
 def stamp(form: str = "%Y-%m-%d-%H-%M-%S") -> str:
-    """Return the time in UTC as names of submission files hold it."""
+    """Return the time in UTC for names of submission files."""
     return datetime.datetime.now(datetime.UTC).strftime(form)

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkOptions:
-    """Base of a benchmark's options: where its data lie."""
+    """Base of a benchmark's options: the places of its data."""
 
     benchmark: ClassVar[str]
     """Name of the benchmark, for messages."""
@@ -24,11 +24,11 @@ class BenchmarkOptions:
     data_root: str | None = None
     """The run's local data (``--data_root``)."""
     data_folder: str | None = None
-    """A folder of data beside the benchmark's module, which beats ``data_root``."""
+    """A folder of data next to the benchmark's module, which takes precedence over ``data_root``."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Self:
-        """Read the options in a mapping; mappings in it (settings of other models) are passed over.
+        """Read the options in a mapping; mappings in it (settings of other models) are skipped.
 
         The same values give the same object: every function of a task reads its options for every document.
 
@@ -62,10 +62,10 @@ class BenchmarkOptions:
 
 
 def read_options(cls: type[T], given: Mapping[str, Any] | None, benchmark: str) -> T:
-    """The options in a mapping; mappings in it (settings of other models) are passed over. Values are not checked.
+    """Read the options in a mapping without checking values. Mappings in it (settings of other models) are skipped.
 
     Raises:
-        TaskError: a name that is no field of ``cls``.
+        TaskError: a name is not a field of ``cls``.
     """
     stated = {key: value for key, value in (given or {}).items() if not isinstance(value, Mapping)}
     names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # every benchmark's options are a dataclass
@@ -78,5 +78,5 @@ def read_options(cls: type[T], given: Mapping[str, Any] | None, benchmark: str) 
 
 
 def wrong_option(benchmark: str, name: str, wanted: str, value: Any) -> TaskError:
-    """The error for a value that does not fit."""
+    """Make the error for a value that does not fit."""
     return TaskError(f"{benchmark}: task option {name} must be {wanted}, not {value!r}")

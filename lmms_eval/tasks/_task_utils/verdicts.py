@@ -1,4 +1,4 @@
-"""A judge's reply to a question, or the reason for which a document cannot be scored without it."""
+"""A judge's reply to a question, or the reason that a document is unscored without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding the files of a benchmark's media folder, which come beside its data set in archives."""
+"""Finds the files of a benchmark's media folder, which come in archives next to its data set."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Settings = Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class MediaFolder:
-    """The folder ``HF_HOME/CACHE_DIR`` of a benchmark's media, and the folders of the run that may stand for it.
+    """The folder ``HF_HOME/CACHE_DIR`` of a benchmark's media, and the folders of the run that may replace it.
 
     The settings of its functions are ``lmms_eval_specific_kwargs`` with the run's ``data_root`` and ``media_root``; the
-    latter is there where the task's YAML names it under ``run_options``.
+    latter only if the task's YAML names it under ``run_options``.
     """
 
     cache_dir: str
@@ -30,7 +30,7 @@ class MediaFolder:
     """Tasks with these media: folders of their names below ``data_root`` may hold them."""
 
     def places(self, settings: Settings = None) -> Iterator[Path]:
-        """Name the folders that may hold the media, the most particular first, whether they exist or not."""
+        """List the folders that may hold the media, the most specific first; they need not exist."""
         settings = settings or {}
         if settings.get("data_root"):
             root = Path(settings["data_root"]).expanduser()
@@ -50,7 +50,7 @@ class MediaFolder:
 
         Args:
             names: paths below the media folder. A place is searched for all of them before the next place.
-            settings: of the function that asks.
+            settings: settings of the calling function.
         """
         settings = settings or {}
         places = _there(self, settings.get("data_root"), settings.get("media_root"), hf_home())
@@ -60,7 +60,7 @@ class MediaFolder:
         """Return the path of a file, as ``look_up`` finds it.
 
         Raises:
-            MediaError: there is none; names the places.
+            MediaError: it is missing; names the places.
         """
         found = self.look_up(*names, settings=settings)
         if found is None:
@@ -72,7 +72,7 @@ class MediaFolder:
         return str(found)
 
     def path(self, *names: str, settings: Settings = None) -> str:
-        """Return the path of a file, as ``look_up`` finds it, or the one below ``HF_HOME`` where it belongs."""
+        """Return the path of a file, as ``look_up`` finds it, or its path below ``HF_HOME`` if it is missing."""
         return str(self.look_up(*names, settings=settings) or self._home / names[0])
 
     @property
@@ -82,9 +82,9 @@ class MediaFolder:
 
 @lru_cache(maxsize=256)
 def _there(folder: MediaFolder, data_root: str | None, media_root: str | None, home: Path) -> tuple[Path, ...]:  # noqa: ARG001
-    """The places that exist: a look-up in one that does not costs as much, and most do not.
+    """Return the existing folders. A look-up in a missing one takes as long, and most are missing.
 
-    Folders that are made later are found where a file is in none of these.
+    If a file is not in these, folders that were made later are searched too.
     """
     return tuple(place for place in folder.places({"data_root": data_root, "media_root": media_root}) if place.is_dir())
 

@@ -1,4 +1,4 @@
-"""Workbooks (``.xlsx``), through openpyxl."""
+"""Writes workbooks (``.xlsx``) with openpyxl."""
 
 from __future__ import annotations
 

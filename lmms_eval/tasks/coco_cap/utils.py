@@ -22,10 +22,10 @@ def doc_to_gold(doc: Doc) -> str:
 
 
 def image_id(doc: Doc) -> int:
-    """Return the picture's number: what stands after the last ``_`` of its file's name and before the period.
+    """Return the picture's number: the part of its file name between the last ``_`` and the period.
 
     Raises:
-        ItemError: that is no number.
+        ItemError: that is not a number.
     """
     name = str(doc["question_id"])
     number = name.rpartition("_")[2].partition(".")[0]

@@ -1,1 +1,1 @@
-"""Controls of a task: the same documents asked without, or with other, media; and with their choices rotated."""
+"""Controls of a task: the same documents without media, with other media, or with rotated choices."""

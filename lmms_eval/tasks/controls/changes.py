@@ -1,4 +1,4 @@
-"""Changes that a control makes in the messages of a document, and in the media that a class plugin asks for."""
+"""Changes that controls make to the messages of a document and to the media that class plugins request."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from lmms_eval.errors import MediaError
 Turn = Mapping[str, Any]
 Part = Mapping[str, Any]
 MARKS = ("<image>", "<video>", "<audio>")
-"""Marks in a text for each of which a model expects a picture, video or sound. Numbered ones are words to it."""
+"""Marks in a text for which a model expects a picture, video or sound. Numbered marks are ordinary text."""
 
 
 class Change(abc.ABC):
-    """A change of the messages of one document."""
+    """A change to the messages of one document."""
 
     keeps_marks: ClassVar[bool] = True
-    """A mark in a text still has its picture."""
+    """Whether a mark in a text still has its medium."""
 
     @abc.abstractmethod
     def parts(self, media: Sequence[Part]) -> Sequence[Part | None]:
-        """Return what takes the place of each of the media of a conversation, in order; ``None``: nothing does."""
+        """Return the replacement of each medium of a conversation, in order; ``None`` removes the medium."""
 
     def turns(self, turns: Sequence[Turn]) -> list[dict[str, Any]]:
         """Return messages with other media."""
@@ -37,12 +37,12 @@ class Change(abc.ABC):
         return made
 
     def visuals(self, visuals: Sequence[Any]) -> list[Any]:
-        """Return the media of the simple interface, each as ``doc_to_visual`` gives such a one."""
+        """Return the changed media of the simple interface, in the forms that ``doc_to_visual`` returns."""
         changed = self.parts([visual_to_content(visual) for visual in visuals])
         return [part["url"] for part in changed if part is not None]
 
     def text(self, text: str) -> str:
-        """Return a prompt's text without marks that have no picture any more."""
+        """Return a prompt's text without the marks whose media are removed."""
         if not self.keeps_marks:
             for mark in MARKS:
                 text = text.replace(mark, "")
@@ -53,7 +53,7 @@ class Change(abc.ABC):
 
 
 class NoMedia(Change):
-    """All media are left out."""
+    """Removes all media."""
 
     keeps_marks: ClassVar[bool] = False
 
@@ -63,7 +63,7 @@ class NoMedia(Change):
 
 @dataclass(frozen=True)
 class ListedChoices(NoMedia):
-    """The choices in our words, and nothing else."""
+    """Shows only the choices, in our wording."""
 
     choices: Callable[[], Sequence[str]]
 
@@ -75,7 +75,7 @@ class ListedChoices(NoMedia):
 
 
 class BlankMedia(Change):
-    """Grey pictures and videos of the same size, silence of the same length."""
+    """Replaces media by grey pictures and videos of the same size, and silence of the same length."""
 
     def parts(self, media: Sequence[Part]) -> Sequence[Part | None]:
         from lmms_eval.media.blank import blank_audio, blank_image, blank_video
@@ -86,14 +86,14 @@ class BlankMedia(Change):
 
 @dataclass(frozen=True)
 class OtherMedia(Change):
-    """The media of another document, in order.
+    """Replaces media by those of another document, in order.
 
-    Where that has fewer they come again from the first; where it has more the rest is left out. So the number of media
-    stays what the text says.
+    If the other document has fewer media, they are repeated from the first; surplus media are dropped. So the number of
+    media still matches the text.
     """
 
     donors: Callable[[], Iterable[Sequence[Part]]]
-    """The media of the documents that may give theirs; the first that has any does."""
+    """Yields the media of possible donors; the first donor with media is used."""
 
     def parts(self, media: Sequence[Part]) -> Sequence[Part | None]:
         if not media:

@@ -1,4 +1,4 @@
-"""A control of a task: a task of its own name that asks the same documents otherwise and scores them alike."""
+"""A control of a task: a task that changes the prompts of the same documents and scores in the same way."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Doc = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ChangedMessages:
-    """Builds the messages of a request as a control shows them."""
+    """Builds the messages of a request with the change of a control."""
 
     request: Request
-    """As the task makes it."""
+    """The request of the original task."""
     change: Change
 
     def __call__(self) -> ChatMessages:
@@ -31,7 +31,7 @@ class ChangedMessages:
 
 @dataclass(frozen=True, slots=True)
 class ChangedExchange(Exchange):
-    """The rounds of the task's exchange, each request changed."""
+    """The task's exchange with each request changed."""
 
     own: Exchange
     changed: Callable[[Request], Request]
@@ -50,16 +50,16 @@ class ChangedExchange(Exchange):
 
 
 class ControlTask(Task):
-    """A task around a task. What is not said here (``target``, ``document``, ``options``, ...) is the task's own.
+    """A task around a task, from which it takes all other attributes (``target``, ``document``, ``options``, ...).
 
     Args:
         task: scores the answers.
         control: name of the control.
-        asked: asks the questions, where that is another one: the same task without its question.
-        donors: by document the one whose media it shows instead of its own (``shuffled-media``).
+        asked: the task that makes the prompts, if it is another one: the same task without its question.
+        donors: for each document the one whose media replace its own (``shuffled-media``).
     """
 
-    report = None  # a benchmark's own report is about its own questions
+    report = None  # a benchmark's own report is only about its original questions
 
     def __init__(
         self, task: Task, control: str, asked: Task | None = None, donors: Mapping[int, int] | None = None
@@ -121,7 +121,7 @@ class ControlTask(Task):
         self.task.take_document(doc_id, document)
 
     def dataset_dict(self) -> Any:
-        """The data without their columns of media: a plugin that opens these itself fails rather than see them."""
+        """The data without media columns, so that a plugin that opens media itself fails instead of showing them."""
         hidden = set(self._documents.media_columns)
         found = self.asked.dataset_dict()
         return type(found)(
@@ -129,7 +129,7 @@ class ControlTask(Task):
         )
 
     def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
-        """Return the task's arguments for a plugin, its functions changed and bound to the document."""
+        """Return the task's arguments for a plugin, with its functions changed and bound to the document."""
         *given, _, split = self._own_arguments(request, chat)
         doc_id = request.doc_id
         change = self._change(doc_id, self._messages_media if chat else self._visuals_media)
@@ -137,7 +137,7 @@ class ControlTask(Task):
             given[1] = self._bound(given[1], doc_id, lambda made: _changed_turns(change, made))
             return (*given, self.name, split)
         given[2] = self._bound(given[2], doc_id, lambda made: change.visuals(made or ()))
-        if callable(given[3]):  # the rounds of a plugin that makes them itself
+        if callable(given[3]):  # rounds that the plugin runs itself
             given[3] = self._bound(given[3], doc_id, lambda made: _changed_round(change, made))
         return (*given, self.name, split)
 
@@ -156,7 +156,7 @@ class ControlTask(Task):
         return NoMedia()
 
     def _givers(self, doc_id: int) -> Iterator[int]:
-        """The document's donor, then the donor's, until all have had their turn."""
+        """Yield the document's donor, then the donor's donor, until all have been visited."""
         donor = self._donors[doc_id]
         while donor != doc_id:
             yield donor
@@ -190,7 +190,7 @@ class ControlTask(Task):
         return self.asked.documents  # type: ignore[attr-defined]  # of a task from YAML
 
     def _bound(self, function: Callable[..., Any], doc_id: int, change: Callable[[Any], Any]) -> Callable[..., Any]:
-        """The function over the document itself, whatever copy of it the plugin hands over."""
+        """Apply a function to the document itself, whichever copy of it the plugin passes."""
 
         def changed(_doc: Any, **rounds: Any) -> Any:
             return change(function(self._documents[doc_id], **rounds))
@@ -199,14 +199,14 @@ class ControlTask(Task):
 
 
 def _changed_turns(change: Change, made: Any) -> Any:
-    """Messages, or of a later round ``(messages, stop, outputs, info)``."""
+    """Change messages, or for a later round ``(messages, stop, outputs, info)``."""
     if isinstance(made, tuple):
         return (None if made[0] is None else change.turns(made[0]), *made[1:])
     return change.turns(as_turns(made, "doc_to_messages"))
 
 
 def _changed_round(change: Change, made: Any) -> Any:
-    """A text, or of a later round ``(visuals, text, stop, outputs, info)``."""
+    """Change a text, or for a later round ``(visuals, text, stop, outputs, info)``."""
     if not isinstance(made, tuple):
         return change.text(str(made))
     return (change.visuals(made[0] or ()), None if made[1] is None else change.text(str(made[1])), *made[2:])

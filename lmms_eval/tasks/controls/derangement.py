@@ -1,4 +1,4 @@
-"""Each document gets the media of another one: a seeded permutation without a fixed point."""
+"""A seeded permutation without a fixed point, by which each document gets the media of another one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from lmms_eval.errors import UsageError
 
 
 def derangement(doc_ids: Sequence[int], seed: int, media: Mapping[int, Hashable]) -> dict[int, int]:
-    """Return the donor of each document: never itself, and as rarely as can be one that shows the same media.
+    """Return the donor of each document: never itself, and as rarely as possible one with the same media.
 
-    Documents are put in a random order, those of the same media beside each other, and the order is turned by the
-    number of the media that most of them share: where that is at most half of them, no document gets media like its
-    own; else as few as can be. The order follows from digests of seed and number, so that it depends on no generator.
+    Documents are sorted at random, with those of the same media next to each other. The order is then rotated by the
+    size of the largest group of equal media. If that group is at most half of the documents, no document gets media
+    like its own; otherwise as few as possible do. The order follows from digests of seed and number, so it does not
+    depend on a random generator.
 
     Args:
-        doc_ids: the documents that are asked.
-        seed: of the run.
-        media: what a document shows, by document; equal values for the same media.
+        doc_ids: the documents of the run.
+        seed: seed of the run.
+        media: for each document a value that is equal for equal media.
 
     Raises:
         UsageError: there are fewer than two documents.

@@ -1,4 +1,4 @@
-"""Rows in blocks that are read when a row of them is needed; the blocks read last are kept."""
+"""Rows in blocks. A block is read when one of its rows is needed, and the blocks read last are cached."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _Columns: TypeAlias = "dict[str, pa.ChunkedArray]"
 
 
 class Blocks:
-    """The rows of Arrow tables of one schema, one after the other.
+    """The concatenated rows of Arrow tables of one schema.
 
     Args:
         counts: number of rows of each block.
         read: reads a block by its number; called under a lock.
-        max_bytes: of the tables that are kept; the last one is kept however large it is.
+        max_bytes: limit of the cached tables; the last one is kept whatever its size.
     """
 
     def __init__(self, counts: Sequence[int], read: Callable[[int], pa.Table], max_bytes: int = MAX_BYTES) -> None:
@@ -38,16 +38,16 @@ class Blocks:
         return self._ends[-1] if self._ends else 0
 
     def number_of(self, index: int) -> int:
-        """Returns the number of the block that holds a row."""
+        """Return the number of the block that holds a row."""
         return bisect.bisect_right(self._ends, index)
 
     def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
-        """Reads some columns of a row."""
+        """Read some columns of a row."""
         block, offset = self._block_of(index)
         return {name: block[name][index - offset].as_py() for name in columns}
 
     def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
-        """Collects some cells of a column, as views; ``indices`` is not empty."""
+        """Collect some cells of a column, as views; ``indices`` is not empty."""
         import pyarrow as pa
 
         found: list[pa.ChunkedArray] = []
@@ -58,7 +58,7 @@ class Blocks:
         return pa.chunked_array([chunk for part in found for chunk in part.chunks], type=found[0].type)
 
     def _block_of(self, index: int) -> tuple[_Columns, int]:
-        """Returns the block that holds a row, and the number of its first row."""
+        """Return the block that holds a row, and the number of its first row."""
         number = self.number_of(index)
         with self._lock:
             block = self._kept.get(number)

@@ -1,4 +1,4 @@
-"""Documents that another process hands over, where this one has not opened the data."""
+"""Documents sent by another process, for a process that has not opened the data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN = (str, int, float, bytes)
 
 
 def described(documents: Documents) -> dict[str, Any] | None:
-    """Describes documents as JSON for ``CarriedSource``; ``None`` where they hold media and so cannot be carried."""
+    """Describe documents as JSON for ``CarriedSource``; ``None`` if they hold media and cannot be sent."""
     if documents.media_columns:
         return None
     source = documents.source
@@ -29,7 +29,7 @@ def described(documents: Documents) -> dict[str, Any] | None:
 
 
 def can_be_carried(value: Any) -> bool:
-    """Tells whether a stored value is the same after it was written to a pipe and read again."""
+    """Return whether a stored value is unchanged after it is written to a pipe and read back."""
     if isinstance(value, list):
         return all(map(can_be_carried, value))
     if isinstance(value, Mapping):
@@ -38,10 +38,10 @@ def can_be_carried(value: Any) -> bool:
 
 
 class CarriedSource:
-    """Rows that are handed over one by one; the data are opened for a row that was not.
+    """Rows that another process sends one by one. For any other row the data is opened.
 
     Args:
-        description: what ``described`` gave in the other process.
+        description: the value of ``described`` in the other process.
         open_source: opens the data.
     """
 
@@ -57,7 +57,7 @@ class CarriedSource:
         return self._rows
 
     def open(self) -> Source:
-        """Opens the data, if they are not open yet."""
+        """Open the data if it is not open yet."""
         if self._source is None:
             self._source = self._open()
         return self._source

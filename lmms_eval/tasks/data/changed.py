@@ -1,4 +1,4 @@
-"""Documents of a split of which each is changed when it is read."""
+"""Documents that are changed when they are read."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ChangedSource:
     """Rows of another source, changed.
 
     Args:
-        source: the rows as they are.
-        columns: those that the change reads and writes; none of media.
-        change: from the values of these columns to theirs.
+        source: the unchanged rows.
+        columns: the columns that the change reads and writes, without media columns.
+        change: returns the new values of these columns from the old ones.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ChangedSource:
         return {name: value for name, value in {**row, **self._change(row)}.items() if name in columns}
 
     def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
-        """Some cells as they are, for estimates of the work."""
+        """Return some unchanged cells, for estimates of costs."""
         return self._source.cells(name, indices)
 
     def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
@@ -49,5 +49,5 @@ class ChangedSource:
         return self._source.identity()
 
     def dataset(self) -> Any:
-        """The rows as they are: whoever looks at them through a data set gets the changed document from the task."""
+        """Return the unchanged rows. Code that reads the data set gets the changed document from the task."""
         return self._source.dataset()

@@ -1,4 +1,4 @@
-"""Documents of a split: random access to rows, with media decoded only when a column is read."""
+"""Documents of a split: random access to rows. Media are decoded only when their column is read."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 64 * 2**20
-"""Bytes of all rows of the process that are kept: about the texts of ten thousand documents."""
+"""Limit of the cached rows of the process: about the texts of ten thousand documents."""
 _NESTED = (list, dict)
 _ROW_BYTES = 1024
-"""Bytes of a row beside its texts."""
+"""Bytes of a row in addition to its texts."""
 
 
 @dataclass(slots=True)
@@ -32,9 +32,9 @@ class Row:
     """The columns of a document that hold no media."""
 
     values: Mapping[str, Any]
-    """Values as stored; columns that are decoded when they are read stand here undecoded."""
+    """Values as stored; columns that need decoding are undecoded."""
     nested: tuple[str, ...]
-    """Columns of lists and mappings, which each reader gets a copy of."""
+    """Columns of lists and mappings. Each reader gets a copy of them."""
     parsed: dict[Hashable, Any] = field(default_factory=dict)
     """Results of functions over the document, by function and further arguments."""
 
@@ -43,7 +43,7 @@ class Row:
         return cls(values, tuple([name for name, value in values.items() if isinstance(value, _NESTED)]))
 
     def copy(self) -> dict[str, Any]:
-        """Copies the values, so that a reader may change its own."""
+        """Copy the values, so that a reader may change them."""
         made = dict(self.values)
         for name in self.nested:
             made[name] = _copied(made[name])
@@ -51,7 +51,7 @@ class Row:
 
 
 class RowsInFlight:
-    """Rows by key, at most so many bytes of them: the oldest go first."""
+    """Cache of rows with a limit in bytes. The oldest rows are dropped first."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes, self._bytes = max_bytes, 0
@@ -62,12 +62,12 @@ class RowsInFlight:
         return len(self._rows)
 
     def get(self, key: Hashable) -> Row | None:
-        """Looks a row up; ``None`` if it is not kept, or no longer."""
+        """Return a row; ``None`` if it is not in the cache."""
         found = self._rows.get(key)
         return None if found is None else found[0]
 
     def keep(self, key: Hashable, row: Row) -> None:
-        """Keeps a row until it is dropped, or until newer ones need its place."""
+        """Keep a row until it is dropped, or until newer rows need its place."""
         size = _ROW_BYTES + sum(map(_size, row.values.values()))
         with self._lock:
             self._forget(key)
@@ -77,7 +77,7 @@ class RowsInFlight:
                 self._forget(next(iter(self._rows)))
 
     def drop(self, key: Hashable) -> None:
-        """Forgets a row whose document is scored."""
+        """Drop the row of a scored document."""
         with self._lock:
             self._forget(key)
 
@@ -88,7 +88,7 @@ class RowsInFlight:
 
 
 ROWS = RowsInFlight()
-"""Rows of this process, of all tasks together."""
+"""The cached rows of all tasks of this process."""
 
 
 def _copied(value: Any) -> Any:
@@ -119,26 +119,26 @@ class Source(Protocol):
 
     columns: tuple[str, ...]
     features: Mapping[str, Any]
-    """Types of the columns that have one in the metadata (see ``features``)."""
+    """Types of columns from the metadata (see ``features``)."""
     where: str
     """Files or name, for messages."""
 
     def __len__(self) -> int: ...
 
     def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
-        """The stored values of some columns."""
+        """Return the stored values of some columns."""
 
     def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
-        """Some cells of a column that holds no media."""
+        """Return some cells of a column without media."""
 
     def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
-        """Sizes or places of the media in some rows of a media column; nothing is read for it."""
+        """Return sizes or paths of the media in some rows of a media column, without reading the media."""
 
     def identity(self) -> str:
-        """Identity of the data: it changes when the data changes."""
+        """Return the identity of the data, which changes when the data changes."""
 
     def dataset(self) -> Any:
-        """The rows as a ``datasets.Dataset``."""
+        """Return the rows as a ``datasets.Dataset``."""
 
 
 class _Stored:
@@ -153,7 +153,7 @@ class _Stored:
 class Document(dict[str, Any]):
     """A dictionary whose media values are decoded at the first read of their key.
 
-    ``parsed``: what functions made of the document, shared by all copies of it that the framework hands out.
+    ``parsed`` holds results of functions over the document. All copies of the document share it.
     """
 
     __slots__ = ("parsed",)
@@ -174,7 +174,7 @@ class Document(dict[str, Any]):
             return self[key]
         return default
 
-    def __iter__(self) -> Iterator[str]:  # makes dict(document) and {**document} read through __getitem__
+    def __iter__(self) -> Iterator[str]:  # so that dict(document) and {**document} read through __getitem__
         return super().__iter__()
 
     def values(self) -> Any:
@@ -220,12 +220,12 @@ class Document(dict[str, Any]):
 
 
 class Documents(Sequence[Mapping[str, Any]]):
-    """The documents of one split. ``[i]`` is a full document; nothing is decoded before it is read.
+    """The documents of one split. ``[i]`` is a full document, whose values are decoded when they are read.
 
     Args:
         source: the rows.
-        media: what documents from the hub may name.
-        rows: keeps rows while their documents are in flight.
+        media: files and addresses that documents from the hub may name.
+        rows: the cache of rows of documents in flight.
     """
 
     def __init__(self, source: Source, media: MediaPolicy | None = None, rows: RowsInFlight = ROWS) -> None:
@@ -238,7 +238,7 @@ class Documents(Sequence[Mapping[str, Any]]):
         self._length = len(source)
 
     def over(self, source: Source) -> Documents:
-        """Returns documents of another source under the same limits."""
+        """Return documents of another source with the same media policy and cache."""
         return Documents(source, self._media, self._rows)
 
     def __len__(self) -> int:
@@ -252,26 +252,26 @@ class Documents(Sequence[Mapping[str, Any]]):
         return self._document(number, self._with_media(number, row.copy()), row)
 
     def __iter__(self) -> Iterator[Document]:
-        """Goes through all documents, which are not taken to be in flight."""
+        """Iterate over all documents without caching their rows."""
         return map(self._read, range(len(self)))
 
     def text_view(self, index: int) -> Document:
-        """Returns the document without its columns of type image, list of images or audio."""
+        """Return the document without its columns of type image, list of images or audio."""
         number = self._checked(index)
         row = self._row(number)
         return self._document(number, row.copy(), row)
 
     def stored(self, index: int) -> Mapping[str, Any]:
-        """Returns the row as stored, pictures as ``{bytes, path}`` mappings; it must not be changed."""
+        """Return the row as stored, with pictures as ``{bytes, path}`` mappings. The caller must not change it."""
         number = self._checked(index)
         return self._with_media(number, self._row(number).values)
 
     def take(self, index: int, values: Mapping[str, Any]) -> None:
-        """Keeps the columns without media of a document as if they had been read."""
+        """Cache the columns without media of a document as if they had been read."""
         self._rows.keep((self._key, index), Row.of(values))
 
     def drop(self, index: int) -> None:
-        """Forgets the row of a document that is scored."""
+        """Drop the row of a scored document."""
         self._rows.drop((self._key, index))
 
     def _row(self, number: int) -> Row:
@@ -283,7 +283,7 @@ class Documents(Sequence[Mapping[str, Any]]):
         return row
 
     def _with_media(self, number: int, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Adds the columns of media to those without, in the order of the columns."""
+        """Add the media columns to the others, in the order of the columns."""
         if not self.media_columns:
             return values
         media = self.source.row(number, self.media_columns)
@@ -308,7 +308,7 @@ class Documents(Sequence[Mapping[str, Any]]):
 
 
 def plain(value: Any) -> Any:
-    """A stored value as JSON: media as path or content digest, dates in ISO form, everything else as it is."""
+    """Convert a stored value to JSON: media become their path or digest, dates take ISO form."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -335,17 +335,17 @@ def digest(data: bytes) -> str:
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts a stored row to JSON, see ``plain``."""
+    """Convert a stored row to JSON (see ``plain``)."""
     return {name: plain(value) for name, value in row.items()}
 
 
 def document_hash(row: Mapping[str, Any]) -> str:
-    """Computes the SHA-256 of a row that is JSON (``plain_row``) in canonical form: keys sorted, no spaces."""
+    """Compute the SHA-256 of a JSON row (``plain_row``) in canonical form: keys sorted, no spaces."""
     return hashlib.sha256(_canonical(row).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def pictures(row: Mapping[str, Any], features: Mapping[str, Any]) -> tuple[str, ...]:
-    """Paths, URLs or digests of up to four pictures of a stored row."""
+    """Return paths, URLs or digests of up to four pictures of a stored row."""
     found: list[str] = []
     for name, value in row.items():
         feature = features.get(name)

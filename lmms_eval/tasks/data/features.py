@@ -1,6 +1,6 @@
 """Column types that need decoding: pictures, sounds, and JSON kept as text.
 
-The types are those that the ``datasets`` library writes into the metadata of parquet and Arrow files, as plain JSON.
+The ``datasets`` library writes these types into the metadata of parquet and Arrow files, as plain JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ORIENTATION = 274
 
 
 def features_of(schema: pa.Schema) -> dict[str, Any]:
-    """The columns' types from the ``huggingface`` metadata of a schema; empty without it."""
+    """Return the column types from the ``huggingface`` metadata of a schema; empty without it."""
     text = (schema.metadata or {}).get(b"huggingface")
     if text is None:
         return {}
@@ -41,7 +41,7 @@ def features_of(schema: pa.Schema) -> dict[str, Any]:
 
 
 def is_media(feature: Any) -> bool:
-    """An image, a sound, or a list of images: what the text view of a document leaves out."""
+    """Return whether a type is an image, a sound, or a list of images, which the text view of a document omits."""
     if _type(feature) in ("Image", "Audio"):
         return True
     item = _item(feature)
@@ -49,7 +49,7 @@ def is_media(feature: Any) -> bool:
 
 
 def holds(feature: Any, kinds: tuple[str, ...] = _DECODED) -> bool:
-    """The type is, or contains at any depth, one that needs decoding."""
+    """Return whether a type needs decoding, at any depth."""
     if _type(feature) in kinds:
         return feature.get("decode", True) is not False
     item = _item(feature)
@@ -59,7 +59,7 @@ def holds(feature: Any, kinds: tuple[str, ...] = _DECODED) -> bool:
 
 
 def decode(feature: Any, value: Any, where: str, media: MediaPolicy | None = None) -> Any:
-    """A stored value as task functions see it: PIL images, ``{path, array, sampling_rate}`` sounds, parsed JSON.
+    """Decode a stored value for task functions: PIL images, ``{path, array, sampling_rate}`` sounds, parsed JSON.
 
     Raises:
         MediaError: a picture or sound cannot be read, or ``media`` refuses its file; ``where`` names its place.
@@ -86,17 +86,17 @@ def decode(feature: Any, value: Any, where: str, media: MediaPolicy | None = Non
 
 
 def _allowed(value: Any, media: MediaPolicy | None) -> Any:
-    """A stored picture or sound, which may be a mere path. Raises ``MediaError``."""
+    """Check a stored picture or sound, which may be just a path. Raises ``MediaError``."""
     return value if media is None or isinstance(value, bytes) else media.medium(value)
 
 
 def decode_image(value: Any, mode: str | None, where: str) -> Any:
-    """A PIL image, upright; a URL stays a URL.
+    """Decode an upright PIL image; a URL is returned unchanged.
 
-    One whose file may be sent in its place (``lmms_eval.media.originals``) is decoded when its pixels are needed.
+    An image whose file may be sent instead (``lmms_eval.media.originals``) is decoded when its pixels are needed.
 
     Raises:
-        MediaError: the picture is missing, damaged or no picture.
+        MediaError: the picture is missing or damaged, or the file is not a picture.
     """
     from PIL import ImageOps
 
@@ -140,7 +140,7 @@ def _decode_audio(value: Any, feature: Mapping[str, Any], where: str) -> Any:
 
 
 def picture_paths(feature: Any, value: Any) -> list[Any]:
-    """The stored pictures of a value, in order: ``{bytes, path}`` mappings."""
+    """Yield the stored pictures of a value, in order, as ``{bytes, path}`` mappings."""
     if value is None:
         return []
     if _type(feature) == "Image":
@@ -157,7 +157,7 @@ def _type(feature: Any) -> str | None:
 
 
 def _item(feature: Any) -> Any:
-    """The element type of a list type, or None."""
+    """Return the element type of a list type; ``None`` for other types."""
     if isinstance(feature, list) and len(feature) == 1:
         return feature[0]
     if _type(feature) in ("Sequence", "List", "LargeList"):

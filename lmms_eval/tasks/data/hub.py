@@ -1,6 +1,6 @@
-"""Data through the ``datasets`` library: hub repositories, its own folder format, and what ``process_docs`` needs.
+"""Data through the ``datasets`` library: hub repositories, its own folder format, and inputs of ``process_docs``.
 
-``datasets`` is imported only when one of these functions is called.
+The functions import ``datasets`` when they are called.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DatasetSource:
         return {name: table.column(name)[0].as_py() for name in columns}
 
     def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
-        # The library copies rows that a selection has put in another order; views of its table do not.
+        # The library copies rows that a selection has reordered; views of its table avoid that.
         chosen = getattr(self._dataset, "_indices", None)
         rows = indices if chosen is None else chosen.column(0).take(list(indices)).to_pylist()
         return cells(self._dataset.data.table.column(name), rows)
@@ -61,7 +61,7 @@ class DatasetSource:
 
 
 def dataset_of_table(table: pa.Table, features: Mapping[str, Any]) -> Any:
-    """A ``datasets.Dataset`` over an Arrow table, in memory."""
+    """Make a ``datasets.Dataset`` from an Arrow table, in memory."""
     import datasets
 
     if features and b"huggingface" not in (table.schema.metadata or {}):
@@ -72,7 +72,7 @@ def dataset_of_table(table: pa.Table, features: Mapping[str, Any]) -> Any:
 
 
 def dataset_of_files(builder: str, files: Sequence[Path]) -> Any:
-    """A ``datasets.Dataset`` over files, memory-mapped from the library's cache."""
+    """Make a ``datasets.Dataset`` from files, memory-mapped from the library's cache."""
     import datasets
 
     with quiet():
@@ -80,7 +80,7 @@ def dataset_of_files(builder: str, files: Sequence[Path]) -> Any:
 
 
 def load_from_disk(path: Path) -> dict[str, Any]:
-    """The splits of a folder written by ``save_to_disk``.
+    """Load the splits of a folder written by ``save_to_disk``.
 
     Raises:
         DataError: the folder is missing or was not written by ``save_to_disk``.
@@ -97,10 +97,10 @@ def load_from_disk(path: Path) -> dict[str, Any]:
 
 
 def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """All splits of a hub repository, through the library's cache.
+    """Load all splits of a hub repository, through the library's cache.
 
     Raises:
-        DataError: it cannot be loaded; the message says how to use a local copy.
+        DataError: it cannot be loaded; the message explains how to use a local copy.
     """
     import datasets
 
@@ -119,16 +119,16 @@ def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str
 
 
 def apply_process_docs(function: Any, dataset: Any, where: str) -> Any:
-    """The task's ``process_docs`` over a split.
+    """Apply the task's ``process_docs`` to a split.
 
     Raises:
-        TaskError: it gave something that is no ``datasets.Dataset``.
+        TaskError: it did not return a ``datasets.Dataset``.
     """
     import datasets
 
     from lmms_eval.media.opened import keep_originals
 
-    keep_originals()  # of pictures that it decodes
+    keep_originals()  # for the pictures that it decodes
     with quiet():
         made = function(dataset)
     if isinstance(made, list):
@@ -140,7 +140,7 @@ def apply_process_docs(function: Any, dataset: Any, where: str) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Switch the progress bars of ``datasets`` off."""
+    """Switch off the progress bars of ``datasets``."""
     from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     if are_progress_bars_disabled():

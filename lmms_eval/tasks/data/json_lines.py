@@ -1,7 +1,7 @@
-"""Large files of JSON lines: their types are told in one pass over the file, their rows are read in blocks on demand.
+"""Large files of JSON lines. One pass over the file finds the column types; blocks of rows are read on demand.
 
-The rows are those that reading the file at once gives (``text_files.read_json``): a type that holds for the whole
-column, values of several types kept as JSON.
+The rows equal those of reading the whole file (``text_files.read_json``): each column has one type, and values of
+several types are kept as JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def merged_schema(first: pa.Schema, second: pa.Schema) -> tuple[pa.Schema, set[str]]:
-    """Merges two schemas; columns whose types clash are text in the result, and named beside it."""
+    """Merge two schemas. Columns whose types clash become text; their names are returned too."""
     import pyarrow as pa
 
     fields, clashes = {field.name: field.type for field in first}, set[str]()
@@ -44,7 +44,7 @@ def merged_schema(first: pa.Schema, second: pa.Schema) -> tuple[pa.Schema, set[s
 
 
 def merged_type(first: pa.DataType, second: pa.DataType) -> pa.DataType | None:
-    """Returns the type that Arrow's JSON reader gives to values of both types; ``None`` where it refuses them."""
+    """Return the type that Arrow's JSON reader gives to values of both types; ``None`` if it refuses them."""
     import pyarrow as pa
 
     if first == second or pa.types.is_null(second):
@@ -93,10 +93,10 @@ class _Block:
 
 
 class JsonLinesSource:
-    """Rows of files of JSON lines, of which only the places and the types are held in memory.
+    """Rows of files of JSON lines. Only their offsets and types are kept in memory.
 
     Raises:
-        DataError: a line is no JSON object.
+        DataError: a line is not a JSON object.
     """
 
     def __init__(self, files: Sequence[Path], block_bytes: int = BLOCK_BYTES) -> None:
@@ -163,7 +163,7 @@ class JsonLinesSource:
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """A file's blocks and the types of its columns."""
+    """Finds a file's blocks and the types of its columns."""
 
     file: Path
     blocks: tuple[_Block, ...]
@@ -190,7 +190,7 @@ def _scan(file: Path, block_bytes: int) -> _Scan:
 
 
 def _pieces(file: Path, block_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Yields whole lines of about so many bytes, and where they start."""
+    """Yield pieces of whole lines of about ``size`` bytes, with their offsets."""
     try:
         with open(file, "rb") as opened:
             offset = len(_MARK) if opened.read(len(_MARK)) == _MARK else 0

@@ -1,4 +1,4 @@
-"""JSON rows as Arrow tables; values of a column that are of several types stay JSON."""
+"""JSON rows as Arrow tables. Values of columns with several types stay JSON."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CHANGED_TYPE = re.compile(r"Column\(/([^/)]+)")
 
 
 def parsed_rows(lines: Sequence[bytes], file: Path, first: int = 1) -> Iterator[dict[str, Any]]:
-    """Parses lines, of which the first one has a number in its file.
+    """Parse lines; ``number`` is the number of the first line in its file.
 
     Raises:
-        DataError: a line is no JSON object.
+        DataError: a line is not a JSON object.
     """
     for number, line in enumerate(lines, first):
         try:
@@ -36,14 +36,14 @@ def parsed_rows(lines: Sequence[bytes], file: Path, first: int = 1) -> Iterator[
 
 
 class Shapes:
-    """Tells, row by row, which columns hold objects of differing keys, or both containers and scalars."""
+    """Finds, row by row, the columns that hold objects with different keys, or both containers and scalars."""
 
     def __init__(self) -> None:
         self._containers: dict[str, _Shape] = {}
         self._scalars: set[str] = set()
 
     def add(self, row: dict[str, Any]) -> None:
-        """Looks at a further row."""
+        """Take another row into account."""
         for name, value in row.items():
             if isinstance(value, dict | list):
                 if name not in self._containers:
@@ -54,17 +54,17 @@ class Shapes:
 
     @property
     def mixed(self) -> set[str]:
-        """The columns whose values stay as in the file."""
+        """Return the columns whose values stay JSON."""
         return {name for name, shape in self._containers.items() if shape.is_mixed or name in self._scalars}
 
 
 @dataclass(slots=True)
 class _Shape:
-    """Common form of the values of a column, of a key or of a list."""
+    """The common shape of the values of a column, a key or a list."""
 
     kind: Literal["object", "list", "scalar"] | None = None
     parts: dict[str, _Shape] = field(default_factory=dict)
-    """Shapes of objects by key; of lists, that of all items under an empty key."""
+    """Shapes of an object's values by key; for a list, the shape of its items under an empty key."""
     is_mixed: bool = False
 
     def add(self, value: Any) -> None:
@@ -84,12 +84,12 @@ class _Shape:
 
 
 def as_json_feature(names: Iterable[str]) -> dict[str, Any]:
-    """Returns the types of columns whose values stay JSON."""
+    """Return the types of columns whose values stay JSON."""
     return {name: {"_type": "Json"} for name in names}
 
 
 def encoded(lines: Sequence[bytes], as_json: Iterable[str]) -> bytes:
-    """Joins lines, with the values of some columns as JSON texts."""
+    """Join lines, with the values of some columns as JSON texts."""
     names = set(as_json)
     if not names:
         return b"\n".join(lines)
@@ -105,7 +105,7 @@ def encoded(lines: Sequence[bytes], as_json: Iterable[str]) -> bytes:
 
 
 def schema_of(lines: Sequence[bytes], as_json: set[str], file: Path) -> pa.Schema:
-    """Tells the types of columns from their values; adds to ``as_json`` columns whose values are of several types.
+    """Infer the types of columns from their values. Adds columns whose values have several types to ``as_json``.
 
     Raises:
         DataError: Arrow cannot read them.
@@ -126,9 +126,9 @@ def schema_of(lines: Sequence[bytes], as_json: set[str], file: Path) -> pa.Schem
 
 
 def final_schema(schema: pa.Schema, as_json: set[str]) -> pa.Schema:
-    """Makes text columns of those whose values stay JSON, to which come lists of nothing but nulls.
+    """Give the type text to columns whose values stay JSON, and to lists that hold only nulls.
 
-    Arrow's reader makes broken arrays of the latter.
+    Arrow's reader makes invalid arrays of such lists.
     """
     import pyarrow as pa
 
@@ -137,10 +137,10 @@ def final_schema(schema: pa.Schema, as_json: set[str]) -> pa.Schema:
 
 
 def table_of(data: bytes, file: Path, schema: pa.Schema) -> pa.Table:
-    """Reads JSON lines as a table of a schema.
+    """Read JSON lines as a table of a schema.
 
-    The schema is given even where it was told from these very lines: while Arrow tells types it loses nulls that stand
-    before the first value of a list.
+    The schema is passed even if it was inferred from the same lines, because Arrow's inference loses nulls that precede
+    the first value of a list.
 
     Raises:
         DataError: a value is not of its column's type.

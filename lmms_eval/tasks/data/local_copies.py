@@ -1,7 +1,7 @@
-"""``datasets.load_dataset`` as task code finds it: data sets that ``--data_root`` holds are read from there.
+"""``datasets.load_dataset`` for task code: data sets in ``--data_root`` are read from there.
 
-The library's ``load_dataset``, under whatever name a module has imported it, asks ``load_dataset_builder`` of its own
-module. That one function is replaced while task code runs; for threads that run no task code it does as ever.
+The library's ``load_dataset``, under any name that a module has imported, calls ``load_dataset_builder`` of its own
+module. Only that function is replaced while task code runs. In threads without task code it behaves as usual.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from lmms_eval.tasks.data.locate import SUFFIXES, beside_folders, data_root_fold
 from lmms_eval.tasks.data.splits import DataRequest, in_folder
 
 _KEPT = ("cache_dir", "features", "download_config", "download_mode")
-"""Arguments that mean something where files are read instead of a repository."""
+"""Arguments that still apply when files are read instead of a repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalCopies:
-    """Data sets below ``--data_root``, for the code of one task."""
+    """The data sets below ``--data_root``, for the code of one task."""
 
     root: str | None
-    """``None``: no such option; nothing is replaced."""
+    """``None`` without the option; then nothing is replaced."""
     where: str
     """The task's YAML file."""
     own: str
-    """The task's own ``dataset_path``, which may lie in the folder itself."""
+    """The task's own ``dataset_path``, whose files may be in the folder itself."""
 
     def reached(self, function: Any) -> Any:
-        """Wrap a function of the task so that data sets that it loads are looked up here; what is none comes back."""
+        """Wrap a function of the task so that its data sets are looked up here. Other values are returned unchanged."""
         if self.root is None or not callable(function) or isinstance(function, type):
             return function
         file = getattr(sys.modules.get(getattr(function, "__module__", None) or ""), "__file__", None)
@@ -51,16 +51,16 @@ class LocalCopies:
         return call
 
     def offered(self) -> AbstractContextManager[None]:
-        """Return a context for code in the task's folder that no function holds, such as that of its modules."""
+        """Return a context for the task's code outside functions, such as the top level of its modules."""
         if self.root is None or not _names_load_dataset(Path(self.where).parent):
             return nullcontext()
         return _HOOK.installed(self)
 
     def folder(self, path: str) -> Path | None:
-        """Find the copy of a hub repository; ``None`` where there is none, or where ``path`` names no repository.
+        """Find the copy of a hub repository; ``None`` if there is no copy, or ``path`` is not a repository.
 
         Raises:
-            DataError: ``--data_root`` is no folder.
+            DataError: ``--data_root`` is not a folder.
         """
         root = Path(str(self.root)).expanduser()
         found = data_root_folders(root, path, self.where)
@@ -69,7 +69,7 @@ class LocalCopies:
 
 @functools.cache
 def _names_load_dataset(folder: Path) -> bool:
-    """Tell whether a module of a task's folder names the function: else the library need not be imported."""
+    """Return whether a module of a task's folder names ``load_dataset``. If none does, the library is not imported."""
     return any("load_dataset" in file.read_text(encoding="utf-8", errors="replace") for file in folder.glob("*.py"))
 
 
@@ -77,7 +77,7 @@ _COPIES: ContextVar[LocalCopies | None] = ContextVar("_COPIES", default=None)
 
 
 class _Hook:
-    """The function in the place of the library's while any thread runs task code."""
+    """Replaces the library's function while any thread runs task code."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -104,7 +104,7 @@ class _Hook:
                     load.load_dataset_builder = self._library
 
     def _builder(self, path: str, name: str | None = None, **options: Any) -> Any:
-        """Make the builder of a local copy, else what the library makes."""
+        """Make the builder of a local copy, or else the library's builder."""
         copies = _COPIES.get()
         if copies is None or not _is_repository(path):
             return self._library(path, name, **options)
@@ -138,7 +138,7 @@ class _Hook:
 
 
 def _is_repository(path: str) -> bool:
-    """Tell whether ``load_dataset`` would ask the hub for this: it is no builder of the library, and no local path."""
+    """Return whether ``load_dataset`` would ask the hub: the path is neither a builder of the library nor local."""
     from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
 
     return path not in _PACKAGED_DATASETS_MODULES and not Path(path).expanduser().exists()

@@ -1,4 +1,4 @@
-"""Search for the files of each split: ``data_files``, folders in the layout of the hub, ``--data_root``."""
+"""Finds the files of each split: ``data_files``, folders in the layout of the hub, ``--data_root``."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ FilesBySplit = dict[str, list[Path]]
 
 
 def data_files(value: Any, builder: str, roots: Sequence[Path], where: str) -> FilesBySplit:
-    """The files of a local builder's ``data_files``: a path, a list of them, or a mapping of splits to either.
+    """Find the files of a local builder's ``data_files``: a path, a list of paths, or a mapping of splits to either.
 
-    Relative paths belong to the file that states them; failing that they start from ``roots``, then from the working
-    directory. A warning names the other places that hold such a file.
+    Relative paths are tried in the folder of the stating file, then in ``roots``, then in the working directory. A
+    warning names the other folders that hold such a file.
 
     Raises:
         DataError: no files are given, or one is missing.
@@ -57,7 +57,7 @@ def data_files(value: Any, builder: str, roots: Sequence[Path], where: str) -> F
 
 
 def is_remote(value: Any) -> bool:
-    """Some path of ``data_files`` is a URL."""
+    """Return whether any path of ``data_files`` is a URL."""
     if isinstance(value, Mapping):
         return any(is_remote(item) for item in value.values())
     return any("://" in str(item) for item in _listed(value))
@@ -73,7 +73,7 @@ def _files(stated: Any, split: str, roots: Sequence[Path], where: str) -> list[P
     folders = list(dict.fromkeys(folder.absolute() for folder in (home, *roots, Path())))
     for number, folder in enumerate(folders):
         if files := _named(folder, text):
-            # patterns and folders are not looked through again
+            # patterns and folders are not searched again
             places = (folder / text for folder in folders[number + 1 :])
             other = " and ".join(str(place) for place in places if place.is_file() and not place.samefile(files[0]))
             if other:
@@ -86,7 +86,7 @@ def _files(stated: Any, split: str, roots: Sequence[Path], where: str) -> list[P
 
 
 def _named(folder: Path, text: str) -> list[Path]:
-    """Lists the files that a path or a pattern names, seen from a folder; of a folder all data files below it."""
+    """List the files that a path or pattern names, relative to a folder. A folder gives all data files below it."""
     path = Path(text).expanduser()
     if any(sign in text for sign in "*?["):
         anchor = Path(path.anchor) if path.is_absolute() else folder
@@ -106,24 +106,24 @@ def _neighbours(path: Path) -> str:
 
 
 def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
-    """The files of a local folder in the layout of a hub repository, by split.
+    """Find the files of a local folder in the layout of a hub repository, by split.
 
-    A README that maps configurations to files is followed; else the files of ``folder/<name>`` (or of ``folder``)
-    are sorted into splits by their names, as ``test-00000-of-00001.parquet`` or ``test/0000.parquet``.
+    A README that maps configurations to files is followed. Otherwise the files of ``folder/<name>`` (or of ``folder``)
+    are sorted into splits by name, as ``test-00000-of-00001.parquet`` or ``test/0000.parquet``.
 
     Raises:
-        DataError: there are no data files.
+        DataError: the folder has no data files.
     """
     from_card = _card_files(folder, name)
     if from_card:
         return from_card
     named = [folder / name, folder / "data" / name] if name else []
     places = [place for place in (*named, folder, folder / "data") if place.is_dir()]
-    # Numbered files of a split come first: beside them may lie other files, such as a leaderboard's.
+    # Numbered files of a split take precedence: the folder may hold others, such as a leaderboard's.
     for place in places:
         if shards := _shards(_below(place, recursive=place in named)):
             return _by_split(shards, place)
-    if not name:  # the only configuration has a folder of its own
+    if not name:  # the only configuration has its own folder
         found = [(shards, place) for place in folder.glob("*/") if (shards := _shards(_below(place, recursive=False)))]
         if len(found) == 1:
             return _by_split(*found[0])
@@ -142,7 +142,7 @@ def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
 
 
 def _shards(files: Sequence[Path]) -> list[Path]:
-    """Those of some files that are numbered parts of a split."""
+    """Return the files that are numbered parts of a split."""
     return [file for file in files if _SHARD.match(file.stem)]
 
 
@@ -154,19 +154,19 @@ def _by_split(files: Sequence[Path], place: Path) -> FilesBySplit:
 
 
 def data_root_folders(root: Path, path: str, where: str, task: str = "") -> list[Path]:
-    """List the folders that hold a copy of a hub repository for ``--data_root``, most particular first.
+    """List the folders of ``--data_root`` that hold a copy of a hub repository, the most specific first.
 
-    They lie below it under the repository's name, or it is such a folder itself, also a snapshot in the hub's cache;
-    empty where there is none.
+    A copy is below ``--data_root`` under the repository's name, or ``--data_root`` is the copy itself, or a snapshot in
+    the hub's cache. The list is empty without a copy.
 
     Args:
         root: the folder given.
         path: name of the repository.
         where: the file that names it, for the error.
-        task: name of the task, for folders that hold the data of one task each.
+        task: name of the task, for folders with the data of one task each.
 
     Raises:
-        DataError: there is no such folder.
+        DataError: the folder does not exist.
     """
     if not root.is_dir():
         raise DataError(f"{where}: --data_root {root}: there is no such folder")
@@ -183,13 +183,13 @@ def _own_folders(root: Path, path: str, task: str) -> list[Path]:
 
 
 def beside_folders(root: Path, path: str, name: str | None, where: str, task: str = "") -> FilesBySplit:
-    """The data files that lie in ``--data_root`` itself, by split: all that may count where no folder is the task's.
+    """Find the data files in ``--data_root`` itself, by split, for a task without a folder of its own.
 
-    Nothing below it is looked through, since it holds the data of other benchmarks, but for the folder of the
-    configuration (``name``).
+    Subfolders are not searched, since they hold the data of other benchmarks; the folder of the configuration
+    (``name``) is the exception.
 
     Raises:
-        MissingDataError: there are none.
+        MissingDataError: no data files were found.
     """
     for place in (root / name, root) if name else (root,):
         files = _below(place, recursive=place != root) if place.is_dir() else []
@@ -198,15 +198,14 @@ def beside_folders(root: Path, path: str, name: str | None, where: str, task: st
     names = sorted(item.name + ("/" if item.is_dir() else "") for item in root.iterdir())
     tried = ", ".join(str(folder) for folder in _own_folders(root, path, task))
     raise MissingDataError(
-        f"{where}: {f'task {task!r}: ' if task else ''}no data files found: --data_root {root} has no copy of {path}, "
-        f"that is none of the folders {tried}; and no data file ({', '.join(SUFFIXES)}) lies in {root} itself, which "
-        f"holds: "
-        f"{', '.join(names[:10]) or 'nothing'}"
+        f"{where}: {f'task {task!r}: ' if task else ''}no data files found: --data_root {root} has no copy of {path}: "
+        f"the folders {tried} do not exist, and no data file ({', '.join(SUFFIXES)}) lies in {root} itself, which "
+        f"holds: {', '.join(names[:10]) or 'nothing'}"
     )
 
 
 def _below(folder: Path, recursive: bool) -> list[Path]:
-    """Data files of one type (the first of ``SUFFIXES`` that is there), sorted by path."""
+    """Return the data files of one type (the first of ``SUFFIXES`` that occurs), sorted by path."""
     found = folder.rglob("*") if recursive else folder.glob("*")
     files = [
         file
@@ -237,7 +236,7 @@ def _split_of(file: Path, folder: Path) -> str:
 
 
 def _card_files(folder: Path, name: str | None) -> FilesBySplit:
-    """The files that the YAML head of ``README.md`` gives for a configuration; empty if it gives none."""
+    """Return the files that the YAML head of ``README.md`` gives for a configuration; empty if it gives none."""
     card = folder / "README.md"
     if not card.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""Files of the hub that a task needs: listed with sizes and digests, fetched before a run, and verified."""
+"""Hub files that a task needs: lists them with sizes and digests, downloads and verifies them before a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"hf://datasets/(?P<repository>[^/]+(?:/[^/@]+)?)@(?P<revision>[^/]+)/(?P<path>.+)")
 _ASKED_AT_ONCE = 500
-"""Paths in one question for sizes and digests."""
+"""Most paths in one request for sizes and digests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +31,20 @@ class RemoteFile:
     size: int
     """Bytes."""
     digest: str
-    """SHA-256 of the content, or of a small file Git's SHA-1, as the hub states it."""
+    """Digest from the hub: the SHA-256 of the content, or Git's SHA-1 for a small file."""
 
     def cached(self) -> Path | None:
-        """Return the file of the hub's cache; ``None`` where it is not there."""
+        """Return the file in the hub's cache; ``None`` if it is not cached."""
         from huggingface_hub import try_to_load_from_cache
 
         found = try_to_load_from_cache(self.repository, self.path, revision=self.revision, repo_type="dataset")
         return Path(found) if isinstance(found, str) else None
 
     def fetch(self) -> Path:
-        """Download the file where the cache lacks it, going on where an earlier start broke off, and verify it.
+        """Download the file unless it is cached, resuming an interrupted download, and verify it.
 
         Raises:
-            DataError: it cannot be fetched, or is not what the hub states; it is then removed from the cache.
+            DataError: it cannot be downloaded, or its digest is wrong; then it is removed from the cache.
         """
         from huggingface_hub import hf_hub_download
 
@@ -72,30 +72,30 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Everything that one configuration of a data set needs."""
+    """The files that one configuration of a data set needs."""
 
     repository: str
     configuration: str
     files: tuple[RemoteFile, ...]
     folder: Path | None = None
-    """Folder into which archives of videos are unpacked, where that was not done before."""
+    """Folder into which archives of videos are to be unpacked; ``None`` if that is done or not needed."""
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
     @property
     def absent(self) -> tuple[RemoteFile, ...]:
-        """Files that the hub's cache lacks."""
+        """The files that the hub's cache lacks."""
         return tuple(file for file in self.files if file.cached() is None)
 
 
 def download_of(request: DataRequest) -> Download:
-    """List what a task takes from the hub: the files of its configuration, and the repository's archives of videos.
+    """List the files that a task takes from the hub: those of its configuration, and archives of videos.
 
     Raises:
-        DataError: the hub cannot be asked.
+        DataError: the hub cannot be reached.
     """
     from lmms_eval.tasks.data.splits import hub_arguments
 
@@ -119,7 +119,7 @@ def _whole(repository: str, revision: str | None) -> Iterator[RemoteFile]:
 
 
 def _stated(addresses: Iterable[str]) -> Iterator[RemoteFile]:
-    """The files of addresses; what lies outside of the hub has no size and is left to the run."""
+    """Return the files of addresses. Addresses outside the hub are skipped, and the run downloads them."""
     from huggingface_hub import HfApi
 
     by_place: dict[tuple[str, str], list[str]] = {}
@@ -134,7 +134,7 @@ def _stated(addresses: Iterable[str]) -> Iterator[RemoteFile]:
 
 
 def _files(repository: str, revision: str | None, entries: Iterable[Any]) -> Iterator[RemoteFile]:
-    """The files among entries of the hub, which lists folders too."""
+    """Yield the files among entries of the hub, which lists folders too."""
     for entry in entries:
         if (size := getattr(entry, "size", None)) is not None:
             digest = entry.lfs.sha256 if entry.lfs is not None else entry.blob_id

@@ -1,4 +1,4 @@
-"""Sizes of a column's cells, from Arrow offsets and file metadata alone: nothing is decoded, read or copied."""
+"""Sizes of a column's cells, from Arrow offsets and file metadata. No value is decoded, read or copied."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 Item = float | str | None
-"""One medium: its size in bytes, the path or URL where it lies, or unknown."""
+"""One medium: its size in bytes, its path or URL, or ``None`` if unknown."""
 _TINY_BYTES = 64
-"""A mean below this says that the column holds paths, not contents."""
+"""A column with a smaller mean holds paths, not contents."""
 
 
 def cells(column: pa.ChunkedArray, indices: Sequence[int]) -> pa.ChunkedArray:
-    """Some cells of a column, as views."""
+    """Return some cells of a column, as views."""
     import pyarrow as pa
 
     if not len(indices):
@@ -40,19 +40,19 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def text_lengths(column: pa.ChunkedArray) -> list[int]:
-    """Bytes of each cell of a text column."""
+    """Return the bytes of each cell of a text column."""
     return [length or 0 for chunk in column.chunks for length in _lengths(chunk)]
 
 
 def list_lengths(column: pa.ChunkedArray) -> list[int]:
-    """Elements of each cell of a list column."""
+    """Return the number of elements of each cell of a list column."""
     return [length or 0 for chunk in column.chunks for length in _lengths(chunk)]
 
 
 def _lengths(array: pa.Array) -> list[int | None]:
-    """Lengths of the cells of an array of texts, bytes or lists, ``None`` for those that are null.
+    """Return the lengths of the cells of an array of texts, bytes or lists; ``None`` for null cells.
 
-    From the offsets in memory: ``pyarrow.compute``, which has functions for it, takes a tenth of a second to import.
+    They come from the offsets in memory, because importing ``pyarrow.compute`` takes a tenth of a second.
     """
     import pyarrow as pa
 
@@ -72,7 +72,7 @@ def _lengths(array: pa.Array) -> list[int | None]:
 
 
 def stored_media(column: pa.ChunkedArray) -> list[list[Item]]:
-    """The media of each cell of an image, audio or list-of-images column: sizes of contents, else their paths."""
+    """Return the media of each cell of an image, audio or list-of-images column: sizes of contents, else paths."""
     return [items for chunk in column.chunks for items in _stored_media(chunk)]
 
 
@@ -98,7 +98,7 @@ def _stored_media(array: pa.Array) -> list[list[Item]]:
 
 
 def mean_media(group: pq.RowGroupMetaData, name: str) -> list[Item]:
-    """The media of an average row of a parquet row group: exact sizes would need the group to be read."""
+    """Estimate the media of an average row of a parquet row group; exact sizes would require reading the group."""
     for number in range(group.num_columns):
         leaf = group.column(number)
         parts = leaf.path_in_schema.split(".")

@@ -1,4 +1,4 @@
-"""Videos that come as archives of a hub repository: fetched, unpacked beside each other, renamed when complete."""
+"""Downloads archives of videos from a hub repository, unpacks them into one folder, and renames it when complete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmms_eval.tasks._task_utils.media_files import hf_home
 
 log = logging.getLogger(__name__)
 MARKER = ".lmms_eval_unpacked"
-"""File in every folder that was unpacked here: holds the name of the repository. Nothing without it is ever removed."""
+"""File in every unpacked folder, with the repository's name. Folders without it are never removed."""
 
 _UNREAD = re.compile(r"\.(?:7z|rar|zst|z\d\d|zip\.\w+)$", re.IGNORECASE)
 _MEDIA = re.compile(r"\.(?:png|jpe?g|webp|gif|mp4|avi|mkv|mov|webm|wav|mp3|flac)$", re.IGNORECASE)
@@ -24,23 +24,23 @@ _PART = re.compile(r"(?:[_.-](?:part)?\d+|[_.-]part[a-z]*)$")
 
 
 def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
-    """The folder ``HF_HOME/cache_dir`` with the repository's archives unpacked; it exists only if complete.
+    """Return the folder ``HF_HOME/cache_dir`` with the repository's archives unpacked. It exists only when complete.
 
-    Of a repository without archives it is a link to the snapshot. With ``create_link`` it also shows, by links, what is
-    no archive.
+    For a repository without archives it is a link to the snapshot. With ``create_link`` it also holds links to the
+    files that are not archives.
 
-    With ``force_download`` or ``force_unzip`` it is made anew, if it was made here (``MARKER`` tells).
+    With ``force_download`` or ``force_unzip`` a folder with ``MARKER`` is made again.
 
     Raises:
-        DataError: ``cache_dir`` is absent or leads out of ``HF_HOME``, the repository cannot be fetched, an archive is
-            damaged, or the folder would have to be replaced and is not ours.
+        DataError: ``cache_dir`` is absent or outside ``HF_HOME``, the repository cannot be downloaded, an archive is
+            damaged, or a folder without ``MARKER`` would have to be replaced.
     """
     target = video_folder(kwargs, where)
     if os.path.lexists(target):
         is_unfinished = target.is_symlink() and _is_in_cache(target) and _is_all_packed(target.resolve())
         if not (kwargs.get("force_download") or kwargs.get("force_unzip") or is_unfinished):
             return target
-        # unpacked here, or a link into a snapshot of the hub's cache, as ``create_link`` makes it
+        # unpacked here, or a link into a snapshot of the hub's cache
         is_ours = _is_in_cache(target) if target.is_symlink() else (target / MARKER).is_file()
         if not is_ours:
             raise DataError(
@@ -73,12 +73,12 @@ def _is_in_cache(link: Path) -> bool:
 
 
 def _is_all_packed(folder: Path) -> bool:
-    """Return whether a folder holds archives, and no picture, video or sound."""
+    """Return whether a folder holds archives but no pictures, videos or sounds."""
     return any(_archives(folder)) and not any(_MEDIA.search(file.name) for file in folder.rglob("*"))
 
 
 def _link_others(snapshot: Path, target: Path) -> None:
-    """Show what is no archive where it lies in the repository (``create_link``)."""
+    """Link the files that are not archives, at their paths in the repository (``create_link``)."""
     packed = {part for parts in _archives(snapshot) for part in parts}
     for file in sorted(snapshot.rglob("*")):
         place = target / file.relative_to(snapshot)
@@ -88,12 +88,12 @@ def _link_others(snapshot: Path, target: Path) -> None:
 
 
 def video_folder(kwargs: Mapping[str, Any], where: str) -> Path:
-    """Return the folder of a task's unpacked videos, ``HF_HOME/cache_dir``; raises as ``fetch_videos``."""
+    """Return the folder of a task's unpacked videos, ``HF_HOME/cache_dir``. Raises as ``fetch_videos``."""
     return hf_home() / _folder_name(kwargs.get("cache_dir"), where)
 
 
 def unpack(snapshot: Path, target: Path) -> None:
-    """Unpack every ``*.zip`` and ``*.tar*`` below a folder; parts of a split tar are joined in order of their names.
+    """Unpack every ``*.zip`` and ``*.tar*`` below a folder. Parts of a split tar are joined, sorted by name.
 
     Raises:
         DataError: as ``archives.unpacked``. OSError: the folder cannot be made.
@@ -108,7 +108,7 @@ def unpack(snapshot: Path, target: Path) -> None:
 
 
 def _archives(snapshot: Path) -> Iterator[list[Path]]:
-    """Yields the archives below a folder: each ``*.zip`` and ``*.tgz``, and the parts of each ``*.tar*`` in order."""
+    """Yield the archives below a folder: each ``*.zip`` and ``*.tgz``, and the parts of each ``*.tar*`` in order."""
     for pattern in ("*.zip", "*.tgz"):
         yield from ([archive] for archive in sorted(snapshot.rglob(pattern)))
     tars: dict[tuple[Path, str], list[Path]] = {}
@@ -119,13 +119,13 @@ def _archives(snapshot: Path) -> Iterator[list[Path]]:
 
 
 def _in_order(path: Path) -> list[tuple[int, str]]:
-    """Sort ``part10`` behind ``part2``."""
+    """Return a sort key that puts ``part10`` after ``part2``."""
     pieces = re.split(r"(\d+)", str(path))
     return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in pieces]
 
 
 def _folder_name(cache_dir: Any, where: str) -> PurePosixPath:
-    """Raises ``DataError`` for what is no folder below ``HF_HOME``: a task's YAML names no other place."""
+    """Return the folder's name. Raises ``DataError`` if it is not below ``HF_HOME``."""
     if not cache_dir:
         raise DataError(f"{where}: dataset_kwargs.video needs cache_dir, the folder for the unpacked videos")
     path = PurePosixPath(str(cache_dir))

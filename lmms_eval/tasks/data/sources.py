@@ -1,4 +1,4 @@
-"""Rows of local files: Arrow tables in memory, and parquet files of which no more is read than is needed."""
+"""Rows of local files: Arrow tables in memory, and parquet files that are read only as far as needed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 TEXT_BLOCK_BYTES = 8 * 2**20
-"""A row group whose texts are larger is read in batches of about this size."""
+"""Row groups with larger texts are read in batches of about this size."""
 MAX_RESTARTS = 2
-"""Number of times that a row group is begun anew before it is read as a whole, since its rows are read at random."""
+"""Restarts of a row group before it is read as a whole, because its rows are read in random order."""
 IN_MEMORY_BYTES = 2**30
 
 
 def file_identity(files: Sequence[Path]) -> str:
-    """Hash of names, sizes and modification times."""
+    """Compute the hash of names, sizes and modification times."""
     parts = [f"{file.name}|{file.stat().st_size}|{file.stat().st_mtime_ns}" for file in files]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -63,7 +63,7 @@ class TableSource:
 
 
 class ParquetSource:
-    """Rows of parquet files: row groups, or batches of large ones, are read when a row of them is needed."""
+    """Rows of parquet files. A row group, or a batch of a large one, is read when one of its rows is needed."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         import pyarrow as pa
@@ -135,7 +135,7 @@ class ParquetSource:
         return dataset_of_table(pa.concat_tables(tables, promote_options="permissive"), self.features)
 
     def _as_unified(self, table: pa.Table) -> pa.Table:
-        """A table with the types that hold for all files."""
+        """Cast a table to the types that hold for all files."""
         import pyarrow as pa
 
         if table.schema.equals(self._schema):
@@ -144,7 +144,7 @@ class ParquetSource:
 
 
 class _RowGroup:
-    """A row group of a parquet file. One with large texts is read in batches, from its start on."""
+    """A row group of a parquet file. If its texts are large, it is read in batches from its start."""
 
     def __init__(self, part: pq.ParquetFile, file: Path, number: int) -> None:
         self._part, self._file, self._number = part, file, number
@@ -157,20 +157,20 @@ class _RowGroup:
         self._whole: pa.Table | None = None
 
     def read(self, columns: list[str]) -> pa.Table:
-        """Reads some columns as a whole."""
+        """Read some columns as a whole."""
         return _read(self._part, self._file, columns, self._number)
 
     def batches(self, columns: list[str]) -> int:
-        """Returns the number of batches in which some columns are read."""
+        """Return the number of batches in which some columns are read."""
         return -(-self.rows // self._batch_size(columns))
 
     def batch_rows(self, columns: list[str], number: int) -> int:
-        """Returns the number of rows of a batch."""
+        """Return the number of rows of a batch."""
         size = self._batch_size(columns)
         return min(size, self.rows - number * size)
 
     def batch(self, columns: list[str], number: int) -> pa.Table:
-        """Reads a batch of some columns; batches in between are passed over."""
+        """Read a batch of some columns. Batches in between are skipped."""
         import pyarrow as pa
 
         if self.batches(columns) == 1:

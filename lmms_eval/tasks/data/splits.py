@@ -1,4 +1,4 @@
-"""The splits of a task's data, each opened at the first look."""
+"""The splits of a task's data. Each is opened at its first use."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class DataRequest:
     """A task's description of its data."""
 
     path: Any
-    """Builder, folder or hub name; or a function that gives the rows (``of_function``)."""
+    """Builder, folder or hub name, or a function that returns the rows (``of_function``)."""
     name: str | None
     kwargs: Mapping[str, Any]
     where: str
@@ -51,21 +51,21 @@ class DataRequest:
     data_root: str | None = None
     trust_remote_code: bool = False
     settings: Any = None
-    """``lmms_eval_specific_kwargs`` of the run, for a function that gives the rows."""
+    """``lmms_eval_specific_kwargs`` of the run, for a function that returns the rows."""
     media: MediaPolicy | None = None
     """Files and addresses that documents from the hub may name."""
     task: str = ""
-    """The task's name, where it is a task that asks."""
+    """The task's name; empty if the request is not from a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Documents of one split, as a function in the place of ``dataset_path`` returns them."""
+    """Documents of one split, from a function given as ``dataset_path``."""
 
     rows: Sequence[Mapping[str, Any]]
-    """Each with the same columns, the values of a column of one type (or ``None``)."""
+    """Rows with the same columns. The values of a column have one type, or are ``None``."""
     files: Sequence[Path]
-    """The files that they were read from: they tell whether the data changed."""
+    """The files from which the rows were read. They show whether the data changed."""
 
 
 class DataSet:
@@ -91,10 +91,10 @@ class DataSet:
         self._process, self._processed = function, frozenset(splits)
 
     def documents(self, split: str) -> Documents:
-        """The documents of a split.
+        """Return the documents of a split.
 
         Raises:
-            DataError: there is no such split, or a file of it cannot be read.
+            DataError: the split does not exist, or one of its files cannot be read.
         """
         if split not in self._documents:
             if split not in self._openers:
@@ -109,7 +109,7 @@ class DataSet:
         return self._documents[split]
 
     def processed(self, split: str) -> Documents:
-        """The documents of a split as ``process_docs`` makes them, also where the task itself does not use it.
+        """Return the documents of a split after ``process_docs``, even if the task does not apply it to this split.
 
         Raises:
             DataError: as ``documents``.
@@ -121,18 +121,18 @@ class DataSet:
         return Documents(_Processed(made, documents.source), self.media)
 
     def dataset_dict(self) -> Any:
-        """All splits as a ``datasets.DatasetDict``, the evaluated ones as processed."""
+        """Return all splits as a ``datasets.DatasetDict``; those in ``processed`` after ``process_docs``."""
         import datasets
 
         return datasets.DatasetDict({split: self.documents(split).source.dataset() for split in self.splits})
 
     def identity(self, split: str) -> str:
-        """Hash of what the split was read from."""
+        """Return the hash of the files from which the split was read."""
         return hashlib.sha256(f"{split}|{self.documents(split).source.identity()}".encode()).hexdigest()
 
 
 class _Processed(hub.DatasetSource):
-    """Documents that ``process_docs`` made of a source, identified by the files they came from."""
+    """Documents that ``process_docs`` made from a source, with the identity of its files."""
 
     def __init__(self, dataset: Any, origin: Source) -> None:
         super().__init__(dataset, origin.where)
@@ -144,12 +144,12 @@ class _Processed(hub.DatasetSource):
 
 
 def open_data(request: DataRequest, split: str) -> DataSet:
-    """Find a task's data; files are opened when a split is asked for.
+    """Find a task's data. Files are opened when a split is requested.
 
-    ``split`` is the evaluated one: the files of a ``--data_root`` that name no split are taken for it.
+    ``split`` is the evaluated split. Files of ``--data_root`` without a split in their names count as this split.
 
     Raises:
-        DataError: the data is missing. TaskError: the task asks for what is not supported.
+        DataError: the data is missing. TaskError: the task requests something unsupported.
     """
     if callable(request.path):
         return DataSet({split: lambda: _of_function(request, split)}, request.where)
@@ -173,8 +173,8 @@ def open_data(request: DataRequest, split: str) -> DataSet:
 
 
 def _of_function(request: DataRequest, split: str) -> Source:
-    """The rows that a function gives: called with those of ``name``, ``split``, ``data_root``,
-    ``lmms_eval_specific_kwargs`` and of the items of ``dataset_kwargs`` that it takes."""
+    """Return the rows of a function. It gets those arguments that it takes of ``name``, ``split``, ``data_root``,
+    ``lmms_eval_specific_kwargs`` and the items of ``dataset_kwargs``."""
     import pyarrow as pa
 
     offered = {
@@ -217,7 +217,7 @@ def _opener(builder: str, files: Sequence[Path], options: Mapping[str, Any]) -> 
 
 
 def _local_folder(request: DataRequest) -> Path | None:
-    """The folder that ``dataset_path`` names: beside the stating file, or as it stands."""
+    """Return the folder that ``dataset_path`` names, relative to the stating file or to the working directory."""
     path = request.path
     beside = path.beside if isinstance(path, StatedPath) else Path(path)
     if beside.is_dir():
@@ -231,7 +231,7 @@ def _local_folder(request: DataRequest) -> Path | None:
 
 
 def in_folder(folder: Path, request: DataRequest) -> FilesBySplit:
-    """Find the files of a folder that holds a data set, by split. Raises ``DataError`` where there are none."""
+    """Find the files of a folder that holds a data set, by split. Raises ``DataError`` if there are no files."""
     stated = request.kwargs.get("data_files")
     if not stated:
         return hub_copy(folder, request.name, request.where)
@@ -260,13 +260,13 @@ def _in_data_root(request: DataRequest, split: str) -> DataSet:
             "%s: task %r reads %s; --data_root %s has no folder of that name, so nothing says that this is %s",
             request.where, request.task, ", ".join(str(file) for file in files.get(split, [])), root, path,
         )  # fmt: skip
-    made = _of_files(files, {}, str(folders[0] if folders else root), request.media)  # what the hub gave, wherever
+    made = _of_files(files, {}, str(folders[0] if folders else root), request.media)  # what the hub returned, wherever
     made.from_root = None if folders else root
     return made
 
 
 def _check_one_set(files: Sequence[Path], root: Path, request: DataRequest) -> None:
-    """Refuse parquet files of several data sets, which nobody can tell apart."""
+    """Refuse parquet files that belong to several data sets."""
     if len(files) < 2 or any(file.suffix != ".parquet" for file in files):
         return
     first, *others = (set(ParquetSource([file]).columns) for file in files)
@@ -290,28 +290,28 @@ def _of_files(files: FilesBySplit, options: Mapping[str, Any], where: str, media
 
 
 def of_datasets(splits: Mapping[str, Any], where: str, media: MediaPolicy | None = None) -> DataSet:
-    """Take ``datasets.Dataset`` objects by split as the data of a task."""
+    """Make the data of a task from ``datasets.Dataset`` objects by split."""
     openers = {split: functools.partial(hub.DatasetSource, made, where) for split, made in splits.items()}
     return DataSet(openers, where, media)
 
 
 def is_on_hub(request: DataRequest) -> bool:
-    """Tell whether the data come from the hub: from no function, no local files and no copy below ``--data_root``."""
+    """Return whether the data comes from the hub, not from a function, local files or a copy below ``--data_root``."""
     if callable(request.path) or request.data_root is not None or request.kwargs.get("load_from_disk"):
         return False
     return str(request.path) not in (*LOCAL_BUILDERS, "pandas") and _local_folder(request) is None
 
 
 def hub_arguments(request: DataRequest) -> dict[str, Any]:
-    """Arguments of ``datasets.load_dataset`` for a data set of the hub.
+    """Return the arguments of ``datasets.load_dataset`` for a data set of the hub.
 
-    ``token: true`` asks for the stored token, which the hub's libraries take by themselves where there is one; as an
-    argument it makes public data sets fail without.
+    ``token: true`` is dropped. The hub's libraries use a stored token anyway, and as an argument ``true`` makes public
+    data sets fail if no token is stored.
     """
     kwargs = {key: value for key, value in request.kwargs.items() if key not in _OWN_KEYS}
     kwargs = {key: str(value) if isinstance(value, StatedPath) else value for key, value in kwargs.items()}
     if not request.trust_remote_code:
-        kwargs.pop("trust_remote_code", None)  # a task cannot switch on code of a repository, only the user can
+        kwargs.pop("trust_remote_code", None)  # only the user can enable code of a repository, not a task
     if request.kwargs.get("cache_dir") and not request.kwargs.get("video"):
         kwargs["cache_dir"] = str(request.kwargs["cache_dir"])
     if kwargs.get("token") is True:

@@ -1,4 +1,4 @@
-"""JSON, JSON lines, CSV, TSV, plain text and Arrow files as Arrow tables, with the types that ``datasets`` gives."""
+"""Reads JSON, JSON lines, CSV, TSV, plain text and Arrow files as Arrow tables, with the types of ``datasets``."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ CSV_ROWS = 50_000
 _WHOLE_FILE_OPTIONS = frozenset({"chunksize", "iterator", "skipfooter", "nrows", "engine"})
 MAX_UNPACKED_BYTES = 2**30
 MAX_RATIO = 100
-"""Growth that a gzip file is allowed above ``MAX_UNPACKED_BYTES``: text does not compress better."""
+"""Most growth of a gzip file above ``MAX_UNPACKED_BYTES``; text does not compress better."""
 
 
 def read_json(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource | JsonLinesSource:
-    """JSON lines, a list of objects, one object, or the list under ``field`` of an object.
+    """Read JSON lines, a list of objects, one object, or the list under ``field`` of an object.
 
-    Large files of JSON lines are not held in memory.
+    Large files of JSON lines are not kept in memory.
     """
     is_large = kwargs.get("field") is None and sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES
     if is_large and all(map(_holds_lines, files)):
@@ -49,7 +49,7 @@ def read_json(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource |
 
 
 def read_csv(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource:
-    """Comma-separated files with the types that pandas infers; ``kwargs`` are those of ``pandas.read_csv``."""
+    """Read comma-separated files with the types that pandas infers; ``kwargs`` are those of ``pandas.read_csv``."""
     import pyarrow as pa
 
     tables: list[tuple[pa.Table, dict[str, Any]]] = []
@@ -62,9 +62,9 @@ def read_csv(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource:
 
 
 def _csv_table(file: Path, kwargs: Mapping[str, Any]) -> pa.Table:
-    """Reads a file in pieces, whose frames take several times the memory of the table; else as a whole.
+    """Read a file in pieces, because pandas needs several times the memory of the table.
 
-    As a whole where the pieces have different types, or an option concerns the whole file.
+    The file is read as a whole if the pieces have different types, or if an option concerns the whole file.
     """
     import pandas as pd
     import pyarrow as pa
@@ -84,7 +84,7 @@ def _csv_table(file: Path, kwargs: Mapping[str, Any]) -> pa.Table:
 
 
 def read_text(files: Sequence[Path], _kwargs: Mapping[str, Any]) -> TableSource:
-    """One row per line, in the column ``text``."""
+    """Read one row per line, in the column ``text``."""
     import pyarrow as pa
 
     tables: list[tuple[pa.Table, dict[str, Any]]] = []
@@ -98,7 +98,7 @@ def read_text(files: Sequence[Path], _kwargs: Mapping[str, Any]) -> TableSource:
 
 
 def read_arrow(files: Sequence[Path], _kwargs: Mapping[str, Any]) -> TableSource:
-    """Arrow IPC files, in the stream form that ``datasets`` writes or in the file form."""
+    """Read Arrow IPC files, in the stream form that ``datasets`` writes or in the file form."""
     import pyarrow as pa
 
     tables = []
@@ -134,7 +134,7 @@ def _source(tables: Sequence[tuple[pa.Table, dict[str, Any]]], files: Sequence[P
 
 
 def read_bytes(file: Path) -> bytes:
-    """The content of a file, unpacked if it is gzip.
+    """Read a file; gzip is unpacked.
 
     Raises:
         DataError: it cannot be read, or grows beyond ``MAX_UNPACKED_BYTES`` and ``MAX_RATIO`` times its size.
@@ -165,7 +165,7 @@ def _json_table(file: Path, field: Any) -> tuple[pa.Table, dict[str, Any]]:
 
 
 def _lines(data: bytes, file: Path, field: Any) -> list[bytes]:
-    """One JSON object per item."""
+    """Return one JSON object per item."""
     start = data.lstrip()[:1]
     if field is None and start != b"[":
         lines = [line for line in data.splitlines() if line.strip()]
@@ -185,7 +185,7 @@ def _lines(data: bytes, file: Path, field: Any) -> list[bytes]:
 
 
 def _holds_lines(file: Path) -> bool:
-    """Tells from its first line that a file, which is not packed, holds JSON lines."""
+    """Return whether a file that is not gzip holds JSON lines, by its first line."""
     try:
         with open(file, "rb") as opened:
             lines = (line.removeprefix(b"\xef\xbb\xbf") for line in opened)

@@ -34,7 +34,7 @@ def doc_to_visual(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
-    """Return question, options and instruction; the frame's end stands only where there are no options."""
+    """Return question, options and instruction; the end of the frame appears only without options."""
     if not doc.get("option"):
         return framed(doc["question"], lmms_eval_specific_kwargs)
     before = (lmms_eval_specific_kwargs or {}).get("pre_prompt") or ""
@@ -62,7 +62,7 @@ def _options(doc: Doc) -> list[str]:
 
 
 def doc_to_gold(doc: Doc) -> str:
-    """Return the letter of the right option; empty where the answers are withheld."""
+    """Return the letter of the right option; empty if the answers are withheld."""
     return "" if doc["answer"] is None else LETTERS[int(doc["answer"])]
 
 

@@ -1,4 +1,4 @@
-"""An item of an annotation file as prompts and measures see it: JSON values, and the folder where their paths start."""
+"""Items of an annotation file for prompts and measures: JSON values, and the folder of their paths."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ Form = Literal[
     "mesh",
     "motion",
 ]
-"""The kind of an answer; the benchmark's README says how each is written in ``prediction.json``."""
+"""The kind of an answer; the benchmark's README describes its form in ``prediction.json``."""
 MediaKind = Literal["image", "video", "frames", "audio", "points"]
 
 
 class UnreadableAnswer(DataError):
-    """A prediction that is not in the form its task needs: the item counts as answered wrongly, with this note."""
+    """A prediction is not in the form of its task; the item counts as wrong, with this note."""
 
 
 class MissingAnswer(UnreadableAnswer):
-    """A prediction that names a file which is not there."""
+    """A prediction names a missing file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """An ``annotation.json``: its head (every key but ``data``) and its items, as they stand in the file."""
+    """An ``annotation.json``: its head (every key but ``data``) and its items, unchanged from the file."""
 
     folder: Path
-    """The task's folder: where the paths of its items start."""
+    """The task's folder, to which the paths of its items are relative."""
     file: Path
     task: str
     type: str
@@ -85,17 +85,17 @@ class Item:
     """The item's own text: a question, an instruction, a caption to generate from; empty if it has none."""
     media: tuple[MediaInput, ...]
     reference: Any
-    """JSON value in the item's form, paths relative to ``folder`` (``readers`` turn it into arrays); ``None`` where
-    there is none (closed set)."""
+    """JSON value in the item's form, paths relative to ``folder`` (``readers`` turn it into arrays); ``None`` if
+    it is withheld (closed set)."""
     folder: Path
     prediction_folder: Path
-    """The folder of the prediction file, from which relative paths of predictions start."""
+    """The folder of the prediction file, to which paths of predictions are relative."""
     raw: Mapping[str, Any]
-    """The item as it stands in the annotation."""
+    """The item, unchanged from the annotation."""
     head: Mapping[str, Any] = field(default_factory=dict)
-    """The annotation's further keys."""
+    """The other keys of the annotation."""
 
     @property
     def where(self) -> str:
-        """Names the item in messages."""
+        """The item's name in messages."""
         return f"{self.folder.name}, item {self.id!r}"

@@ -21,7 +21,7 @@ _LONGEST_PATH = 4096
 
 
 class OutcomeJournal:
-    """A journal (``lmms_eval.storage.lines``) that is opened for writing at the first line; without path: none.
+    """A journal (``lmms_eval.storage.lines``), opened for writing at the first line; disabled without path.
 
     Raises:
         JournalError: it cannot be read.
@@ -30,9 +30,9 @@ class OutcomeJournal:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._known: dict[str, ItemOutcome] = {}
-        for entry in () if path is None else read_lines(path):
+        for _, record in () if path is None else read_lines(path):
             with contextlib.suppress(KeyError, TypeError):  # those of other code, whose keys nobody asks for
-                self._known[entry.record["key"]] = ItemOutcome.from_record(entry.record["outcome"])
+                self._known[record["key"]] = ItemOutcome.from_record(record["outcome"])
         self._writer: JournalWriter | None = None
 
     def __enter__(self) -> OutcomeJournal:
@@ -49,7 +49,7 @@ class OutcomeJournal:
         return self._known[key]
 
     def add(self, key: str, outcome: ItemOutcome) -> None:
-        """Add a line, but none for what failed, which is tried again.
+        """Add a line, except for a failed item, which is tried again.
 
         Raises:
             JournalError: it cannot be written.
@@ -62,7 +62,7 @@ class OutcomeJournal:
 
 
 def hash_of_scoring(measure: Measure, context: Context, judge: str = "") -> str:
-    """Changes with the code of the measures, the tokenizer that is found, the judge, weights, ratings and options."""
+    """Hash the code of the measures, the installed tokenizer, the judge, weights, ratings and options."""
     folders = [context.weights, *(value for value in context.options.values() if isinstance(value, Path))]
     stamps = [_stamp(context.ratings), *map(_stamps, folders)]
     used = f"{context.weights}|{context.ratings}|{stamps}|{sorted(context.options.items())}"
@@ -71,7 +71,7 @@ def hash_of_scoring(measure: Measure, context: Context, judge: str = "") -> str:
 
 
 def key_of(item: Item, prediction: Any, by: str) -> str:
-    """Changes with the item, its prediction, the files that either names, and what scores it."""
+    """Hash the item, its prediction, the files that either names, and its scoring."""
     given = None if prediction is MISSING else prediction
     text = json.dumps([item.id, item.raw, given, item.form, str(item.folder), str(item.prediction_folder)], default=str)
     files = [] if item.form in ("text", "number") else [_stamp(path) for path in _files(item, given)]
@@ -88,7 +88,7 @@ def _files(item: Item, prediction: Any) -> Iterator[Path]:
 
 
 def _paths(value: Any) -> Iterator[str]:
-    """Yields the texts that may be paths."""
+    """Yield the texts that may be paths."""
     if isinstance(value, str):
         if 0 < len(value) < _LONGEST_PATH and "\0" not in value:
             yield value
@@ -101,14 +101,14 @@ def _paths(value: Any) -> Iterator[str]:
 
 
 def _stamps(folder: Path | None) -> object:
-    """Returns the stamps of a folder and of the folders in it."""
+    """Return the stamps of a folder and of the folders in it."""
     if folder is None or not folder.is_dir():
         return _stamp(folder)
     return [_stamp(folder), *(_stamp(entry) for entry in sorted(folder.iterdir()) if entry.is_dir())]
 
 
 def _stamp(path: Path | None) -> object:
-    """Returns size and time of a file; of a folder, those of what is in it; ``None``: nothing is there."""
+    """Return size and time of a file; of a folder, those of what is in it; ``None``: nothing is there."""
     try:
         if path is None:
             return None

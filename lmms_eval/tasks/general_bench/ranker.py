@@ -1,4 +1,4 @@
-"""Compute the levels of a model: ``lmms-eval general-bench rank`` under the name that its users know."""
+"""Compute the levels of a model: ``lmms-eval general-bench rank`` under the name of the benchmark's own script."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ from lmms_eval.tasks.general_bench.settings import Settings
 
 MaskForm = Literal["mask", "masks", "instances"]
 MASK_FORMS: tuple[MaskForm, ...] = get_args(MaskForm)
-"""Forms of answers that are masks in pixels of a picture."""
+"""Forms of answers that are pixel masks of a picture."""
 
 MOST = 64
-"""Objects of a list that are read."""
+"""Most objects of a list that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Regions:
     of: Literal["reference", "answer"]
     masks: tuple[Runs, ...]
     labels: tuple[str, ...]
-    """Of each mask; empty where it has none."""
+    """Labels of the masks; empty for a mask without one."""
     frame: int | None = None
-    """Number of the video's frame; ``None`` of a picture."""
+    """Number of the video's frame; ``None`` for a picture."""
 
     @property
     def size(self) -> Size:
@@ -49,9 +49,9 @@ class Bodies:
 
     of: Literal["reference", "answer"]
     points: tuple[tuple[tuple[float, float], ...], ...]
-    """Of each body those that are labelled, in pixels of the picture."""
+    """Labelled points of each body, in pixels of the picture."""
     labels: tuple[str, ...]
-    """Of each body; empty where it has none."""
+    """Labels of the bodies; empty for a body without one."""
 
 
 def bodies_of(doc: Mapping[str, Any], folder: Path, prediction: Any) -> list[Bodies]:
@@ -78,7 +78,7 @@ def regions_of(
     """List the masks of a document's reference and of a prediction, each side as far as scoring reads it.
 
     Args:
-        doc: As ``data.documents`` made it; of any other, and of other forms, there are no masks.
+        doc: A document of ``data.documents``; other documents, and other forms, have no masks.
         folder: The task's folder.
         prediction: The JSON value that is scored, a path of a picture being absolute; ``None`` for no answer.
         picture: Height and width of the picture, for an answer without reference.
@@ -100,7 +100,7 @@ def regions_of(
 def _item(doc: Mapping[str, Any], folder: Path) -> Item | None:
     try:
         return item_in(folder, doc, Settings())
-    except (LmmsEvalError, NotEvaluated, ValueError, TypeError, KeyError, RecursionError):  # not as ``data`` made it
+    except (LmmsEvalError, NotEvaluated, ValueError, TypeError, KeyError, RecursionError):  # not a document of ``data``
         return None
 
 
@@ -109,12 +109,12 @@ def _name(side: Side) -> Literal["reference", "answer"]:
 
 
 def _at(value: Any, frame: int) -> Any:
-    """Return what a list of masks says of a frame."""
+    """Return the entry of a list of masks for a frame."""
     return value[frame] if isinstance(value, list) and 0 <= frame < len(value) else None
 
 
 def _regions(side: Side, value: Any, size: Size | None) -> Regions | None:
-    """Read one side; ``None`` where it has no mask or cannot be read, which scoring tells of."""
+    """Read one side; ``None`` if it has no mask or cannot be read, which scoring reports."""
     of = _name(side)
     try:
         if value is None:

@@ -1,4 +1,4 @@
-"""Enter scores into a result workbook: ``lmms-eval general-bench register`` under the name that its users know."""
+"""Enter scores into a result workbook: ``lmms-eval general-bench register`` under the benchmark's own name."""
 
 from __future__ import annotations
 

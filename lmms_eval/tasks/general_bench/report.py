@@ -18,18 +18,18 @@ from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings
 from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
 from lmms_eval.tasks.general_bench.summary import KEY, TaskScore, broken, not_evaluated
-from lmms_eval.utils.markdown import Column, markdown_table
 from lmms_eval.utils.names import sanitize_model_name
+from lmms_eval.utils.terminal import Column, markdown_table
 
 PREFIX, DEMO = "general_bench_", "general_bench_demo_"
 JOURNAL = ".general_bench_scores"
-"""Below a run's output folder: the outcomes of answers in files, so that they are scored once."""
+"""Folder below a run's output folder with the outcomes of answers in files, so that they are scored once."""
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
     """Reports scores by task and levels of profile ``paper``, of the data set and of the demonstration apart.
 
-    With ``stem`` the result table (CSV, JSON, and a workbook where openpyxl is installed), the levels (JSON, CSV, log)
+    With ``stem`` the result table (CSV, JSON, and a workbook if openpyxl is installed), the levels (JSON, CSV, log)
     and a picture go to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.
 
     Raises:
@@ -85,7 +85,7 @@ def _scores(tasks: Mapping[str, TaskNumbers]) -> tuple[list[TaskScore], Settings
 
 
 def _groups(tasks: Mapping[str, TaskNumbers]) -> frozenset[str] | None:
-    """Names the benchmark's groups that the run chose, without the demonstration's mark; ``None``: unknown."""
+    """Return the benchmark's groups in the run, without the demonstration's mark; ``None`` if unknown."""
     if any(one.groups is None for one in tasks.values()):
         return None
     names = {name for one in tasks.values() for name in one.groups or ()}
@@ -95,7 +95,7 @@ def _groups(tasks: Mapping[str, TaskNumbers]) -> frozenset[str] | None:
 def _from_files(
     scores: Sequence[TaskScore], settings: Settings | None, groups: frozenset[str] | None, stem: Path | None
 ) -> list[TaskScore]:
-    """Scores tasks of the chosen groups whose answers are files that a generator wrote beside their annotations."""
+    """Score tasks of the chosen groups whose answers are files that a generator wrote next to their annotations."""
     if settings is None or settings.media_answers == "ask" or settings.root is None or settings.only:
         return []
     asked = {score.task for score in scores}
@@ -111,7 +111,7 @@ def _from_files(
 
 
 def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
-    """Writes the table that ``lmms-eval general-bench rank`` reads, for other scopes than the whole.
+    """Write the table that ``lmms-eval general-bench rank`` reads, for other scopes than the whole.
 
     Raises:
         DataError: a file cannot be written.
@@ -125,7 +125,7 @@ def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
 
 
 def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, with_picture: bool) -> list[str]:
-    """Writes log, JSON and CSV of the levels, and the picture where it can be drawn; returns their paths.
+    """Write log, JSON and CSV of the levels, and the picture if it can be drawn; return their paths.
 
     Raises:
         DataError: one cannot be written.
@@ -150,9 +150,9 @@ def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, wit
 
 
 def score_table(scores: Sequence[TaskScore], from_files: frozenset[str] = frozenset()) -> str:
-    """Lays out a line for each task: value, the official rule's where it differs, unit, answered items, status.
+    """Lay out a line for each task: value, the official rule's if it differs, unit, answered items, status.
 
-    Tasks of ``from_files`` are marked: their scores are not the run's model's, but those of the files' maker.
+    Tasks of ``from_files`` are marked: their scores belong to the generator of the files, not to the run's model.
     """
     order = {facts.id: place for place, facts in enumerate(one for rows in sheets().values() for one in rows)}
     rows = [_cells(score, score.task in from_files) for score in sorted(scores, key=lambda score: order[score.task])]

@@ -1,4 +1,4 @@
-"""From an item's prediction to its outcome: the state that its measure makes of it, or why there is none."""
+"""From an item's prediction to its outcome: the state from its measure, or the reason for the lack of one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lmms_eval.tasks.general_bench.items import Item, MissingAnswer, UnreadableA
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State
 
 Status = Literal["answered", "unanswered", "absent", "failed"]
-"""``absent``: there is no prediction, or not the file that it names; counts as unanswered, and is told apart."""
+"""``absent``: the prediction or its file is missing; counts as unanswered, and is reported separately."""
 MISSING = object()
-"""In place of a prediction that is not there."""
+"""Marks a missing prediction."""
 REPLY = "reply"
-"""Key of a prediction that is a model's text where its task needs another form."""
+"""Key of a prediction that is a model's text although its task needs another form."""
 ABSENT = "no prediction"
-"""The note of an item without one."""
+"""The note of an item without a prediction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ItemOutcome:
     id: Any
     status: Status
     state: State = None
-    """Of an unanswered item: the one that the metric gives it, ``None`` where it gives none."""
+    """The item's state; for an unanswered item the metric's state for it, or ``None``."""
     note: str = ""
 
     def as_record(self) -> dict[str, Any]:
@@ -40,13 +40,13 @@ class ItemOutcome:
 
 
 def score_item(item: Item, prediction: Any, measure: Measure, context: Context) -> ItemOutcome:
-    """Scores one item.
+    """Score one item.
 
     Args:
-        item: it is compared with its reference.
-        prediction: its JSON value; ``MISSING`` where there is none.
-        measure: of the item's task.
-        context: whatever the measure may use beside the two.
+        item: the item with its reference.
+        prediction: its JSON value, or ``MISSING``.
+        measure: measure of the item's task.
+        context: other inputs of the measure.
 
     Raises:
         NotEvaluated: the task cannot be evaluated here; closed-set items are not.
@@ -89,6 +89,6 @@ def _unanswered(
 
 
 def failure_note(error: Exception, measure: Measure) -> str:
-    """Describes an error that is no fault of the answer, with the measure's name unless the message is ours."""
+    """Describe an error that the answer did not cause, with the measure's name unless the message is ours."""
     own = isinstance(error, LmmsEvalError)
     return str(error) if own else f"measure {measure.name}: {type(error).__name__}: {error}"

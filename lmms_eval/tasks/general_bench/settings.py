@@ -33,33 +33,33 @@ class Settings(BenchmarkOptions):
     benchmark: ClassVar[str] = "General-Bench"
 
     subset: Literal["", "open", "closed"] = ""
-    """The set whose folder is taken; empty: the open one where both hold the task."""
+    """The set whose folder is used; empty: the open one if both hold the task."""
     only: str = ""
     """Only the task of this folder: its name, or the end of its path."""
     predictions: Literal["output", "beside"] = "output"
-    """The place of ``prediction.json``: below ``--output_path``, or beside the task's annotation."""
+    """The place of ``prediction.json``: below ``--output_path``, or next to the task's annotation."""
     prediction_name: str = PREDICTIONS
-    """Of those files: another one for each model where several answer over the same folders."""
+    """Name of those files; several models that answer in the same folders need different names."""
     prediction_form: Literal["list", "object"] = "list"
-    """A list of records, or the object that submissions of the closed set have."""
+    """A list of records, or the object of submissions of the closed set."""
     media_answers: Literal["files", "ask"] = "files"
-    """Tasks whose answers are media or arrays: scored from ``prediction.json`` beside the annotation, or asked of the
+    """Tasks whose answers are media or arrays: scored from ``prediction.json`` next to the annotation, or asked of the
     model (one that draws)."""
     extraction: Literal["official", "fixed"] = "official"
-    """The rule by which a choice is read from a language reply: the authors' (``A`` where none is found), or the mended
-    one (no answer where none is found)."""
+    """The rule by which a choice is read from a language reply: the authors' (``A`` without a match), or the mended
+    one (no answer without a match)."""
     answer_limit: int | None = None
     """Most new tokens of an answer, below what its type allows."""
     field_maps: str | None = None
-    """A YAML file that says which keys of image and 3D items hold what."""
+    """A YAML file with the keys of image and 3D items."""
     max_frames: int = 64
-    """Of a video, evenly spaced."""
+    """Most frames of a video, evenly spaced."""
     points: Literal["render", "refuse"] = "render"
-    """Point clouds, which no chat model takes: shown as pictures from four sides, or an error."""
+    """Point clouds, which chat models do not take: shown as pictures from four sides, or an error."""
     weights: str | None = None
     """Folder with the weights of networks that metrics need."""
     download: bool = False
-    """Weights that are not there may be fetched from the hub."""
+    """Whether missing weights may be downloaded from the hub."""
     score_device: str = "cpu"
     """The device of those networks."""
     ratings: str | None = None
@@ -67,9 +67,9 @@ class Settings(BenchmarkOptions):
     reference_features: str | None = None
     """A folder with features of the references, computed elsewhere."""
     fad_network: Literal["vggish", "clap"] = "vggish"
-    """Whose features FAD compares."""
+    """The network whose features FAD compares."""
     wer_words: Literal["spoken", "written"] = "spoken"
-    """Words of word error rates: without case and punctuation, or as they are written."""
+    """Words of word error rates: without case and punctuation, or unchanged."""
     tracking: Literal["auc", "j_and_f"] = "auc"
     """The number of tracking tasks: the workbook's area under the success curve, or the authors' J&F."""
     s_measure: Literal["published", "authors"] = "published"
@@ -95,12 +95,12 @@ class Settings(BenchmarkOptions):
 
     @property
     def root(self) -> Path | None:
-        """The folder of the data; ``None`` where none was given."""
+        """Return the folder of the data; ``None`` if it was not given."""
         return self.folder or (None if self.data_root is None else Path(self.data_root))
 
     @property
     def context(self) -> Context:
-        """The means that measures may use."""
+        """Return the context for measures."""
         options: dict[str, Any] = {
             name: getattr(self, name) for name in ("fad_network", "wer_words", "tracking", "s_measure")
         }

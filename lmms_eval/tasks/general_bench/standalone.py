@@ -1,7 +1,7 @@
-"""Scoring of the prediction files in a data set's folders, for ``register`` and for tasks whose answers are files.
+"""Scores the prediction files in a data set's folders, for ``register`` and for tasks whose answers are files.
 
-Every item's outcome is a line of a journal, kept under a hash of the item, its prediction and what scores it: a run
-that was killed goes on where it was, and what failed is tried again.
+Every item's outcome is a line of a journal, under a hash of the item, its prediction and its scoring. A run that was
+killed resumes from it, and failed items are tried again.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ Asker = Callable[[Sequence[JudgeQuestion]], Sequence[Verdict]]
 
 @dataclass(frozen=True, slots=True)
 class FolderJob:
-    """The prediction files to score, and the means to score them with."""
+    """The prediction files to score, and the settings for scoring them."""
 
     settings: Settings
     name: str
-    """Of the prediction files."""
+    """Name of the prediction files."""
     journal: Path | None = None
-    """Folder for the outcomes of items; ``None``: none are kept."""
+    """Folder for the outcomes of items; ``None`` keeps no outcomes."""
     ask: Asker | None = None
-    """Asks the judge; without it the one judged metric is not evaluated."""
+    """Asks the judge; without it the judged metric is not evaluated."""
     judge: str = ""
-    """Identity of that judge: another one's replies are not kept."""
+    """Identity of that judge; replies of another judge are not reused."""
     passed_over: frozenset[Path] = frozenset()
-    """Files of that name (resolved) that hold results, and no predictions."""
+    """Files of that name (resolved) that hold results instead of predictions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class FolderScores:
     """The scores of the folders."""
 
     scores: tuple[TaskScore, ...]
-    """Of every task with a prediction file, in the order of the workbook."""
+    """Scores of every task with a prediction file, in the order of the workbook."""
     problems: tuple[str, ...]
-    """Folders that are no task's, and remarks on predictions."""
+    """Folders that are not a task's, and remarks on predictions."""
     without: tuple[TaskFacts, ...] = field(default=(), repr=False)
-    """Tasks whose folder has no prediction file that is to be scored."""
+    """Tasks whose folder has no prediction file to score."""
 
 
 def score_folders(
@@ -68,10 +68,10 @@ def score_folders(
     wanted: Callable[[TaskFacts], bool] = lambda facts: True,  # noqa: ARG005 - all of them
     progress: Callable[[TaskScore], None] = lambda score: None,  # noqa: ARG005
 ) -> FolderScores:
-    """Scores the prediction files below ``job.settings.root``.
+    """Score the prediction files below ``job.settings.root``.
 
     Args:
-        wanted: which tasks.
+        wanted: selects the tasks.
         progress: called after each task.
 
     Raises:
@@ -109,7 +109,7 @@ class _Scorer:
         self.path = None if job.journal is None else job.journal / f"{facts.id}.jsonl"
 
     def score(self, file: Path) -> _Scored:
-        """Scores a file; whatever is damaged or absent becomes the task's reason."""
+        """Score a file; damaged or absent data becomes the task's reason."""
         try:
             annotation = open_annotation(self.folder, self.settings)
             predictions = read_predictions(file)
@@ -160,18 +160,18 @@ class _Scorer:
                 yield outcome
 
     def _judge(self, given: Sequence[tuple[Item, Any]]) -> None:
-        """Asks about the answers that can be asked about; the replies go into the context."""
+        """Ask the judge about the answers, and put the replies into the context."""
         assert self.ask is not None
         questions: dict[str, JudgeQuestion] = {}
         for item, prediction in given:
-            with contextlib.suppress(LmmsEvalError):  # its scoring names the fault
+            with contextlib.suppress(LmmsEvalError):  # scoring reports the fault
                 questions[id_key(item.id)] = judged.question(item, prediction)
         verdicts = dict(zip(questions, self.ask(list(questions.values())), strict=True))
         self.context = self.context.having(**{judged.VERDICTS: verdicts})
 
 
 def _strays(predictions: Predictions, read: Items) -> Iterator[str]:
-    """Yields a remark on predictions whose ids no item has, where all is well with the items."""
+    """Yield a remark on predictions whose ids no item has, if all items are readable."""
     if read.problems or read.duplicates or not read.items:
         return
     dropped = {id_key(one.id) for one in read.dropped if isinstance(one.id, str | int)}

@@ -1,6 +1,6 @@
 """``prediction.json``: a list of records ``{id, prediction}``, or an object that holds the list as ``data``.
 
-A run writes it beside each annotation, or below its output folder; ``register`` reads it.
+A run writes it next to each annotation, or below its output folder. ``register`` reads it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from lmms_eval.tasks.general_bench.facts import skills, tasks_by_id
 from lmms_eval.tasks.general_bench.settings import Settings
 
 RUN_FOLDER = "general_bench"
-"""Below a run's output folder: where its prediction files are."""
+"""Folder of the prediction files below a run's output folder."""
 FileForm = Literal["list", "object"]
 _VALUE_KEYS = ("prediction", "prediction_final")
-"""The first that a record holds counts; word problems write the second, beside ``prediction_steps``."""
+"""The first that a record holds counts; word problems write the second, together with ``prediction_steps``."""
 _RESULT_KEYS = frozenset({"model", "task", "metric", "score"})
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN = 20
@@ -40,15 +40,15 @@ class Predictions:
     values: Mapping[str, Any]
     """JSON values by ``id_key``; of records with the same id, the last one's."""
     duplicates: tuple[str, ...] = ()
-    """Ids (as JSON) that stand there more than once."""
+    """Ids (as JSON) that occur more than once."""
     problems: tuple[str, ...] = ()
-    """Records that were passed over, and warnings; the first 20 of a kind."""
+    """Records that were skipped, and warnings; the first 20 of a kind."""
     head: Mapping[str, Any] | None = None
     """The object form's keys about its task (``task``, ``skill``, ``type``); ``None`` for the list form."""
 
 
 def read_predictions(file: Path) -> Predictions:
-    """Reads the predictions of a file in either form.
+    """Read the predictions of a file in either form.
 
     Raises:
         DataError: it cannot be read, is cut short or damaged, is of neither form, or holds the results that the
@@ -83,12 +83,12 @@ def _collected(records: list[Any], head: Mapping[str, Any] | None, where: str) -
         if key in values:
             repeated[key] = None
         values[key] = value
-    warnings = [f"{where}: the id {key} stands there more than once: the last one counts" for key in repeated]
+    warnings = [f"{where}: the id {key} occurs more than once: the last one counts" for key in repeated]
     return Predictions(where, values, tuple(repeated), (*_first(problems), *_first(warnings)), head)
 
 
 def _record(record: object) -> tuple[str, Any]:
-    """Returns key and value."""
+    """Return key and value."""
     if not isinstance(record, Mapping):
         raise DataError(f"it is {record!r:.80}, no object with `id` and `prediction`")
     if record.get("id") is None:
@@ -109,12 +109,12 @@ def _first(messages: list[str]) -> Iterator[str]:
 def dumps(
     records: Sequence[Mapping[str, Any]], form: FileForm = "list", task: str = "", skill: str = "", type: str = ""
 ) -> str:
-    """Returns the text of a prediction file: UTF-8 characters as they are, indented by two.
+    """Return the text of a prediction file: UTF-8 characters as they are, indented by two.
 
     Args:
         records: ``{id, prediction}``, or with ``prediction_steps`` and ``prediction_final``.
         form: ``list`` is what the authors' scorer reads, ``object`` what submissions are documented as.
-        task, skill, type: stand in the object form only.
+        task, skill, type: keys of the object form only.
     """
     content: Any = [dict(record) for record in records]
     if form == "object":
@@ -131,7 +131,7 @@ def write(
     skill: str = "",
     type: str = "",
 ) -> None:
-    """Writes a prediction file; at any instant the old one or the new one is there.
+    """Write a prediction file atomically.
 
     Raises:
         DataError: it cannot be written.
@@ -145,7 +145,7 @@ def write(
 
 
 def write_task(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Path | None:
-    """Writes a task's predictions in a run, in the order of the annotation; ``None`` where there is no place for them.
+    """Write a task's predictions in a run, in the order of the annotation; ``None`` if there is no place for them.
 
     Raises:
         DataError: the file cannot be written.

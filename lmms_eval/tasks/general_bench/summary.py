@@ -1,8 +1,8 @@
-"""From the outcomes of a task's items to its numbers.
+"""Sums up the outcomes of a task's items.
 
-Two numbers of each task: ``official`` leaves items without a usable answer out, as the authors' scorer does; ``strict``
-counts them as wrong (General-Bench specification §10.3). Where a metric has no worst value (an error, a distance
-between distributions), the mapped score of the answered items is multiplied by their share.
+Each task has two numbers: ``official`` leaves out items without a usable answer, as the authors' scorer does;
+``strict`` counts them as wrong (General-Bench specification §10.3). If a metric has no worst value (an error, a
+distance between distributions), the mapped score of the answered items is multiplied by their share.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome, failure_note
 
 KEY = "general_bench"
-"""Of a task's score in its estimate's details."""
+"""Key of a task's score in its estimate's details."""
 _DRAWS = 100
 _MOST_STATES = 200_000
-"""Drawn in all, over the resamplings of a task."""
+"""Most states that are drawn in all resamplings of a task."""
 _SHOWN = 3
 
 
@@ -40,11 +40,11 @@ class TaskScore:
     """``TaskFacts.id``."""
     measure: str
     official: float | None
-    """Over the answered items; ``None``: there is none."""
+    """Value over the answered items; ``None`` without any."""
     strict: float | None
-    """With the others as wrong; ``None``: there is no answer, and the metric has no worst value."""
+    """Value with the others as wrong; ``None`` without answers if the metric has no worst value."""
     stderr: float | None
-    """Of ``strict``, over the items."""
+    """Standard error of ``strict``, over the items."""
     answered: int
     expected: int
     failed: int = 0
@@ -54,7 +54,7 @@ class TaskScore:
     """The reason why there is no score: not evaluated, or items failed."""
     details: Mapping[str, Any] = field(default_factory=dict)
     absent: int = 0
-    """Items without a prediction, or without the file that it names."""
+    """Number of items without a prediction, or without its file."""
 
     @property
     def facts(self) -> TaskFacts:
@@ -74,7 +74,7 @@ class TaskScore:
         return "partially answered" if self.answered else "unanswered"
 
     def result(self, is_strict: bool = True) -> TaskResult | None:
-        """Returns the row of the result table; ``None`` where there is no score."""
+        """Return the row of the result table; ``None`` if there is no score."""
         value = self.strict if is_strict else self.official
         if self.withheld or value is None:
             return None
@@ -109,7 +109,7 @@ class TaskScore:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> TaskScore:
-        """Reads the result of ``as_dict``, also after a way through JSON."""
+        """Read the result of ``as_dict``, also after serialisation as JSON."""
         return cls(
             given["task"], given["measure"], given["official"], given["strict"], given["stderr"], given["answered"],
             given["expected"], given["failed"], tuple(given["notes"]), given["withheld"], absent=given["absent"],
@@ -117,20 +117,20 @@ class TaskScore:
 
 
 def not_evaluated(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> TaskScore:
-    """Makes the score of a task that cannot be evaluated here."""
+    """Make the score of a task that cannot be evaluated here."""
     return TaskScore(facts.id, measure, None, None, None, 0, expected, withheld=f"not evaluated: {reason}")
 
 
 def broken(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> TaskScore:
-    """Makes the score of a task whose own data cannot be used."""
+    """Make the score of a task whose own data cannot be used."""
     return TaskScore(facts.id, measure, None, None, None, 0, expected, max(expected, 1), withheld=reason)
 
 
 def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> TaskScore:
-    """Computes the task's numbers over all its items (at least one); failed items withhold them.
+    """Compute the task's numbers over all its items (at least one); failed items withhold them.
 
     Raises:
-        NotEvaluated: what the value needs is absent.
+        NotEvaluated: data or a program that the value needs is absent.
     """
     metric = metrics()[facts.metric]
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
@@ -157,7 +157,7 @@ def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome])
 
 
 def strict_value(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> float | None:
-    """Computes ``TaskScore.strict`` alone, without its error, of items that have not failed.
+    """Compute ``TaskScore.strict`` alone, without its error, of items that have not failed.
 
     Raises:
         LmmsEvalError: the items have no value together; others that the measure's libraries raise.
@@ -170,7 +170,7 @@ def strict_value(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutc
 def _strict(
     metric: Metric, measure: Measure, outcomes: Sequence[ItemOutcome], official: float | None
 ) -> tuple[float | None, float | None]:
-    """Returns value and standard error with unanswered items as wrong."""
+    """Return value and standard error with unanswered items as wrong."""
     value = _strict_value(metric, measure, outcomes, official)
     answered = [outcome.state for outcome in outcomes if outcome.status == "answered"]
     share = len(answered) / len(outcomes)
@@ -194,12 +194,12 @@ def _strict_value(
         return 0.0 if not metric.mapping else None
     score = paper_score(metric, official)
     if score == 0:
-        return official  # one that scores nothing stays as it is
+        return official  # a metric without a worst value keeps its value
     return paper_value(metric, share * score) if metric.mapping else share * official
 
 
 def _stderr(measure: Measure, states: Sequence[State]) -> float | None:
-    """Returns the sample error of a mean, else that of the value over items drawn anew."""
+    """Return the sample error of a mean, else that of the value over items drawn again."""
     if len(states) < 2:
         return None
     if measure.is_mean:
@@ -209,7 +209,7 @@ def _stderr(measure: Measure, states: Sequence[State]) -> float | None:
         return None
     try:
         error = stats.bootstrap_stderr(measure.value, states, draws)
-    except LmmsEvalError:  # some draws have no value (items of one class only): then there is no error either
+    except LmmsEvalError:  # if some draws have no value (items of one class only), there is no error either
         return None
     return error if math.isfinite(error) else None
 
@@ -221,7 +221,7 @@ def _finite(value: float, measure: Measure) -> float:
 
 
 def evaluated(score: Callable[[], TaskScore], facts: TaskFacts, measure: str, expected: int) -> TaskScore:
-    """Computes a task's score by ``score``; where something that it needs is absent, that becomes the reason."""
+    """Compute a task's score by ``score``; if a need of it is absent, that becomes the reason."""
     try:
         return score()
     except NotEvaluated as error:

@@ -1,4 +1,4 @@
-"""The functions that the YAML files name: document to messages, reply to prediction and state, states to numbers.
+"""Functions of the task YAML: messages from documents, predictions and states from replies, and results from states.
 
 The task options are those of ``settings.Settings``.
 """
@@ -32,7 +32,7 @@ from lmms_eval.tasks.general_bench.settings import Settings
 
 
 def gold(doc: Mapping[str, Any], settings: Settings) -> str:
-    """Returns a reply from which the reference answer is read; empty where there is none, or no text says it."""
+    """Return a reply from which the reference answer is read; empty without one, or no text says it."""
     item = item_of(doc, settings)
     reference = item.reference
     if isinstance(reference, list | tuple) and reference and all(isinstance(one, str) for one in reference):
@@ -50,7 +50,7 @@ def gold(doc: Mapping[str, Any], settings: Settings) -> str:
                     "size": list(found.size),
                     "counts": [end - start for start, end in itertools.pairwise(edges)],
                 }
-            except LmmsEvalError:  # its scoring names the fault, by this empty outline
+            except LmmsEvalError:  # scoring reports the fault for this empty outline
                 return "[]"
         return reference if isinstance(reference, str) else json.dumps(reference)
     kind = type_of(stated_type(doc))
@@ -67,7 +67,7 @@ Options = Mapping[str, Any] | None
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
-    """One user turn: the media, then the text.
+    """Return one user turn: the media, then the text.
 
     Raises:
         ItemError: the item cannot be read or asked.
@@ -78,7 +78,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """The question's text; of an item that cannot be read or asked, why: its messages then raise that."""
+    """Return the question's text; for an unusable item the reason, which its messages then raise."""
     if doc["problem"]:
         return str(doc["problem"])
     try:
@@ -88,7 +88,7 @@ def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = Non
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
-    """The media of the question.
+    """Return the media of the question.
 
     Raises:
         ItemError: the item cannot be read or asked.
@@ -100,7 +100,7 @@ def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = N
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Turns a fault of the data into the failure of this item; the run goes on."""
+    """Turn a fault of the data into the failure of this item; the run continues."""
     try:
         yield
     except DataError as error:
@@ -108,7 +108,7 @@ def _alone() -> Iterator[None]:
 
 
 def doc_to_target(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """The reference answer as samples show it; empty for closed sets and items that cannot be read."""
+    """Return the reference answer for samples; empty for closed sets and unreadable items."""
     if doc["problem"]:
         return ""
     reference = item_of(doc, Settings.of(lmms_eval_specific_kwargs)).reference
@@ -118,14 +118,14 @@ def doc_to_target(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = N
 
 
 def doc_to_gold(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold``."""
+    """Return a reply with full marks, for ``--model baseline --model_args strategy=gold``."""
     return "" if doc["problem"] else gold(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_judge(
     doc: Mapping[str, Any], results: Sequence[Any], lmms_eval_specific_kwargs: Options = None
 ) -> list[JudgeQuestion]:
-    """The question to the judge, of the one task that has one."""
+    """Return the question to the judge, for the one judged task."""
     from lmms_eval.tasks.general_bench.measures import judged
 
     settings = Settings.of(lmms_eval_specific_kwargs)
@@ -140,7 +140,7 @@ def process_results(
     verdicts: Mapping[str, Verdict] | None = None,
     lmms_eval_specific_kwargs: Options = None,
 ) -> dict[str, Any]:
-    """The item's state under the metric's name (``Unscored`` where it cannot be evaluated), and its prediction.
+    """Return the item's state under the metric's name (``Unscored`` if it cannot be evaluated), and its prediction.
 
     Raises:
         DataError: the item cannot be read, or its reference cannot: the sample fails.
@@ -172,7 +172,7 @@ def _reply(results: Sequence[Any]) -> Any:
 
 
 def aggregate(values: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate | Withheld:
-    """The task's number in the unit of the result table, unanswered items as wrong; the whole score in the details."""
+    """Return the task's number in the unit of the result table, with unanswered items as wrong, and details."""
     facts = tasks_by_id()[task.describe()["dataset_name"]]
     measure = registry.measure_for(facts, values[0]["form"])
     outcomes = [ItemOutcome.from_record(value) for value in values]
@@ -186,7 +186,7 @@ def aggregate(values: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Esti
 
 
 def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
-    """No number: writes ``prediction.json``, whose path is in the details."""
+    """Write ``prediction.json`` and return no value; the details hold its path."""
     from lmms_eval.tasks.general_bench import submission
 
     path = submission.write_task(records, args, task)
@@ -194,7 +194,7 @@ def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task:
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """The levels over the tasks of a run."""
+    """Report the levels for the tasks of a run."""
     from lmms_eval.tasks.general_bench.report import report as whole
 
     return whole(tasks, stem)

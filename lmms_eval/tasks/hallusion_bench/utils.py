@@ -64,7 +64,7 @@ def process_results(doc: Doc, results: Sequence[str], verdicts: Mapping[str, Ver
 
 
 def process_results_static(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Mark the answer without a judge: one that says yes stands for 1, any other for 0.
+    """Mark the answer without a judge: one that says yes counts 1, any other 0.
 
     Raises:
         ItemError: the reference answer is neither 0 nor 1.
@@ -90,7 +90,7 @@ def read(reply: str) -> int:
 
 
 def _is_right(row: Doc) -> bool:
-    """Tell whether an answer is right; without a figure (VS, figure 0) it may also leave the question open."""
+    """Return whether an answer is right; without a figure (VS, figure 0) it may also leave the question open."""
     return bool(row["mark"] == RIGHT) or (row["mark"] == UNCLEAR and _is_blind(row))
 
 

@@ -23,7 +23,7 @@ _SEED = 0
 
 
 def is_language(text: str, language: str) -> bool:
-    """Tell whether a text is written in a language, by its code; yes where no language can be told.
+    """Return whether a text is written in a language, by its code; true if no language can be detected.
 
     Raises:
         NotEvaluated: the package is not installed.
@@ -124,7 +124,7 @@ def _number_sentences(stated: Instruction) -> Check:
 
 
 def _parts(pieces: list[str]) -> list[str] | None:
-    """Return the pieces that are not blank; ``None`` where one between others is."""
+    """Return the pieces that are not blank; ``None`` if one between others is."""
     if any(not piece.strip() for piece in pieces[1:-1]):
         return None
     return [piece.strip() for piece in pieces if piece.strip()]
@@ -214,7 +214,7 @@ def _is_json(text: str) -> bool:
 
 
 def _has_title(text: str) -> bool:
-    """Tell whether a line holds ``<<`` and, after it, ``>>``, with more than marks and blanks between them."""
+    """Return whether a line holds ``<<`` and, after it, ``>>``, with more than marks and blanks between them."""
     lines = (line[line.find("<<") : line.rfind(">>")] for line in text.split("\n") if "<<" in line and ">>" in line)
     return any(line.strip("<>").strip() for line in lines)
 

@@ -29,7 +29,7 @@ def doc_to_target(doc: Doc) -> str:  # noqa: ARG001 - interface
 def process_results(
     doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Settings = None
 ) -> dict[str, bool | list[bool]]:
-    """Tell which instructions the answer follows, as it stands (strict) and in one of eight readings (loose).
+    """Tell which instructions the answer follows, unchanged (strict) and in one of eight readings (loose).
 
     Raises:
         ItemError: an instruction that is not known, or lacks what it must say.
@@ -78,6 +78,6 @@ def _names(doc: Doc) -> Sequence[str]:
 def _check(doc: Doc, place: int, nltk_data: str | None) -> Check:
     name = doc["instruction_id_list"][place]
     if name not in RULES:
-        raise ItemError(f"ifeval: column 'instruction_id_list' holds {name!r}, which is none of {', '.join(RULES)}")
+        raise ItemError(f"ifeval: column 'instruction_id_list' holds {name!r}, which is not one of {', '.join(RULES)}")
     stated = {key: value for key, value in (doc["kwargs"][place] or {}).items() if value}
     return RULES[name](Instruction(name, stated, nltk_data))

@@ -52,7 +52,7 @@ def _context(doc: Doc) -> str:
 
 
 def _scores(reply: str) -> list[float] | None:
-    """Read the first two numbers of the stripped reply's first line; ``None`` where there are fewer."""
+    """Read the first two numbers of the stripped reply's first line; ``None`` if there are fewer."""
     first, _, _ = reply.strip().partition("\n")
     found = _NUMBER.findall(first.replace(",", " ").replace(";", " "))
     return [float(found[0]), float(found[1])] if len(found) > 1 else None
@@ -82,7 +82,7 @@ def process_results(
 def aggregate(rows: Sequence[Doc]) -> Estimate:
     """The model's mean rating in percent of the reference answers'; none where the latter is 0.
 
-    Judgements without two ratings are left out and counted. Of a single category both means stand beside the number.
+    Judgements without two ratings are left out and counted. A single category also reports both means.
     """
     asked = [list(row["scores"]) for row in rows if list(row["scores"]) != OTHER_KIND]
     read = [scores for scores in asked if scores != FAILED]

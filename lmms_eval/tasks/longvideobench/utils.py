@@ -55,7 +55,7 @@ def doc_to_target(doc: Doc) -> str:
 
 
 def _letters(doc: Doc) -> str:
-    """The letters of the options before the first that is none."""
+    """The letters of the options before the first missing one."""
     return LETTERS[: sum(1 for _ in takewhile(lambda name: doc[name] not in _NO_OPTION, _OPTIONS))]
 
 
@@ -72,7 +72,7 @@ def letter(answer: str, letters: Sequence[str]) -> str:
 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Return the letter of the answer beside what divides the questions."""
+    """Return the letter of the answer with the columns that divide the questions."""
     gold = doc_to_target(doc)
     told = {name: doc[name] for name in ("id", "duration_group", "question_category", "video_id")}
     row = {**told, "answer": gold, "parsed_pred": letter(results[0], _letters(doc))}

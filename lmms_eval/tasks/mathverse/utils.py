@@ -1,4 +1,4 @@
-"""MathVerse: problems of mathematics, told more and more by the picture; a judge says whether an answer is right."""
+"""MathVerse: mathematical problems, stated more and more by the picture; a judge decides whether an answer is right."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
 
 
 def doc_to_visual(doc: Doc) -> list[Image.Image]:
-    """Return the picture as RGB; none for a problem that is told in words alone."""
+    """Return the picture as RGB; an empty list for a problem in words alone."""
     image = doc["image"]
     return [] if image is None or not str(image).strip() else [image.convert("RGB")]
 

@@ -105,7 +105,7 @@ def _closed(text: str) -> str:
 
 
 def is_equal(one: str, other: str) -> bool:
-    """Tell whether two answers are the same text, the same list of numbers, or numbers equal to two decimals.
+    """Return whether two answers are the same text, the same list of numbers, or numbers equal to two decimals.
 
     Raises:
         NotEvaluated: the package that reads LaTeX is not installed.

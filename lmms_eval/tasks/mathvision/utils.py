@@ -45,7 +45,7 @@ def _option(doc: Doc) -> str:
     place = "ABCDEFGHIJ".find(doc["answer"]) if len(doc["answer"]) == 1 else -1
     if not 0 <= place < len(doc["options"]):
         raise ItemError(
-            f"mathvision: column 'answer' holds {doc['answer']!r}, none of the {len(doc['options'])} options"
+            f"mathvision: column 'answer' holds {doc['answer']!r}, not one of the {len(doc['options'])} options"
         )
     return str(doc["options"][place])
 

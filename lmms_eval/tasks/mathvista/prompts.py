@@ -111,7 +111,7 @@ def _answer_type(doc: Doc) -> str:
 
 
 def _places(doc: Doc) -> int:
-    """Decimal places of the answer; 0 where the document states none."""
+    """Decimal places of the answer; 0 if the document states none."""
     return int(doc["precision"] or 0)
 
 

@@ -37,7 +37,7 @@ class Judged:
 
 
 def read(doc: Doc, response: str) -> str | None:
-    """Return the answer of a response that is nothing else; ``None`` where it has to be extracted."""
+    """Return the answer of a response that is nothing else; ``None`` if it has to be extracted."""
     if not response or (doc["question_type"] == MULTI_CHOICE and response in _choices(doc)):
         return response
     number = {"integer": int, "float": float}.get(doc["answer_type"])
@@ -50,7 +50,7 @@ def read(doc: Doc, response: str) -> str | None:
 def judged(doc: Doc, extraction: str) -> Judged:
     """Compare an answer with the reference: choices by their text, numbers rounded to the stated places.
 
-    Where no places are stated, numbers are compared as they are.
+    If no places are stated, numbers are compared as they are.
 
     Raises:
         ItemError: a question with choices has none.
@@ -177,7 +177,7 @@ def _extraction(doc: Doc, response: str, verdicts: Mapping[str, Verdict] | None)
 def aggregate(results: Sequence[Row], task: Any) -> Estimate:
     """Return the share of right answers in percent, and those of all parts of the documents, best first.
 
-    The judge's text is told where a judge extracted answers.
+    The judge's text is reported if a judge extracted answers.
     """
     parts = _parts(results)
     found = replace(aggregate_reference(results), sub_scores=parts)

@@ -1,4 +1,4 @@
-"""The data of MEGA-Bench: finding rows and media, unpacking the media archive, reading a row.
+"""The data of MEGA-Bench: finds rows and media, unpacks the media archive, reads rows.
 
 A row has fifteen text columns, five of which hold Python literals.
 """
@@ -23,7 +23,7 @@ REPOSITORY = "TIGER-Lab/MEGA-Bench"
 CONFIGURATIONS = ("core", "open", "core_single_image", "open_single_image")
 SPLIT = "test"
 DEMO = Path(__file__).parent / "demo"
-"""The demonstration, laid out as a copy of the data set with the one configuration ``core``."""
+"""The demonstration, in the layout of the data set with only the configuration ``core``."""
 ARCHIVE = "data.zip"
 ARCHIVE_SIZE = "9.15 GB"
 ARCHIVE_MD5 = "5ec01ab69cd25b643c4f5e1396e96441"
@@ -41,7 +41,7 @@ _TYPES = mimetypes.MimeTypes()  # the built-in table only: the same on every mac
 
 
 def load_rows(configuration: str, data_root: str | Path | None = None) -> list[dict[str, Any]]:
-    """All rows of a configuration, in order: from a local copy (``--data_root``), else from the hub.
+    """Load all rows of a configuration, in order: from a local copy (``--data_root``), else from the hub.
 
     A local copy holds ``<configuration>/*.parquet``, directly or below ``TIGER-Lab/MEGA-Bench`` or ``MEGA-Bench``.
 
@@ -59,10 +59,10 @@ def load_rows(configuration: str, data_root: str | Path | None = None) -> list[d
 
 
 def media_root(data_root: str | Path | None = None) -> Path:
-    """The folder that holds ``data/`` with the pictures and videos.
+    """Find the folder that holds ``data/`` with the pictures and videos.
 
-    Looked for in this order: below ``data_root`` if given; in ``$HF_HOME/megabench_data`` (which may be a symbolic
-    link to an unpacked copy; it is never replaced). Where only the archive ``data.zip`` is found, in one of these or
+    It is searched below ``data_root`` if given, then in ``$HF_HOME/megabench_data`` (which may be a symbolic
+    link to an unpacked copy; it is never replaced). If only the archive ``data.zip`` is found, in one of these or
     in the hub's cache, it is unpacked into ``$HF_HOME/megabench_data``.
 
     Raises:
@@ -106,7 +106,7 @@ def unpack(archive: Path, target: Path) -> Path:
     with alone(target), unpacked(archive, target, f"its MD5 must be {ARCHIVE_MD5}") as folder:
         if not (folder / _TOP).is_dir():
             raise DataError(f"{archive} has no top folder {_TOP}/: is it the archive of {REPOSITORY}?")
-        if not (target / _TOP).is_dir():  # else another process was faster
+        if not (target / _TOP).is_dir():  # otherwise another process has finished first
             rename(folder / _TOP, target / _TOP)
     return target
 
@@ -133,13 +133,13 @@ class Row:
     """The demonstration; empty for tasks without one."""
     query: Segment
     answer: Mapping[str, Any]
-    """Field name -> reference answer."""
+    """Reference answers by field."""
     answer_text: str
-    """The ``answer`` column as it stands."""
+    """The unchanged ``answer`` column."""
     metric_info: Any
-    """The column as it stands; see ``parse_task_spec``."""
+    """The unchanged column; see ``parse_task_spec``."""
     eval_context: Any
-    """The column as it stands; see ``read_context``."""
+    """The unchanged column; see ``read_context``."""
 
     @property
     def segments(self) -> tuple[Segment, Segment, Segment]:
@@ -160,7 +160,7 @@ class Row:
 
 
 def is_video(path: str) -> bool:
-    """Tell the name of a video's file."""
+    """Return whether a file name is that of a video."""
     guessed = _TYPES.guess_type(path)[0]
     return guessed is not None and guessed.startswith("video")
 

@@ -1,4 +1,4 @@
-"""Score a submission file: ``lmms-eval megabench evaluate`` under the name that the benchmark's users know."""
+"""Score a submission file: ``lmms-eval megabench evaluate`` under the name of the benchmark's own script."""
 
 from __future__ import annotations
 

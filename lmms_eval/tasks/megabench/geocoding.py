@@ -1,7 +1,7 @@
-"""From the name of a place to its coordinates: a table on disk, a cache of earlier answers, a server of one's choice.
+"""Coordinates of named places from a table on disk, a cache of earlier answers, or a chosen server.
 
-A geocoder gives coordinates, or ``None`` for a place that it does not know, or raises ``NotEvaluated`` where it cannot
-tell: a missing answer is never counted as a wrong place.
+A geocoder returns coordinates, or ``None`` for an unknown place, or raises ``NotEvaluated`` if it has
+no answer: a missing answer is never counted as a wrong place.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from lmms_eval.errors import DataError
 from lmms_eval.utils.files import read_plain, read_plain_text
 
 Query = Mapping[str, Any]
-"""``country``, ``city`` and perhaps ``state``, as a reply or the truth has them."""
+"""``country``, ``city`` and perhaps ``state``, from a reply or the truth."""
 REMEDY = "give --geocode_table FILE or --geocoder nominatim"
 MAX_NAME_CHARS = 200
-"""No place has a longer name; nobody is asked for one."""
+"""Longest name of a place; longer ones are not looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +35,26 @@ class Coordinates:
 
 
 def is_askable(query: Query) -> bool:
-    """Names only: what else a reply may hold (numbers, lists, nothing, an essay) names no place."""
+    """Return whether all values are names of acceptable length; other values of a reply name no place."""
     return all(isinstance(name, str) and 0 < len(name.strip()) <= MAX_NAME_CHARS for name in query.values())
 
 
 class Geocoder(Protocol):
-    """Source of coordinates that the metric asks."""
+    """A source of coordinates for the metric."""
 
     def locate(self, query: Query) -> Coordinates | None:
-        """The coordinates of a place, ``None`` if there is no such place. Raises ``NotEvaluated`` without an answer."""
+        """Return a place's coordinates; ``None`` if it does not exist. Raises ``NotEvaluated`` without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An answer that need not be asked for again."""
+    """A known answer of a geocoder."""
 
     coordinates: Coordinates | None
 
 
 def query_key(query: Query) -> str:
-    """The same text for equal queries."""
+    """Return the same text for equal queries."""
     return json.dumps(query, ensure_ascii=False, sort_keys=True, default=str)
 
 
@@ -68,14 +68,14 @@ def coordinates(latitude: Any, longitude: Any) -> Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class GeocodeTable:
-    """Answers by query. A ``complete`` table knows every place: what is not in it does not exist."""
+    """Answers by query. A ``complete`` table holds every place; others do not exist."""
 
     entries: Mapping[str, Coordinates | None]
     complete: bool = False
 
     @classmethod
     def from_entries(cls, entries: Iterable[Mapping[str, Any]], *, complete: bool = False) -> GeocodeTable:
-        """Entries ``{"query": {...}, "lat": 48.9, "lon": 2.35}``; ``null`` for a place that does not exist.
+        """Make a table of entries ``{"query": {...}, "lat": 48.9, "lon": 2.35}``; ``null`` if a place does not exist.
 
         Raises ``KeyError``, ``TypeError`` or ``ValueError`` for an entry of another form.
         """
@@ -87,7 +87,7 @@ class GeocodeTable:
 
     @classmethod
     def read(cls, path: Path) -> GeocodeTable:
-        """A JSON list of entries, JSON lines, or ``{"complete": true, "entries": [...]}``.
+        """Read a JSON list of entries, JSON lines, or ``{"complete": true, "entries": [...]}``.
 
         Raises:
             DataError: the file cannot be read or has another form.
@@ -108,7 +108,7 @@ class GeocodeTable:
             ) from error
 
     def find(self, query: Query) -> Known | None:
-        """The answer, ``None`` if the table has none."""
+        """Return the answer; ``None`` if the table has none."""
         key = query_key(query)
         if key in self.entries or self.complete:
             return Known(self.entries.get(key))
@@ -142,7 +142,7 @@ class _Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChainedGeocoder:
-    """The table first, then earlier answers, then the server, whose answers are kept (its failures never)."""
+    """Asks the table first, then earlier answers, then the server. Answers of the server are kept, failures are not."""
 
     server: _Server
     memory: _Memory
@@ -160,10 +160,10 @@ class ChainedGeocoder:
 
 
 def geocoder_identity(table: str = "", server: str = "") -> str:
-    """Name what the answers depend on: the content of the table and the server's name.
+    """Return what the answers depend on: the content of the table and the server's name.
 
     Raises:
-        DataError: the table cannot be read; said before the run instead of after it.
+        DataError: the table cannot be read; reported before the run instead of after it.
     """
     content = ""
     if table:

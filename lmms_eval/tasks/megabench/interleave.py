@@ -1,7 +1,7 @@
 """The prompt as the benchmark's authors send it: text pieces and media in their places, videos as marked frames.
 
-Chosen by the task option ``interleave: true`` (``lmms_eval_specific_kwargs``). Budgets as in the authors' settings:
-``max_images`` a call, of which ``demo_video_frames`` for the demonstration.
+The task option ``interleave: true`` (``lmms_eval_specific_kwargs``) selects it. Budgets are the authors':
+``max_images`` a call, of which ``demo_video_frames`` are for the demonstration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Budget:
 
 
 def interleaved_messages(row: Row, media: MediaAccess, budget: Budget) -> list[dict[str, Any]]:
-    """One user turn with every picture where its placeholder stands; text stripped, empty pieces dropped.
+    """Return one user turn with every picture at its placeholder; text is stripped, empty pieces are dropped.
 
     Raises:
         DataError: placeholders and media do not match.
@@ -59,7 +59,7 @@ def interleaved_messages(row: Row, media: MediaAccess, budget: Budget) -> list[d
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Every how many frames one is taken, by path."""
+    """Distance of the frames that are taken, by path."""
 
     demo: dict[str, int]
     query: dict[str, int]
@@ -69,7 +69,7 @@ class _Steps:
 
 
 def _frame_steps(row: Row, media: MediaAccess, budget: Budget) -> _Steps:
-    """The authors' rule: the demonstration's videos share ``demo_video_frames``; the others share what is left, at no
+    """Apply the authors' rule: the demonstration's videos share ``demo_video_frames``; the others share the rest, at no
     more than one frame a second."""
     demo_videos = [path for path in row.example.media if is_video(path)]
     others = [path for path in row.description.media + row.query.media if is_video(path)]

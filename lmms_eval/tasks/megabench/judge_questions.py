@@ -1,4 +1,4 @@
-"""From a query and its reply to the judge's questions: one for each field with a judge metric."""
+"""Makes the judge's questions about a query and its reply: one for each field with a judge metric."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 COLUMN, LINE, PADDING = 6, 10, 5
-"""In pixels at half the size."""
+"""Width of a column, height of a line, and padding, in pixels at half the size."""
 SIDE = 224
 QUALITY = 95
 MAX_CELLS = 2000
-"""Columns and lines beyond these are not drawn: they would be less than a tenth of a pixel in the end."""
+"""Most columns and lines that are drawn; further ones would be less than a tenth of a pixel."""
 
 
 def draw(text: str) -> bytes:
-    """The bytes of a JPEG; characters that the font lacks (outside Latin-1) are drawn as ``?``."""
+    """Draw a text and return the bytes of a JPEG; characters outside Latin-1, which the font lacks, become ``?``."""
     from PIL import Image, ImageDraw, ImageFont
 
     from lmms_eval.media import encode_image
@@ -50,7 +50,7 @@ def draw(text: str) -> bytes:
 
 
 VIDEO_FRAMES = 8
-"""Evenly spaced pictures of a video that go along with a question."""
+"""Evenly spaced frames of a video that accompany a question."""
 GENERATION: Mapping[str, Any] = {"temperature": 0, "max_new_tokens": 1024}
 ART_QUESTION = (
     "Here are two pictures of ASCII art. Do both of them show the same object? Reply with one word only: yes if they "
@@ -60,7 +60,7 @@ ART_QUESTION = (
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """A query as the judge's questions need it, beside the reply."""
+    """A query as the judge's questions need it, without the reply."""
 
     answer: Mapping[str, Any]
     """Field -> true answer."""
@@ -69,13 +69,13 @@ class JudgedQuery:
     images: Sequence[str]
     """Media of the query as the data set writes them."""
     context: Mapping[str, Any]
-    """See ``read_context``."""
+    """Evaluation context; see ``read_context``."""
     find: Callable[[str], Path]
-    """From a medium's name to its file; called only when the prompt is rendered."""
+    """Finds the file of a medium; called only when the prompt is rendered."""
 
 
 def questions(reply: str | None, query: JudgedQuery, spec: TaskSpec) -> list[JudgeQuestion]:
-    """One question for each judged field, named like the field; none where the score does not depend on a judge.
+    """Return one question for each judged field, named like the field; empty if the score does not need a judge.
 
     A prompt that cannot be filled on this sample gives no question: ``score_query`` then scores the field 0.
     """

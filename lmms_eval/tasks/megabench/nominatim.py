@@ -1,4 +1,4 @@
-"""A live geocoder: a server that speaks Nominatim's search protocol, asked at most once a second by all processes.
+"""A live geocoder: a server with Nominatim's search protocol, asked at most once a second by all processes.
 
 The public server's rules (usage policy of the OpenStreetMap Foundation): one request a second in all, a user agent
 that names the program, answers cached. Nothing is sent unless ``--geocoder`` is given.
@@ -44,19 +44,19 @@ create table if not exists turns (server text primary key, next real not null);
 
 
 def server_url(name: str) -> str:
-    """The base URL: ``nominatim`` stands for the public server."""
+    """Return the base URL; ``nominatim`` means the public server."""
     return PUBLIC_SERVER if name == "nominatim" else name.rstrip("/")
 
 
 def cache_file() -> Path:
-    """The database of earlier answers: ``lmms_eval/geocode.db`` in the user's cache folder."""
+    """Return the path of the database of earlier answers: ``lmms_eval/geocode.db`` in the user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lmms_eval" / "geocode.db"
 
 
 class AnswerMemory:
-    """Answers of a server, found and not found, and whose turn it is to ask; shared by all processes of the user.
+    """Answers of a server, found or not, and the turns to ask it; shared by all processes of the user.
 
-    Where the file cannot be used, answers and turns are kept in this process alone.
+    If the file cannot be used, answers and turns are kept in this process alone.
     """
 
     def __init__(self, server: str, path: Path | None = None) -> None:
@@ -65,7 +65,7 @@ class AnswerMemory:
         self._next = 0.0
 
     def find(self, query: Query) -> Known | None:
-        """An earlier answer."""
+        """Return an earlier answer."""
         key = query_key(query)
         if key not in self._own:
             select = "select latitude, longitude from answers where server = ? and query = ?"
@@ -83,7 +83,7 @@ class AnswerMemory:
         self._transact(lambda database: database.execute(insert, (self._server, key, *point)))
 
     def take_turn(self, now: float) -> float:
-        """Reserve the next turn to ask, ``INTERVAL_S`` after the last one; its time in seconds since 1970."""
+        """Reserve the next turn to ask, ``INTERVAL_S`` after the last one. Returns its time in seconds since 1970."""
 
         def reserve(database: sqlite3.Connection) -> float:
             row = database.execute("select next from turns where server = ?", (self._server,)).fetchone()
@@ -98,7 +98,7 @@ class AnswerMemory:
         return float(turn)
 
     def _transact(self, action: Callable[[sqlite3.Connection], Any]) -> Any:
-        """Run an action in one transaction; ``None`` where the file cannot be used."""
+        """Run an action in one transaction; ``None`` if the file cannot be used."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self._path, timeout=LOCK_TIMEOUT_S, isolation_level=None)) as database:
@@ -121,7 +121,7 @@ class Nominatim:
     sleep: Callable[[float], None] = time.sleep
 
     def ask(self, query: Query) -> Coordinates | None:
-        """The first hit's coordinates, ``None`` without a hit. Raises ``NotEvaluated`` when the server fails."""
+        """Return the first hit's coordinates; ``None`` without a hit. Raises ``NotEvaluated`` when the server fails."""
         parameters = urllib.parse.urlencode({**query, "format": "jsonv2", "limit": 1}, errors="replace")
         request = urllib.request.Request(
             f"{server_url(self.server)}/search?{parameters}", headers={"User-Agent": _user_agent()}

@@ -1,4 +1,4 @@
-"""Data outside of the documents that some metrics need."""
+"""Data outside the documents that some metrics need."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OutsideData:
-    """The places of such data, as the options of the run name them."""
+    """The places of such data from the options of the run."""
 
     geocode_table: str = ""
     """File with the coordinates of places."""
     geocoder: str = ""
-    """Server that is asked for coordinates that the table has not."""
+    """Server for coordinates that the table lacks."""
     nltk_data: str | None = None
-    """Folders with NLTK's data; ``None``: where NLTK itself looks."""
+    """Folders with NLTK's data; ``None``: NLTK's usual folders."""
 
 
 NO_DATA = OutsideData()
-"""Nothing is named: there is no geocoder, and NLTK's data is looked for where NLTK does."""
+"""No data: no geocoder, and NLTK's data in its usual folders."""

@@ -1,4 +1,4 @@
-"""From a row to what a model sees: the prompt's text, its pictures and videos, and chat messages.
+"""Makes a model's input from a row: the prompt's text, its pictures and videos, and chat messages.
 
 Three kinds of rows: pictures only (opened in order), videos only (paths, the model samples them), and both (sampled
 frames among the pictures; each placeholder in the text is replaced by one ``<image>`` a frame).
@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"(<image>|<video>)")
 
 @dataclass(frozen=True, slots=True)
 class MediaAccess:
-    """Folder of the media, and the most frames that are taken of a video."""
+    """The folder of the media, and the most frames of a video."""
 
     root: Path
     """Folder that holds ``data/``."""
@@ -46,17 +46,17 @@ class MediaAccess:
 
 
 def is_text_rebuilt(row: Row) -> bool:
-    """The prompt of this row depends on its videos, so that media are needed to write it."""
+    """Return whether the prompt of a row depends on its videos."""
     return row.kind == "mixed"
 
 
 def plain_text(row: Row) -> str:
-    """The three texts joined by newlines, placeholders untouched; an empty demonstration leaves an empty line."""
+    """Join the three texts by newlines, with placeholders; an empty demonstration leaves an empty line."""
     return "\n".join(segment.text for segment in row.segments)
 
 
 def prompt_text(row: Row, media: MediaAccess) -> str:
-    """The prompt as the reference harness writes it.
+    """Write the prompt as the reference harness does.
 
     Raises:
         DataError: placeholders and media of a mixed row do not match.
@@ -68,7 +68,7 @@ def prompt_text(row: Row, media: MediaAccess) -> str:
 
 
 def visuals(row: Row, media: MediaAccess) -> list[Any]:
-    """Pictures (RGB), paths of videos, or for mixed rows pictures and frames, in the order of the prompt.
+    """Open pictures (RGB), paths of videos, or for mixed rows pictures and frames, in the order of the prompt.
 
     Raises:
         MediaError: a file is missing or cannot be read.
@@ -82,7 +82,7 @@ def visuals(row: Row, media: MediaAccess) -> list[Any]:
 
 
 def messages(row: Row, media: MediaAccess) -> list[dict[str, Any]]:
-    """One user turn: all visuals, then the whole text as one part, placeholders still inside it.
+    """Make one user turn: all visuals, then the whole text as one part, with placeholders.
 
     A picture that needs no transform is given as a path, so that an API back end can send the file as it is.
 

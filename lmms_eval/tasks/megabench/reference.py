@@ -1,4 +1,4 @@
-"""The data set as the stand-alone evaluator needs it, and the check of a submission against it."""
+"""The data set for the stand-alone evaluator, and the check of a submission against it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class ReferenceTask:
 
     name: str
     metric_info: str
-    """Of its first row; the same in all."""
+    """``metric_info`` of its first row; the same in all rows."""
     contexts: list[str] = field(default_factory=list)
     """``eval_context`` of each row, in order."""
     positions: dict[str, int] = field(default_factory=dict)
     """``id`` -> number of the row within the task."""
 
     def context(self, query: Mapping[str, Any]) -> str | None:
-        """The context of a submitted query: by its ``query_idx`` if it has one, else by ``global_idx``.
+        """Return the context of a submitted query: by its ``query_idx`` if it has one, else by ``global_idx``.
 
-        ``None`` where the data set has no such query. Both may be numbers or texts.
+        ``None`` if the data set has no such query. Both may be numbers or texts.
         """
         position: Any = query.get("query_idx")
         if position is None:
@@ -38,7 +38,7 @@ class ReferenceTask:
 
 
 def load_reference(configuration: str, data_root: str | Path | None = None) -> Mapping[str, ReferenceTask]:
-    """The tasks of a configuration by name. Raises ``DataError`` as ``load_rows`` does."""
+    """Load the tasks of a configuration by name. Raises ``DataError`` as ``load_rows`` does."""
     tasks: dict[str, ReferenceTask] = {}
     for row in load_rows(configuration, data_root):
         name = str(row["task_name"])
@@ -50,7 +50,7 @@ def load_reference(configuration: str, data_root: str | Path | None = None) -> M
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a submission that cannot be scored; the rest is."""
+    """A part of a submission that cannot be scored."""
 
     task_name: str
     error: str
@@ -70,7 +70,7 @@ class Checked:
 
 
 def check(entries: Sequence[Mapping[str, Any]], tasks: Mapping[str, ReferenceTask]) -> Checked:
-    """Compare a submission with the data set it is said to answer."""
+    """Compare a submission with the data set that it answers."""
     problems: list[Problem] = []
     refused: set[int] = set()
     first: dict[str, int] = {}
@@ -109,6 +109,6 @@ def _query_errors(queries: Any, task: ReferenceTask) -> list[str]:
             errors.append(f"{where} is not in the data set: is the submission for another subset?")
         place = str(query.get("query_idx", query.get("global_idx")))
         if place in seen:
-            errors.append(f"{where} stands twice")
+            errors.append(f"{where} occurs twice")
         seen.add(place)
     return errors

@@ -21,11 +21,11 @@ SETS: Mapping[str, tuple[str, ...]] = {
 }
 """Tasks that make one leaderboard row."""
 DEMO, DEMO_TASKS = "demo", ("megabench_demo",)
-"""The demonstration's set, which is no leaderboard row."""
+"""The demonstration's set, which is not a leaderboard row."""
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """A breakdown of the full, of the single-image and of the demonstration's set, as far as the run holds them.
+    """Report a breakdown of each set in the run: full, single-image, demonstration.
 
     With ``stem`` the leaderboard's files, our intervals and a plot go to ``STEM_megabench_SET/``.
 

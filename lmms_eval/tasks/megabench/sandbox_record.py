@@ -1,4 +1,4 @@
-"""Records of the sandbox that a run's programs were judged in."""
+"""Records of the sandbox in which a run's programs were judged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def sandbox_record() -> dict[str, Any]:
-    """The layers that confine programs here and now, and whether doing without was allowed."""
+    """Return the layers that confine programs now, and whether running without them is allowed."""
     from lmms_eval.sandbox.launcher import current_policy
 
     policy = current_policy()
@@ -18,7 +18,7 @@ def sandbox_record() -> dict[str, Any]:
 
 
 def distinct_sandboxes(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The records among the values of queries, each once: one, unless a run was continued on another machine."""
+    """Return the distinct records of queries: several only if a run was resumed on another machine."""
     found: list[dict[str, Any]] = []
     for value in values:
         record = value.get("sandbox")

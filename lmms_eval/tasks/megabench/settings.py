@@ -24,7 +24,7 @@ class Settings(BenchmarkOptions):
     max_video_subsample_frame: int = MAX_FRAMES
     """Frames of a video in the rows that mix pictures and videos."""
     interleave: bool = False
-    """Text and media in their places, as the benchmark's authors send them; else all media, then the text."""
+    """Whether media are at their places in the text, as the authors send them; otherwise they come before the text."""
     max_images: int = _BUDGET.max_images
     demo_video_frames: int = _BUDGET.demo_video_frames
     max_side: int | None = _BUDGET.max_side
@@ -40,10 +40,10 @@ class Settings(BenchmarkOptions):
 
     @property
     def media(self) -> MediaAccess:
-        """Access to the media.
+        """Return access to the media.
 
         Raises:
-            DataError: they are nowhere.
+            DataError: they were not found.
         """
         return MediaAccess(self.folder or data.media_root(self.data_root), self.max_video_subsample_frame)
 

@@ -1,7 +1,7 @@
-"""Scoring a submission file: the same scores as in a run of the harness, from the answers in a file.
+"""Scores a submission file, with the same scores as in a run of the harness.
 
-Steps of the pipeline specification §5: check the submission, keep what an earlier output holds, put the questions of
-the judged tasks, score in worker processes, sum up.
+The steps of the pipeline specification §5: check the submission, keep scores of an earlier output, ask the questions
+of judged tasks, score in worker processes, and sum up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lmms_eval.tasks.megabench.summary import EvalType, TaskScore, score_task, s
 
 How = Literal["scored", "reused"]
 BLOCK = 25
-"""Tasks after which the state so far can be kept."""
+"""Number of tasks after which the intermediate state can be saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,20 @@ class EvaluatedTask:
     score: TaskScore
     how: How
     entry: Mapping[str, Any]
-    """The submitted entry with ``scores`` in each query and its totals at the end."""
+    """The submitted entry with ``scores`` in each query and totals at the end."""
 
 
 @dataclass(slots=True)
 class Evaluation:
-    """The evaluator's output, before it is a file."""
+    """The evaluator's output."""
 
     data: list[Mapping[str, Any]]
-    """All entries in the submission's order; those without scores are as submitted."""
+    """All entries in the submission's order; entries without scores are unchanged."""
     problems: list[Problem]
     tasks: list[TaskScore] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of the output file (§5.2)."""
+        """Return the content of the output file (§5.2)."""
         content: dict[str, Any] = {"data": self.data, "summary": summarise(self.tasks).as_dict()}
         if self.problems:
             content["errors"] = [problem.as_dict() for problem in self.problems]
@@ -55,23 +55,23 @@ class Evaluation:
 
 
 class Watcher(Protocol):
-    """Receiver of an evaluation's progress."""
+    """Receives the progress of an evaluation."""
 
     def task(self, task: EvaluatedTask) -> None:
-        """A task has its scores; tasks come in the submission's order."""
+        """Receive a scored task; tasks come in the submission's order."""
 
     def block(self, so_far: Evaluation) -> None:
-        """``BLOCK`` more tasks have theirs; what is kept of this is reused by the next start."""
+        """Receive the state after ``BLOCK`` more tasks, which the next start can reuse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The judge of judged tasks."""
+    """The judge, and the files that its questions need."""
 
     ask: Callable[[Sequence[JudgeQuestion]], Sequence[Verdict]]
-    """Verdicts in the order of the questions."""
+    """Returns the verdicts in the order of the questions."""
     find: Callable[[str], Path]
-    """From a medium's name in the data set to its file."""
+    """Finds the file of a medium of the data set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class Sources:
     """The data set and the earlier scores that a submission is compared with."""
 
     tasks: Mapping[str, ReferenceTask]
-    """Of the configuration that it answers."""
+    """Tasks of the configuration that the submission answers."""
     previous: Mapping[str, Mapping[str, Any]]
-    """Entries of an earlier output by task: those whose answers have not changed keep their scores."""
+    """Entries of an earlier output by task. Entries with unchanged answers keep their scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,9 @@ class _Open:
 def evaluate(
     submission: Sequence[Mapping[str, Any]], sources: Sources, pool: ScorePool, panel: Panel | None, watcher: Watcher
 ) -> Evaluation:
-    """Score a submission: entries as ``read_submission`` gives them. Without a panel judged fields are not evaluated.
+    """Score the entries of ``read_submission``. Without a panel, judged fields are not evaluated.
 
-    What cannot be scored (unknown tasks, repeated entries, unusable configurations) is named in ``problems``; the rest
-    is scored.
+    ``problems`` names entries that cannot be scored (unknown tasks, repeated entries, unusable configurations).
     """
     checked = check(submission, sources.tasks)
     evaluation = Evaluation(list(submission), list(checked.problems))
@@ -143,7 +142,7 @@ def _begin(position: int, entry: Mapping[str, Any], sources: Sources) -> _Open |
 
 
 def _block(begun: Sequence[_Open], pool: ScorePool, panel: Panel | None) -> Iterator[EvaluatedTask]:
-    """Rule tasks are scored while the judge is asked."""
+    """Score a block of tasks; those with rules while the judge is asked."""
     judged = [item for item in begun if item.known is None and item.eval_type == "llm" and panel is not None]
     futures: dict[int, Future[Sequence[Mapping[str, Any]]]] = {}
     for item in begun:
@@ -160,7 +159,7 @@ def _block(begun: Sequence[_Open], pool: ScorePool, panel: Panel | None) -> Iter
 
 
 def _with_verdicts(judged: Sequence[_Open], panel: Panel) -> Iterator[tuple[_Open, TaskJob]]:
-    """The jobs of judged tasks with what the judge said; all their questions are open at once."""
+    """Return the jobs of judged tasks with the verdicts. All their questions are asked at once."""
     asked: list[list[list[JudgeQuestion]]] = [
         [
             questions(
@@ -186,7 +185,7 @@ def _with_verdicts(judged: Sequence[_Open], panel: Panel) -> Iterator[tuple[_Ope
 
 
 def can_reuse(entry: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Tell an earlier output that holds the scores of exactly these answers (§5.3)."""
+    """Return whether an earlier output holds the scores of exactly these answers (§5.3)."""
     if known.get("mean_task_score") is None or known.get("task_score") is None:
         return False
     queries, scored = entry["query_response"], known.get("query_response")
@@ -204,7 +203,7 @@ def _is_same(query: Mapping[str, Any], known: Any) -> bool:
 
 
 def _reused(entry: Mapping[str, Any], known: Mapping[str, Any], eval_type: EvalType) -> EvaluatedTask:
-    """The earlier scores as they stand, also where they would come out differently today."""
+    """Return the earlier scores, even if they would differ today."""
     kept = ("scores", "scorer_error", "judge")
     queries = [
         {**query, **{key: old[key] for key in kept if key in old}}
@@ -225,7 +224,7 @@ def _scored(entry: Mapping[str, Any], results: Sequence[Mapping[str, Any]], eval
 
 
 def fixed_queries(scores: Iterable[Mapping[str, Any]]) -> dict[int, float]:
-    """The repaired scores among the ``scores`` of a task's queries, by position."""
+    """Return the repaired scores among the ``scores`` of a task's queries, by position."""
     return {place: item["fixed"]["query"] for place, item in enumerate(scores) if "fixed" in item}
 
 

@@ -17,7 +17,7 @@ _QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text
 
 
 def record(row: Row, response: str | None) -> dict[str, Any]:
-    """The submission's record of one query; a missing response is an empty text."""
+    """Return the submission's record of one query; a missing response is an empty text."""
     return {
         "task_name": row.task_name,
         "global_idx": row.id,
@@ -33,7 +33,7 @@ def record(row: Row, response: str | None) -> dict[str, Any]:
 
 
 def group(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Records by task, tasks in order of their first record; what a task shares comes from that record."""
+    """Group records by task, in order of their first record, which also gives the shared values of the task."""
     tasks: dict[str, dict[str, Any]] = {}
     for item in records:
         task = tasks.setdefault(
@@ -51,12 +51,12 @@ def group(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def dumps(records: Iterable[Mapping[str, Any]]) -> str:
-    """The text of the submission file: a list of tasks, four-space indent, non-ASCII escaped."""
+    """Return the text of the submission file: a list of tasks, four-space indent, non-ASCII escaped."""
     return json.dumps(group(in_dataset_order(records)), indent=4)
 
 
 def in_dataset_order(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Records by their running number, which follows the rows of a configuration; as they come if one has none."""
+    """Sort records by their running number, the order of rows in a configuration; unchanged if one lacks it."""
     found = list(records)
     if all(str(item["global_idx"]).isdecimal() for item in found):
         return sorted(found, key=lambda item: int(item["global_idx"]))
@@ -82,10 +82,10 @@ def write(records: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 
 def read_submission(path: Path) -> list[Mapping[str, Any]]:
-    """The entries of a submission file.
+    """Read the entries of a submission file.
 
     Raises:
-        DataError: it cannot be read, is cut short, or is no list of tasks.
+        DataError: it cannot be read, is cut short, or is not a list of tasks.
     """
     try:
         content = json.loads(read_plain(path))

@@ -1,7 +1,7 @@
-"""From the scores of queries to those of tasks and of a run.
+"""Sums up the scores of queries by task and for a run.
 
-A query whose fields are all left out scores -1 and counts as 0 in its task. ``None`` stands for a query that could not
-be evaluated: its task has no mean.
+A query whose fields are all left out scores -1 and counts as 0 in its task. ``None`` is a query that could not
+be evaluated; its task has no mean.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from lmms_eval.tasks.megabench.sandbox_record import distinct_sandboxes
 from lmms_eval.utils.numbers import SHARES
 
 EvalType = Literal["rule", "llm"]
-"""Of queries in the mean of their task, where one without a score counts 0."""
+"""Scored by rules, or by a judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskScore:
-    """A task's totals; ``total`` and ``mean`` are ``None`` where a query could not be evaluated."""
+    """The totals of a task; ``total`` and ``mean`` are ``None`` if a query could not be evaluated."""
 
     name: str
     eval_type: EvalType
@@ -33,13 +33,13 @@ class TaskScore:
     mean: float | None
     """``total`` over the number of all queries (``mean_task_score``)."""
     fixed_mean: float | None = None
-    """``mean`` with the official evaluator's faults repaired; ``None`` where that changes no query."""
+    """``mean`` with the official evaluator's faults repaired; ``None`` if that changes no query."""
 
 
 def score_task(
     name: str, eval_type: EvalType, queries: Sequence[float | None], fixed: Mapping[int, float] | None = None
 ) -> TaskScore:
-    """The totals of a task from the scores of its queries, at least one; ``fixed``: the repaired ones by position."""
+    """Return a task's totals from the scores of its queries, at least one; ``fixed``: repaired ones by position."""
     if not queries:
         raise TaskError(f"task {name}: a task without queries has no score")
     known = [score for score in queries if score is not None]
@@ -58,7 +58,7 @@ def _total(scores: Iterable[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Over tasks and over queries."""
+    """Means over tasks and over queries."""
 
     macro: float
     micro: float
@@ -73,18 +73,18 @@ class RunSummary:
     macro: float | None
     micro: float | None
     partial: Means
-    """Over the tasks that have a mean; the same as the headline when all have."""
+    """Means over the tasks that have one; equal to the headline if all have."""
     rule: Means
     llm: Means
     not_evaluated: tuple[str, ...]
     """Names of the tasks without a mean."""
     fixed_macro: float | None
-    """The macro mean of ``partial`` with repaired scores; ``None`` where no query of any task changes."""
+    """The macro mean of ``partial`` with repaired scores; ``None`` if no query of any task changes."""
     fixed_tasks: int
-    """Tasks that the repair changes."""
+    """Number of tasks that the repair changes."""
 
     def as_dict(self) -> dict[str, Any]:
-        """With the keys of result files."""
+        """Return the summary under the keys of result files."""
         summary: dict[str, Any] = {
             "macro_mean_score": self.macro,
             "micro_mean_score": self.micro,
@@ -100,7 +100,7 @@ class RunSummary:
 
 
 def summarise(tasks: Iterable[TaskScore]) -> RunSummary:
-    """Macro and micro means over tasks; 0 where nothing was scored."""
+    """Compute macro and micro means over tasks; 0 if nothing was scored."""
     scored: list[TaskScore] = []
     missing: list[TaskScore] = []
     for task in tasks:
@@ -130,7 +130,7 @@ def _means(tasks: Sequence[TaskScore]) -> Means:
 
 
 def macro_estimate(macro: float, queries: Sequence[Sequence[float]], details: Mapping[str, Any]) -> Estimate:
-    """The macro mean over T tasks whose queries are drawn within each, with its error sqrt(sum s_t^2 / n_t) / T.
+    """Return the macro mean over T tasks whose queries are samples, with its error sqrt(sum s_t^2 / n_t) / T.
 
     ``s_t^2`` is the sample variance of the n_t query scores of a task; a task with one query gets the mean variance
     of the others. Without a task that has two queries there is no error.
@@ -146,7 +146,7 @@ def macro_estimate(macro: float, queries: Sequence[Sequence[float]], details: Ma
 
 
 def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskScore]:
-    """Totals of every task from the ``macro_mean`` values of its queries, tasks in order of their first query."""
+    """Return the totals of every task from the ``macro_mean`` values of its queries, in order of their first query."""
     queries: dict[str, list[float | None]] = {}
     kinds: dict[str, Any] = {}
     fixed: dict[str, dict[int, float]] = {}
@@ -160,7 +160,7 @@ def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskScore]:
 
 
 def macro_mean(values: Sequence[Mapping[str, Any]]) -> Estimate | Withheld:
-    """Mean over tasks of the mean over a task's queries, with its error and every task's score.
+    """Return the mean over tasks of the mean over a task's queries, with its error and every task's score.
 
     ``Withheld`` if a task could not be evaluated: the partial value is the mean over the others.
     """

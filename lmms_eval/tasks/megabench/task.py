@@ -1,4 +1,4 @@
-"""MEGA-Bench as a task: its options are read when it is built, before any data or model."""
+"""MEGA-Bench as a task whose options are checked when it is built, before any data or model is loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 
 
 class MegaBenchTask(YamlTask):
-    """A misspelt option ends the command instead of every document.
+    """A task with checked options, so that a misspelt one ends the command instead of failing every document.
 
     Raises:
         TaskError: there is no such option, or a value does not fit.

@@ -1,4 +1,4 @@
-"""The functions that the YAML files name: document to prompt, answer to scores, scores to the task's numbers.
+"""Functions of the task YAML: prompts from documents, scores from answers, and the task's results.
 
 The task options are those of ``settings.Settings``.
 """
@@ -25,10 +25,10 @@ from lmms_eval.tasks.megabench.settings import Settings
 
 
 def right_reply(row: Row, spec: TaskSpec) -> str:
-    """The answer in the form that the task's parser reads: a JSON object, or a line ``Answer: ...``.
+    """Return the answer in the form that the task's parser reads: a JSON object, or a line ``Answer: ...``.
 
-    Of several accepted phrases the first one is given. Free-form fields (``##...``) have no reference answer, so their
-    reply is not right.
+    The first of several accepted phrases is used. Free-form fields (``##...``) have no reference answer, so their reply
+    is not right.
     """
     values = dict(row.answer)
     for field, truth in row.answer.items():
@@ -45,7 +45,7 @@ Options = Mapping[str, Any] | None
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """The prompt's text. Media are opened only for the one task that mixes pictures and videos."""
+    """Return the prompt's text. Media are opened only for the one task that mixes pictures and videos."""
     row = parse_row(doc)
     if not prompts.is_text_rebuilt(row):
         return prompts.plain_text(row)
@@ -53,12 +53,12 @@ def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = Non
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
-    """Pictures, paths of videos, or pictures and frames."""
+    """Return pictures, paths of videos, or pictures and frames."""
     return prompts.visuals(parse_row(doc), Settings.of(lmms_eval_specific_kwargs).media)
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
-    """One user turn: all visuals and then the text, or with ``interleave`` everything in its place."""
+    """Return one user turn: all visuals and then the text, or with ``interleave`` media at their places."""
     settings = Settings.of(lmms_eval_specific_kwargs)
     row = parse_row(doc)
     if settings.interleave:
@@ -67,18 +67,18 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
 
 
 def doc_to_target(doc: Mapping[str, Any]) -> str:
-    """The ``answer`` column as it stands."""
+    """Return the ``answer`` column."""
     return str(doc["answer"])
 
 
 def doc_to_gold(doc: Mapping[str, Any]) -> str:
-    """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold`` and the demo's target."""
+    """Return a reply with full marks, for ``--model baseline --model_args strategy=gold`` and the demo's target."""
     row = parse_row(doc)
     return right_reply(row, task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
 def scoring_data_identity(lmms_eval_specific_kwargs: Options) -> str:
-    """Name what scores depend on beyond document and reply. Raises ``DataError`` for an unusable geocoding table."""
+    """Return what scores depend on besides document and reply. Raises ``DataError`` for an unusable geocoding table."""
     settings = Settings.of(lmms_eval_specific_kwargs)
     try:
         words = data_identity(settings.nltk_data)
@@ -90,7 +90,7 @@ def scoring_data_identity(lmms_eval_specific_kwargs: Options) -> str:
 def doc_to_judge(
     doc: Mapping[str, Any], results: Sequence[Any], lmms_eval_specific_kwargs: Options = None
 ) -> list[JudgeQuestion]:
-    """The questions behind the judge metrics of a query; most have none."""
+    """Return the questions for the judge metrics of a query; most have none."""
     row = parse_row(doc)
     spec = task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
     if spec.eval_type == "rule":
@@ -112,9 +112,9 @@ def process_results(
     verdicts: Mapping[str, Verdict] | None = None,
     lmms_eval_specific_kwargs: Options = None,
 ) -> dict[str, Any]:
-    """The submission record with its scores, and what the aggregations need of it.
+    """Return the submission record with its scores, and the values for the aggregations.
 
-    ``scored`` is 1, or ``Unscored`` where a field could not be evaluated (no judge, no program, no data).
+    ``scored`` is 1, or ``Unscored`` if a field could not be evaluated (no judge, no program, no data).
 
     Raises:
         DataError, TaskError: the document is not as the data set has it.
@@ -144,7 +144,7 @@ def process_results(
 
 
 def aggregate_macro_mean(values: Sequence[Mapping[str, Any]]) -> Any:
-    """The mean over tasks of the mean over a task's queries; see ``summary.macro_mean``."""
+    """Return the mean over tasks of the mean over a task's queries; see ``summary.macro_mean``."""
     return summary.macro_mean(values)
 
 
@@ -156,12 +156,12 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
 
 
 def aggregate_scored(values: Sequence[float]) -> int:
-    """Number of queries that were scored."""
+    """Return the number of scored queries."""
     return len(values)
 
 
 def aggregate_submission(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
-    """Write the submission file, which is named after the task. No number: the details name the file."""
+    """Write the submission file, named after the task. The estimate has no value; its details name the file."""
     path = Path(generate_submission_file(submission.file_name(task.name), args))
     submission.write(records, path)
     return Estimate(None, details={"submission_files": [str(path)]})

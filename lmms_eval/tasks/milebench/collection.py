@@ -1,4 +1,4 @@
-"""``eval.json`` files of several models → ``result.json`` and ``result.csv``, as the reference's collector lays out."""
+"""Collects ``eval.json`` files of models in ``result.json`` and ``result.csv``, as the reference's collector does."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lmms_eval.tasks.milebench.submission import PREDICTIONS, fingerprint
 
 RESULT_JSON, RESULT_CSV = "result.json", "result.csv"
 PASSED_OVER = frozenset({"image_quantity_level-Accuracy", "image_quantity_level-Result", "Diff-Accuracy"})
-"""Keys of ``eval.json`` that are no columns."""
+"""Keys of ``eval.json`` that are not columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Results by model, category and data set; ``{}`` where there is none."""
+    """Results by model, category and data set; ``{}`` without one."""
 
     models: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]
     absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ def collect(root: Path, models: Sequence[str]) -> Collection:
 
     Raises:
         DataError: there is no such folder; or a result is damaged, holds something else than numbers, or was computed
-            from other predictions than the file beside it: every such file is named, and nothing is collected.
+            from other predictions than the file next to it. All such files are named, and nothing is collected.
     """
     if not root.is_dir():
         raise DataError(f"there is no folder {root}; --result-dir names the one that holds a folder for each model")
@@ -69,7 +69,7 @@ def collect(root: Path, models: Sequence[str]) -> Collection:
 
 
 def _read(folder: Path, problems: list[str]) -> Mapping[str, Any] | None:
-    """The result in a folder; ``None`` if there is none. What is wrong with it is added to ``problems``."""
+    """The result in a folder; ``None`` without one. What is wrong with it is added to ``problems``."""
     path = folder / EVAL
     if not path.exists():
         return None
@@ -97,7 +97,7 @@ def _problem(content: Any) -> str:
 
 
 def staleness(folder: Path) -> str:
-    """A complaint if our evaluator scored other predictions than those beside the result; else empty."""
+    """Describe a result whose predictions differ from those next to it; empty if they agree."""
     fixed, predictions = folder / FIXED, folder / PREDICTIONS
     if not fixed.is_file() or not predictions.is_file():
         return ""

@@ -1,4 +1,4 @@
-"""Put the pictures of every sample of a data set on sheets, as the authors' script of this name does.
+"""Combine the pictures of every sample of a data set into sheets, as the authors' script of this name.
 
 python lmms_eval/tasks/milebench/combine_images.py --data_dir data/MileBench --dataset_name TQA --max_img_num 1
 """

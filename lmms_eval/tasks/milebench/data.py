@@ -1,4 +1,4 @@
-"""The data of MileBench: finding them, unpacking the archives, annotation files as documents."""
+"""The data of MileBench: finds it, unpacks the archives, and makes documents of annotation files."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _BY_NAME = ("NeedleInAHaystack", "MMCoQA")
 
 
 def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
-    """The documents of a data set (``dataset_path: !function data.documents``).
+    """Return the documents of a data set (``dataset_path: !function data.documents``).
 
     Raises:
-        DataError: the data are missing (the message says what to fetch) or not as MileBench writes them.
+        DataError: the data is missing (the message names the files to fetch) or malformed.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     file = annotation_file(root(name, settings), name, settings)
@@ -42,22 +42,22 @@ def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = N
 
 
 def rows(annotation: Annotation, name: str, settings: Settings) -> list[dict[str, Any]]:
-    """The samples of an annotation as documents: plain columns, the instruction looked up.
+    """Make documents of the samples of an annotation: plain columns, with the instruction looked up.
 
     Raises:
-        DataError: a sample is not as MileBench writes it; the message names file and sample.
+        DataError: a sample is malformed; the message names file and sample.
     """
     return [_row(annotation, number, name, settings) for number in range(len(annotation.data))]
 
 
 def root(name: str, settings: Settings) -> Path:
-    """The folder that holds the data set's folder: ``ROOT/NAME/NAME.json``.
+    """Find the folder that holds the data set's folder: ``ROOT/NAME/NAME.json``.
 
-    Looked for below the settings' own folder, ``--data_root`` and ``$HF_HOME/milebench_data``; where only the archive
+    It is searched below the settings' own folder, ``--data_root`` and ``$HF_HOME/milebench_data``. If only the archive
     is found, there or in the hub's cache, it is unpacked into the latter.
 
     Raises:
-        DataError: neither is there, or the archive is damaged.
+        DataError: both are missing, or the archive is damaged.
     """
     if settings.folder is not None:
         return settings.folder
@@ -97,9 +97,9 @@ def archive_name(name: str) -> str:
 
 
 def unpack(archive: Path, target: Path, name: str) -> None:
-    """Unpack an archive so that ``target/NAME/NAME.json`` exists, with the other data sets of the archive beside it.
+    """Unpack an archive so that ``target/NAME/NAME.json`` exists, with the other data sets of the archive next to it.
 
-    Another process that is at it is waited for.
+    If another process is unpacking it, wait for that.
 
     Raises:
         DataError: the archive is damaged, does not hold the data set, holds links or names that lead outside, or does
@@ -125,7 +125,7 @@ def _place(folder: Path, archive: Path, target: Path, name: str) -> None:
 
 
 def annotation_file(root: Path, name: str, settings: Settings) -> Path:
-    """The annotation that the settings choose: adversarial, of N > 1 sheets where that was made, else the regular one.
+    """Return the annotation for the settings: adversarial, of N > 1 sheets if that was made, else the regular one.
 
     Raises:
         DataError: there is no adversarial variant.
@@ -151,7 +151,7 @@ class Annotation:
 
 
 def read_annotation(file: Path) -> Annotation:
-    """An annotation file.
+    """Read an annotation file.
 
     Raises:
         DataError: it cannot be read, or its top level is not ``meta_data`` and ``data``.
@@ -167,7 +167,7 @@ def read_annotation(file: Path) -> Annotation:
 
 
 def _row(annotation: Annotation, number: int, name: str, settings: Settings) -> dict[str, Any]:
-    """One document: plain columns, the instruction looked up, the sheets that the settings ask for if it has any."""
+    """Make a document: plain columns, the instruction looked up, and the sheets that the settings request."""
     entry = annotation.data[number]
     where = f"{annotation.where}: data[{number}]"
     instance = entry.get("task_instance")

@@ -1,4 +1,4 @@
-"""Score predictions: ``lmms-eval milebench evaluate`` under the name that the benchmark's users know."""
+"""Score predictions: ``lmms-eval milebench evaluate`` under the name of the benchmark's own script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of the 29 data sets, from ``datasets.tsv``, the table from which their tasks are made too."""
+"""Facts of the 29 data sets, from ``datasets.tsv``, the table that also defines their tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Dataset:
     """One data set."""
 
     name: str
-    """Stem of its folder and files, the text by which scoring chooses its rule."""
+    """Stem of its folder and files; scoring chooses its rule by this name."""
     task: str
     """Its task without the prefix ``milebench_``."""
     group: str
@@ -36,7 +36,7 @@ class Dataset:
     """``realistic`` or ``diagnostic``."""
     samples: int
     metric: Metric
-    """As the paper reports it; the file's ``question_type`` decides."""
+    """Metric in the paper; the file's ``question_type`` decides."""
     part: int
     """Number of the archive on the hub."""
     part_gb: float
@@ -60,10 +60,10 @@ def datasets() -> Mapping[str, Dataset]:
 
 
 def find(name: str) -> Dataset:
-    """A data set by its name, upper and lower case as the data have it.
+    """Find a data set by its name, case-sensitively.
 
     Raises:
-        DataError: there is none of that name.
+        DataError: the name is unknown.
     """
     if name not in datasets():
         raise DataError(f"MileBench has no data set {name!r}; there is: {', '.join(datasets())}")

@@ -1,7 +1,7 @@
-"""From a document to messages: question, pictures in their places, and a cut where the context is short.
+"""Makes messages from a document: question, pictures at their places, and a cut if the context is short.
 
 ``official`` puts the text and the list of pictures together as the authors' script does: pictures take their places
-by position, whatever the placeholders say. ``by_index`` puts every picture where its placeholder stands.
+by position, whatever the placeholders name. ``by_index`` puts every picture at its placeholder.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ MARKER = "<ImageHere>"
 IMAGE_TOKEN = "<image>"
 """The place of a picture in the text for models of the simple interface."""
 NO_LETTERS = "GPR1200"
-"""The data set whose options carry no letters."""
+"""The data set whose options have no letters."""
 _PLACEHOLDER = re.compile(r"(\{(?:image|table)#\d+\})")
 
 
@@ -107,14 +107,14 @@ class Sample:
     context: str
     """With placeholders ``{image#k}`` and ``{table#k}``, k from 1."""
     images: tuple[str, ...]
-    """Paths below the folder of pictures."""
+    """Paths of the pictures, relative to their folder."""
     choices: tuple[str, ...] | None = None
     sheets: tuple[str, ...] | None = None
     """File names of its combined sheets."""
 
     @property
     def question(self) -> str:
-        """The context with the list of choices, where there is one."""
+        """The context with the list of choices, if the sample has choices."""
         if self.choices is None:
             return self.context
         plain = self.dataset == NO_LETTERS
@@ -124,14 +124,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limit of a context, and what counts against it."""
+    """The limit of a context and its counting of tokens."""
 
     max_context_len: int
     n_tokens_per_image: int
     tokenizer: Tokenizer
 
     def left(self, instruction: str) -> int:
-        """Tokens for everything but the instruction; may be negative."""
+        """Return the tokens left for everything except the instruction; may be negative."""
         return self.max_context_len - len(self.tokenizer.encode(instruction))
 
 
@@ -150,7 +150,7 @@ class Prompt:
     """A finished prompt."""
 
     text: str
-    """With a marker for every place of a picture."""
+    """The text, with a marker for every picture."""
     images: tuple[str, ...]
     """Paths of the pictures that were kept, in order."""
     parts: tuple[Part, ...]
@@ -185,16 +185,16 @@ def official(sample: Sample, folder: str, budget: Budget | None = None, combine:
                 f"MileBench, {sample.dataset}, sample {sample.sample_id}: {len(sheets)} sheets, and the official "
                 "prompt takes one; use combine_image=1, or prompt_mode=index, which takes any number"
             )
-        kept = _Walk(budget, sample.instruction, None).run(context)
-        text, images = f"{MARKER}\n{sample.instruction}\n{kept.text}", sheets
+        kept, _ = _Walk(budget, sample.instruction, None).run(context)
+        text, images = f"{MARKER}\n{sample.instruction}\n{kept}", sheets
     else:
-        kept = _Walk(budget, sample.instruction, _paths(sample, folder)).run(context)
-        text, images = f"{sample.instruction}\n{kept.text}", kept.images
+        kept, images = _Walk(budget, sample.instruction, _paths(sample, folder)).run(context)
+        text = f"{sample.instruction}\n{kept}"
     return Prompt(text, tuple(images), _by_position(text, images))
 
 
 def by_index(sample: Sample, folder: str, budget: Budget | None = None, combine: int = 0) -> Prompt:
-    """The prompt with every picture where its placeholder stands, as often as it is named.
+    """Return the prompt with every picture at its placeholder, as often as it is named.
 
     Pictures that no placeholder names stand in front, in order; so do sheets, of which there may be any number. With a
     ``budget`` the end is kept: texts are cut from the front, a picture that does not fit ends the prompt there.
@@ -236,12 +236,6 @@ def _sheets(sample: Sample, folder: str, combine: int) -> list[str]:
     return [f"{other}/{name}" for name in sample.sheets]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    text: str
-    images: list[str]
-
-
 class _Walk:
     """Keeps the end of a text and its pictures: from the last fragment between markers to the first."""
 
@@ -254,11 +248,12 @@ class _Walk:
         self._total = 0
         self._leads = False
 
-    def run(self, context: str) -> _Kept:
+    def run(self, context: str) -> tuple[str, list[str]]:
+        """Return the kept text and its pictures."""
         for fragment in reversed(context.split(MARKER)):
             if not self._keep(fragment) or (self._separate and not self._place_picture()):
                 break
-        return _Kept((MARKER if self._leads else "") + MARKER.join(self._fragments), self._images)
+        return (MARKER if self._leads else "") + MARKER.join(self._fragments), self._images
 
     def _keep(self, fragment: str) -> bool:
         if self._budget is None or self._room is None:
@@ -266,7 +261,7 @@ class _Walk:
         else:
             tokens = self._budget.tokenizer.encode(fragment)
             if len(tokens) + self._total > self._room:
-                if not self._fragments:  # a room of 0 keeps everything, a negative one cuts from the front
+                if not self._fragments:  # 0 keeps everything, a negative number cuts from the front
                     self._fragments.append(self._budget.tokenizer.decode(tokens[-self._room :]))
                 return False
             self._fragments.insert(0, self._budget.tokenizer.decode(tokens))
@@ -301,7 +296,7 @@ def _fitting(parts: Sequence[Part], budget: Budget, room: int) -> list[Part]:
 
 
 def _by_position(text: str, images: Sequence[str]) -> tuple[Part, ...]:
-    """The first marker is the first picture, and so on; markers beyond the pictures show nothing."""
+    """Assign pictures to markers by position; surplus markers show nothing."""
     parts: list[Part] = []
     for number, fragment in enumerate(text.split(MARKER)):
         if 0 < number <= len(images):
@@ -311,7 +306,7 @@ def _by_position(text: str, images: Sequence[str]) -> tuple[Part, ...]:
 
 
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Texts that meet become one; empty ones are left out."""
+    """Join neighbouring texts and drop empty ones."""
     made: list[Part] = []
     for part in parts:
         if isinstance(part, str) and made and isinstance(made[-1], str):
@@ -329,7 +324,7 @@ def prompt_of(doc: Mapping[str, Any], settings: Settings) -> Prompt:
         DataError: the official prompt takes one sheet and the sample has more.
     """
     choices, sheets = doc["choice_list"], None
-    if settings.combine_image:  # named as the annotation has them, else as they would be made
+    if settings.combine_image:  # the annotation's names, else the names that would be made
         sheets = doc.get("sheets")
         if sheets is None:
             planned = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
@@ -383,13 +378,13 @@ def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
 
 
 def _file(doc: Mapping[str, Any], settings: Settings, path: str) -> Path | None:
-    """Path of a picture; ``None`` for a sheet that must be drawn."""
+    """Return the path of a picture; ``None`` for a sheet that must be drawn."""
     file = root(str(doc["dataset"]), settings).absolute() / path
     return None if settings.combine_image and not file.is_file() else file
 
 
 def _sheet(doc: Mapping[str, Any], settings: Settings, path: str) -> Any:
-    """A sheet drawn from its pictures."""
+    """Draw a sheet from its pictures."""
     folder = root(str(doc["dataset"]), settings).absolute() / str(doc["dataset"]) / "images"
     sheets = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
     found = next((sheet for sheet in sheets if sheet.file == Path(path).name), None)

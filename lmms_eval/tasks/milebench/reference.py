@@ -1,4 +1,4 @@
-"""An annotation file as the stand-alone evaluator needs it: the samples that predictions are compared with."""
+"""Annotation files for the stand-alone evaluator: the samples with which predictions are compared."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ADVERSARIAL, ADVERSARIAL_VARIANT = "-adv", "adversarial"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The content of an annotation file that scoring needs."""
+    """The part of an annotation file that scoring needs."""
 
     where: str
     """The file, for messages."""
     facts: DatasetFacts
     samples: Mapping[int, Mapping[str, Any]]
-    """By number of the sample, in the order of the file."""
+    """Samples by number, in the order of the file."""
     variant: str = ""
     """``adversarial``, or empty."""
 

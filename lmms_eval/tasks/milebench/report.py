@@ -27,10 +27,10 @@ from lmms_eval.tasks.milebench.summary.overview import Overview, build
 
 REPORT, SCORES, IMAGES = "report.json", "scores.csv", "images.csv"
 CURVE, NEEDLES = "score_by_images", "needle_grid"
-"""Pictures, without the ending."""
+"""File names of the pictures, without extension."""
 TICKS = (2, 3, 4, 5, 8, 12, 20, 32, 48, 72, 109)
 WIDEST = 120.0
-"""Pictures at the right end of the axis: the benchmark has up to 109."""
+"""Right end of the axis of pictures: the benchmark has up to 109."""
 SCOPE_NAMES = {
     REALISTIC: "realistic (T-1 to S-5)",
     "N-1": "N-1 text needle",
@@ -40,7 +40,7 @@ SCOPE_NAMES = {
 
 
 def write(overview: Overview, folder: Path) -> None:
-    """``report.json``, ``scores.csv`` and ``images.csv``, each replaced as a whole.
+    """Write ``report.json``, ``scores.csv`` and ``images.csv``, each replaced as a whole.
 
     Raises:
         DataError: a file cannot be written.
@@ -51,7 +51,7 @@ def write(overview: Overview, folder: Path) -> None:
 
 
 def draw(overview: Overview, folder: Path) -> list[Path]:
-    """The curve over the number of pictures, and the grids of needles if there are any.
+    """Draw the curve over the number of pictures, and the grids of needles if there are any.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
@@ -103,7 +103,7 @@ _PREFIX = "milebench_"
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """One report for each variant (usual data and prompts, adversarial, demonstration, ...) in the run.
+    """Make a report for each variant (usual data and prompts, adversarial, demonstration, ...) in the run.
 
     With ``stem`` the files of ``report_files`` go to ``STEM_milebench/``, those of a variant to
     ``STEM_milebench_VARIANT/``.
@@ -132,7 +132,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
 
 
 def _by_variant(tasks: Mapping[str, TaskNumbers]) -> dict[str, list[Scored]]:
-    """A task of which nothing was scored does not say its variant: it counts to every one of its own kind of data."""
+    """Group tasks by variant. A task without scores has no variant and counts for every one with its kind of data."""
     found: dict[str, list[Scored]] = {}
     silent: list[tuple[bool, Scored]] = []
     for name, numbers in tasks.items():
@@ -151,7 +151,7 @@ def _by_variant(tasks: Mapping[str, TaskNumbers]) -> dict[str, list[Scored]]:
 
 
 def report_of(folder: Path, output: Path | None = None) -> BenchmarkReport:
-    """Groups, overall figures and scores by number of pictures of the model whose folder this is.
+    """Report groups, overall figures and scores by number of pictures of a model from its folder.
 
     Args:
         output: folder for the report's files, which go to ``OUTPUT/MODEL_milebench``; ``None`` → none are written.
@@ -172,7 +172,7 @@ def report_of(folder: Path, output: Path | None = None) -> BenchmarkReport:
 
 
 def _summary(folder: Path) -> Mapping[str, Any] | None:
-    """The summary of a data set; ``None`` if it has neither scores nor predictions."""
+    """Read the summary of a data set; ``None`` if it has neither scores nor predictions."""
     path = folder / FIXED
     if not path.is_file():
         if (folder / PREDICTIONS).is_file():

@@ -12,10 +12,10 @@ from lmms_eval.tasks.milebench.scoring.model import ROUGE
 from lmms_eval.tasks.milebench.summary.figures import Entry, Figure
 from lmms_eval.tasks.milebench.summary.image_counts import ALL, DIAGNOSTIC, REALISTIC, NeedleGrid, Pool
 from lmms_eval.tasks.milebench.summary.overview import Overview
-from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.terminal import Column, markdown_table
 
 METHOD = (
-    "Scores in percent by the official and, beside them, the fixed rules; groups are unweighted means of data sets.\n"
+    "Scores in percent by the official and, next to them, the fixed rules; groups are unweighted means of data sets.\n"
     "95 % intervals by samples within data sets: Wilson's, of means of data sets and of scores that are not right or\n"
     "wrong with the effective number of samples (docs/statistics.md)."
 )
@@ -30,7 +30,7 @@ _SHOWN_GAPS = 5
 
 
 def title(overview: Overview) -> str:
-    """The benchmark and, in brackets, what sets these numbers apart from its own."""
+    """Return the benchmark's name and, in brackets, the differences from the published setting."""
     marks = (
         overview.variant.replace("demo", "demonstration data").replace("_", " ").split("-") if overview.variant else []
     )
@@ -39,7 +39,7 @@ def title(overview: Overview) -> str:
 
 
 def report_text(overview: Overview) -> str:
-    """All tables with their explanations."""
+    """Return all tables with their explanations."""
     parts = [f"{title(overview)}\n\n{score_table(overview)}{METHOD}\n{CONVENTIONS}"]
     parts += [_gap_lines(overview)] if overview.is_partial else []
     parts.append(
@@ -58,7 +58,7 @@ def report_text(overview: Overview) -> str:
 
 
 def score_table(overview: Overview) -> str:
-    """Overall figures, then every group with its data sets."""
+    """Return overall figures, then every group with its data sets."""
     rows = [(entry.name, entry) for entry in overview.overall if entry.scores is not None]
     for label, group in overview.groups.items():
         rows.append((f"{label} {group.title}", group))
@@ -152,7 +152,7 @@ def _count_lines(overview: Overview) -> Iterator[str]:
 
 
 def scores_csv(overview: Overview) -> str:
-    """A row for each overall figure, group and data set; scores in percent with two decimals, as in ``result.csv``."""
+    """Return a row for each overall figure, group and data set, in percent with two decimals as in ``result.csv``."""
     header = ("kind", "name", "title", "metric", "samples", "published_samples", "official", "official_low",
               "official_high", "fixed", "fixed_low", "fixed_high", "no_answer", "is_partial")  # fmt: skip
     rows: list[Sequence[str | int]] = [header]
@@ -179,7 +179,7 @@ def _cells(figure: Figure | None) -> list[str]:
 
 
 def images_csv(overview: Overview) -> str:
-    """A row for each scope and level, and for each scope and point of the curve."""
+    """Return a row for each scope and level, and for each scope and point of the curve."""
     rows: list[Sequence[str | int]] = [
         ("kind", "scope", "images", "mean_images", "samples", "datasets", *_names("by_sample"), *_names("by_dataset"))
     ]

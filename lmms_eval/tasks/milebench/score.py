@@ -1,4 +1,4 @@
-"""Collect scores: ``lmms-eval milebench score`` under the name that the benchmark's users know."""
+"""Collect scores: ``lmms-eval milebench score`` under the name of the benchmark's own script."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ class Settings(BenchmarkOptions):
     benchmark: ClassVar[str] = BENCHMARK
 
     prompt_mode: Literal["official", "index"] = "official"
-    """Places of the pictures: by position, as the authors' script does it, or by the placeholder's index."""
+    """Places of the pictures: by position, as in the authors' script, or by the placeholder's index."""
     combine_image: int = 0
-    """Pictures of a sample are put on at most so many sheets; 0: every picture by itself."""
+    """Most sheets for the pictures of a sample; 0 keeps the pictures separate."""
     adversarial: bool = False
     """The variant with shuffled options and reworded references."""
     max_context_len: int | None = None
@@ -30,7 +30,7 @@ class Settings(BenchmarkOptions):
     tokenizer: str | None = None
     """``characters``, ``words``, or a checkpoint whose tokenizer counts."""
     font_size: int = 8
-    """Of the captions of sheets, which are drawn at four times this size."""
+    """Font size of the captions of sheets, which are drawn at four times this size."""
 
     @property
     def variant(self) -> str:

@@ -22,7 +22,7 @@ _PAD, _PAD_TOP = 12, 22
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The plan of one sheet."""
+    """The layout of one sheet."""
 
     file: str
     """File name: sample and number of the sheet, from 0."""
@@ -50,10 +50,10 @@ class Sheet:
 
 
 def plan_sheets(sample_id: int | str, n_images: int, max_sheets: int) -> list[Sheet]:
-    """The sheets of a sample: consecutive pictures, as many on each, at most ``max_sheets`` sheets.
+    """Plan the sheets of a sample: consecutive pictures, evenly distributed over at most ``max_sheets`` sheets.
 
     Raises:
-        DataError: there is no picture.
+        DataError: there are no pictures.
     """
     if n_images < 1 or max_sheets < 1:
         raise DataError(f"MileBench, sample {sample_id}: {n_images} pictures cannot be put on {max_sheets} sheets")
@@ -65,7 +65,7 @@ def plan_sheets(sample_id: int | str, n_images: int, max_sheets: int) -> list[Sh
 
 
 def draw_sheet(sheet: Sheet, images: Sequence[Path], font_size: int = 8) -> Image.Image:
-    """One sheet from all pictures of its sample; they are opened one after the other.
+    """Draw one sheet from the pictures of its sample, which are opened one after the other.
 
     Raises:
         MediaError: a picture is missing or cannot be read.

@@ -1,4 +1,4 @@
-"""Predictions of one data set → scores and the authors' files."""
+"""Scores the predictions of a data set and writes the authors' files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, summarise
 
 EVAL, SCORES, EXTRACTED = "eval.json", "eval_score.json", "pred_with_extracted.json"
 FIXED = "eval_fixed.json"
-"""Ours: the scores by the fixed rules, counts, and which predictions they were computed from."""
+"""Our file: the scores by the fixed rules, counts, and the fingerprint of the predictions."""
 SOURCE, SUMMARY = "pred_sha256", "summary"
 """Keys of that file."""
 _SHOWN = 5
@@ -51,7 +51,7 @@ class Evaluation:
 
     @property
     def coverage(self) -> float:
-        """Scored samples by samples of the annotation."""
+        """The share of the annotation's samples that are scored."""
         return self.result.n_scored / self.n_samples
 
     @property
@@ -59,7 +59,7 @@ class Evaluation:
         return tuple(judged.score for judged in self.judged if judged.score.error is not None)
 
     def failure_text(self) -> str:
-        """The failed samples with their errors; empty if none failed."""
+        """Return the failed samples with their errors; empty if none failed."""
         lines = [f"sample {score.sample_id}: {score.error}" for score in self.failures[:_SHOWN]]
         more = len(self.failures) - len(lines)
         return "; ".join(lines) + (f"; and {more} more" if more else "")
@@ -69,8 +69,8 @@ def evaluate_dataset(reference: Reference, predictions: Predictions, allow_parti
     """Judge all predictions of a data set.
 
     Args:
-        allow_partial: score what is there: missing samples are left out, predictions of unknown samples are passed
-            over, and of several predictions for one sample the last counts, each with a warning.
+        allow_partial: leave out missing samples, skip predictions of unknown samples, and use the last of several
+            predictions for one sample, each with a warning.
 
     Raises:
         DataError: without ``allow_partial``, the predictions are not exactly one for each sample.
@@ -113,7 +113,7 @@ def _mismatch(reference: Reference, found: Mapping[int, Any], repeated: Sequence
 
 
 def _notes(judged: Sequence[Judged]) -> Iterator[str]:
-    """The authors' script takes the gold answer from the prediction file: say where that is another one."""
+    """Report where the prediction file's gold answer, which the authors' script uses, differs from the annotation's."""
     other = [
         one.score.sample_id
         for one in judged
@@ -148,13 +148,13 @@ def write_evaluation(evaluation: Evaluation, folder: Path, source: str) -> None:
     files = {SCORES: json.dumps(score_records(evaluation), indent=4), FIXED: json.dumps(fixed, indent=4)}
     if any(one.score.normalised for one in evaluation.judged):
         files[EXTRACTED] = json.dumps([extracted_record(one) for one in evaluation.judged], indent=4)
-    files[EVAL] = json.dumps(result.as_eval())  # the last: the others are complete when it is there
+    files[EVAL] = json.dumps(result.as_eval())  # written last, so that the others are complete if it exists
     for name, text in files.items():
         write_text(folder / name, text)
 
 
 def summary(evaluation: Evaluation) -> DatasetSummary:
-    """The summary of the scored samples, of which there must be one, as the report needs it."""
+    """Summarise the scored samples, at least one, for the report."""
     return summarise(
         [
             {
@@ -172,7 +172,7 @@ def summary(evaluation: Evaluation) -> DatasetSummary:
 
 
 def score_records(evaluation: Evaluation) -> list[dict[str, str]]:
-    """The content of ``eval_score.json``; failed samples have no record."""
+    """Return the content of ``eval_score.json``; failed samples have no record."""
     return [
         {"id": str(one.record["sample_id"]), "score": reported(one.score.score)}
         for one in evaluation.judged
@@ -203,7 +203,7 @@ def extracted_record(judged: Judged) -> dict[str, Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file as a whole. What these scripts write can be made again, so that no disk is waited for.
+    """Replace a file as a whole, without syncing the disk, since these scripts can write it again.
 
     Raises:
         DataError: it cannot be written.

@@ -22,7 +22,7 @@ _KEYS = ("sample_id", "image", "question", "gt_response", "gen_model_id", "pred_
 
 
 def record(doc: Mapping[str, Any], prompt: Prompt, answer: str) -> dict[str, Any]:
-    """The file's record of one sample. Paths start at the data's root folder, wherever that lies."""
+    """Return the file's record of one sample. Paths are relative to the data's root folder."""
     return {
         "sample_id": int(doc["sample_id"]),
         "n_images": len(doc["images_path"]),
@@ -34,9 +34,9 @@ def record(doc: Mapping[str, Any], prompt: Prompt, answer: str) -> dict[str, Any
 
 
 def in_order(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Records in the order of the authors' script: by the annotation's number of pictures, groups as they first occur.
+    """Sort records as the authors' script: by the annotation's number of pictures, groups as they first occur.
 
-    Of records with one ``sample_id`` the first gives the place and the last the content, with a warning.
+    If records share a ``sample_id``, the first gives the place and the last the content, with a warning.
     """
     groups: dict[int, list[Mapping[str, Any]]] = {}
     for item in records:
@@ -46,14 +46,14 @@ def in_order(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         for item in group:
             if item["sample_id"] in found:
                 logger.warning(
-                    "sample_id {} stands twice in the data: {} keeps the last", item["sample_id"], PREDICTIONS
+                    "sample_id {} occurs twice in the data: {} keeps the last", item["sample_id"], PREDICTIONS
                 )
             found[item["sample_id"]] = item
     return list(found.values())
 
 
 def dumps(records: Iterable[Mapping[str, Any]], model: str, generation: Mapping[str, Any]) -> str:
-    """The text of ``pred.json``: a list, four-space indent, non-ASCII kept."""
+    """Return the text of ``pred.json``: a list, four-space indent, non-ASCII kept."""
     same = {"gen_model_id": model, "gen_kwargs": dict(generation)}
     rows = [{key: {**item, **same}[key] for key in _KEYS} for item in in_order(records)]
     return json.dumps(rows, ensure_ascii=False, indent=4)
@@ -80,10 +80,10 @@ class Predictions:
     records: tuple[Mapping[str, Any], ...]
 
     def numbered(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Each record with the number of its sample.
+        """Yield each record with the number of its sample.
 
         Raises:
-            DataError: a record is no object, or its ``sample_id`` is no number.
+            DataError: a record is no object, or its ``sample_id`` is not a number.
         """
         for position, record in enumerate(self.records):
             number = sample_number(record.get("sample_id")) if isinstance(record, Mapping) else None
@@ -96,7 +96,7 @@ def read_predictions(path: Path) -> Predictions:
     """Read a ``pred.json``.
 
     Raises:
-        DataError: it is not there, is no complete JSON list, or is empty.
+        DataError: it is missing, is not a complete JSON list, or is empty.
     """
     if not path.is_file():
         raise DataError(f"there are no predictions {path}; a run writes them, --result-dir names one model's folder")
@@ -107,7 +107,7 @@ def read_predictions(path: Path) -> Predictions:
 
 
 def sample_number(value: Any) -> int | None:
-    """A ``sample_id`` as a number: an integer, or a text of digits; ``None`` for anything else."""
+    """Read a ``sample_id`` as a number: an integer, or a text of digits; ``None`` for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -116,7 +116,7 @@ def sample_number(value: Any) -> int | None:
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits.
+    """Compute the SHA-256 of a file, in hexadecimal digits.
 
     Raises:
         DataError: it cannot be read.

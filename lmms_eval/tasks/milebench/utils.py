@@ -1,4 +1,4 @@
-"""The functions that the YAML files name: document to prompt, answer to scores, scores to the task's numbers.
+"""Functions of the task YAML: prompts from documents, scores from answers, and the task's results.
 
 The task options are those of ``settings.Settings``.
 """
@@ -22,27 +22,27 @@ Options = Mapping[str, Any] | None
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """The prompt's text with an image token for every picture. No picture is opened."""
+    """Return the prompt's text with an image token for every picture. No picture is opened."""
     return prompts.prompt_of(doc, Settings.of(lmms_eval_specific_kwargs)).simple_text
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
-    """The pictures of the prompt, opened (RGB), in order."""
+    """Open the pictures of the prompt (RGB), in order."""
     return prompts.visuals(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
-    """One user turn: texts and pictures in their places. Pictures that need no change are given as paths."""
+    """Return one user turn: texts and pictures in their places. Pictures that need no change are given as paths."""
     return prompts.messages(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_target(doc: Mapping[str, Any]) -> str:
-    """The reference answer; for choice questions the text of the option."""
+    """Return the reference answer; for choice questions the text of the option."""
     return str(doc["response"])
 
 
 def doc_to_gold(doc: Mapping[str, Any]) -> str:
-    """A reply that deserves full marks by both sets of rules, for ``--model baseline --model_args strategy=gold``."""
+    """Return a reply with full marks by both sets of rules, for ``--model baseline --model_args strategy=gold``."""
     wanted = str(doc["response"])
     choices = [str(choice) for choice in doc["choice_list"] or ()]
     letters = [chr(65 + place) for place, choice in enumerate(choices[:26]) if choice == wanted]
@@ -58,10 +58,10 @@ def doc_to_gold(doc: Mapping[str, Any]) -> str:
 def process_results(
     doc: Mapping[str, Any], results: Sequence[Any], lmms_eval_specific_kwargs: Options = None
 ) -> dict[str, Any]:
-    """The official and the fixed score, and the record of ``pred.json`` with what the benchmark's report needs.
+    """Return the official and the fixed score, and the record of ``pred.json`` with the values for the report.
 
     Raises:
-        DataError: the reference answer is missing, or is none of the options: the sample fails.
+        DataError: the reference answer is missing, or is not one of the options; the sample fails.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     reply = str(results[0]) if results else ""
@@ -90,7 +90,7 @@ def process_results(
 
 
 def judge(doc: Mapping[str, Any], reply: str) -> SampleScore:
-    """The scores of a reply by both sets of rules."""
+    """Score a reply by both sets of rules."""
     sample = {
         "sample_id": doc["sample_id"],
         "response": doc["response"],
@@ -100,8 +100,8 @@ def judge(doc: Mapping[str, Any], reply: str) -> SampleScore:
 
 
 def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
-    """No number: the details hold what the report needs, and the path of ``OUT/milebench/MODEL/NAME/pred.json``, which
-    is written where there is an output folder."""
+    """Return no value. The details hold the report's values and the path of ``OUT/milebench/MODEL/NAME/pred.json``; it
+    is written if there is an output folder."""
     from lmms_eval.tasks.milebench.summary.dataset import estimate
 
     if not records:
@@ -122,7 +122,7 @@ def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task:
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """Groups, overall figures and the curve over the number of pictures, over the tasks of a run."""
+    """Report groups, overall figures and the curve over the number of pictures for the tasks of a run."""
     from lmms_eval.tasks.milebench.report import report as whole
 
     return whole(tasks, stem)

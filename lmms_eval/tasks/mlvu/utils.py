@@ -44,10 +44,10 @@ def doc_to_visual_test(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> 
 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Return the letter that the answer names beside the right one; the fixed metric knows letters beyond D.
+    """Return the letter that the answer names and the right one; the fixed metric knows letters beyond D.
 
     Raises:
-        ItemError: ``answer`` or ``task_type`` is no text.
+        ItemError: ``answer`` or ``task_type`` is not a text.
     """
     for column in ("answer", "task_type"):
         if not isinstance(doc[column], str):

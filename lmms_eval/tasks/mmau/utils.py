@@ -26,7 +26,7 @@ def choices_of(doc: Doc) -> list[str]:
     """Return the choices, which the data hold as JSON text.
 
     Raises:
-        ItemError: the column is no list of texts.
+        ItemError: the column is not a list of texts.
     """
     held = doc["choices"]
     try:

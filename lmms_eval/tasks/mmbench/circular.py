@@ -55,7 +55,7 @@ def fixed(rows: Sequence[Row]) -> Estimate:
     closed = [item for item in items if not item.needs_judge]
     kept = [item for item in closed if not item.is_drawn]
     lost = len(closed) - len(kept)
-    notes = [f"failed: {lost} of {len(closed)} items have an answer whose letter the judge does not tell; left out"]
+    notes = [f"failed: {lost} of {len(closed)} items have an answer whose letter the judge does not give; left out"]
     return replace(_estimate(kept), details={}, sub_scores={}, notes=(*(notes if lost else ()), *_open(items)))
 
 

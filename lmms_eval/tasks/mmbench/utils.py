@@ -131,7 +131,7 @@ def _judged(row: dict[str, Any], verdicts: Mapping[str, Verdict]) -> dict[str, A
 def aggregate(rows: Sequence[Doc], args: Any, task: Any) -> Estimate:
     """Share of items with every row right, in percent; a letter that the judge cannot find is drawn.
 
-    The shares by category are written to ``TASK_results.json`` too. The judge's text is told where a judge was asked.
+    The shares by category are written to ``TASK_results.json`` too. The judge's text is reported if a judge was asked.
     """
     made = _with_file(circular.official(rows), args, task)
     was_asked = any(row.get("judged", circular.NO_JUDGE) != circular.NO_JUDGE for row in rows)

@@ -68,5 +68,5 @@ def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
 
 
 def aggregate_total(results: Sequence[Mapping[str, Any]]) -> Estimate:
-    """Do as ``aggregate`` over all categories, whose scores stand beside perception and cognition."""
+    """Do as ``aggregate`` over all categories, whose scores accompany perception and cognition."""
     return replace(aggregate(results), sub_scores={}, notes=())

@@ -12,7 +12,7 @@ from types import MappingProxyType
 CATEGORIES: Mapping[str, str] = MappingProxyType(
     {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
 )
-"""Tag in ids -> name, in the order in which ids are searched."""
+"""Names by tag, in the order in which ids are searched for tags."""
 QUESTIONS: Mapping[str, int] = MappingProxyType({"SA": 5005, "PBL": 11482, "MSR": 3616})
 """Questions of the whole data set, by tag."""
 _FILE = Path(__file__).with_name("published.tsv")
@@ -24,7 +24,7 @@ class PublishedRow:
 
     text_model: str
     image_model: str
-    """Draws for a model of text alone; empty for one that draws itself."""
+    """Model that draws for a text-only model; empty for one that draws itself."""
     sa: float
     pbl: float
     msr: float
@@ -37,7 +37,7 @@ class PublishedRow:
 
 @functools.lru_cache(maxsize=1)
 def published() -> tuple[PublishedRow, ...]:
-    """Reads all rows, in the order of the paper's table."""
+    """Read all rows, in the order of the paper's table."""
     with _FILE.open(encoding="utf-8", newline="") as file:
         return tuple(
             PublishedRow(

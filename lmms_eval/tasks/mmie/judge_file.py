@@ -1,8 +1,8 @@
-"""Judging of a file of MMIE answers: every reply is journaled before it counts, and is never asked for again.
+"""Judges a file of MMIE answers. Every reply is journaled before it counts, and is never requested again.
 
-The journal (``engine/judgements.py``) stands beside the benchmark's own temporary file. A reply is found again by id,
-judge and rendered prompt (pictures by content); what the temporary file holds beyond that, of the benchmark's own
-script, is taken over.
+The journal (``engine/judgements.py``) is next to the benchmark's own temporary file. A reply is found by id,
+judge and rendered prompt (pictures by content). Further replies in the temporary file, from the benchmark's own
+script, are reused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Places:
     """Folder of the journal."""
     summary: Path
     scores: Path
-    """A row for each sample."""
+    """File with a row for each sample."""
 
     @classmethod
     def of(cls, folder: Path, name: str) -> Places:
@@ -59,7 +59,7 @@ class Places:
         return self.record / "judgements-0.jsonl"
 
     def forget(self) -> None:
-        """Remove what would be gone on from. Raises ``DataError``."""
+        """Remove the files from which judging would resume. Raises ``DataError``."""
         for path in (self.temporary, self.journal):
             try:
                 path.unlink(missing_ok=True)
@@ -69,14 +69,14 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Outcome of a file."""
+    """The outcome of a file."""
 
     summary: Mapping[str, Any]
     judge: str
 
 
 class Judging:
-    """One file on its way to its scores."""
+    """The judging of one file."""
 
     def __init__(self, data: Input, prompts: JudgePrompts, places: Places, save_step: int) -> None:
         self._data, self._prompts, self._places = data, prompts, places
@@ -88,7 +88,7 @@ class Judging:
         self._since_saved = self._reused = 0
 
     def finish(self, open_judge: Callable[[], Judge], retries: int = 0, afresh: bool = False) -> Finished:
-        """Ask for what is not known (``afresh``: for everything), and write output and summary.
+        """Ask for missing replies (with ``afresh`` for all), and write output and summary.
 
         Raises:
             ModelError: the judge cannot be built.
@@ -127,12 +127,12 @@ class Judging:
             self._temporary.close()
 
     def _take_over(self, known: set[str]) -> None:
-        """Take the replies that the benchmark's own script has left, for samples that the journal does not know."""
+        """Reuse the replies of the benchmark's own script for samples that the journal lacks."""
         path = self._places.temporary
         try:
             taken = feedback_from_temporary(read_json(path) if path.exists() else [], self._records)
         except DataError as error:
-            log.warning("not gone on from: %s", error)
+            log.warning("not resumed from: %s", error)
             return
         unknown = [i for i in self._data.to_judge if request_id(_place(self._data.samples[i]), QUESTION) not in known]
         own = {index: taken.feedback[index] for index in unknown if index in taken.feedback}
@@ -140,12 +140,12 @@ class Judging:
             self._take(index, text)
         self._reused = len(own)
         if own:
-            log.warning("%d replies are taken from %s, whoever judged", len(own), path)
+            log.warning("%d replies are taken from %s, whichever judge gave them", len(own), path)
         if taken.mismatches:
             log.warning("%d entries of %s fit no record at their place and are not used", taken.mismatches, path)
 
     def _keep(self, index: int, verdict: Verdict, is_known: bool) -> None:
-        """Count a verdict, whose replies are durable already."""
+        """Count a verdict whose replies are already on disk."""
         if verdict.text is None:
             reason = verdict.error or "no reply"
             (self._judgements.unreadable if reason.startswith("media:") else self._judgements.unanswered)[index] = (
@@ -186,6 +186,6 @@ class Judging:
 
 
 def _place(sample: Sample) -> str:
-    """Name a sample, also where several have its id."""
+    """Name a sample, also if several have its id."""
     name, occurrence = sample.key
     return f"{name}/{occurrence}"

@@ -1,7 +1,7 @@
-"""The texts that a judge is given beside a sample: our own wording of the paper's criteria, or the user's own.
+"""The texts for a judge, in addition to a sample: our own wording of the paper's criteria, or the user's own.
 
 The benchmark's own judge was tuned on its authors' exact texts, which are not shipped: ``load_prompts`` reads them
-from a file of the user's. Fingerprints say which texts were used.
+from a user's file. Fingerprints identify the texts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OFFICIAL: Mapping[str, str] = MappingProxyType(
         "MSR": "72bc495ec21b8c185bee68c351981dbc9a041aee2ba1c27bd287caa9099a9681",
     }
 )
-"""SHA-256 (UTF-8, hexadecimal) of the texts that the published scores were made with."""
+"""SHA-256 (UTF-8, hexadecimal) of the texts behind the published scores."""
 CONSTANTS: Mapping[str, str] = MappingProxyType(
     {"SA": "SA_SYSTEM_PROMPT", "PBL": "PBL_SYSTEM_PROMPT", "MSR": "MSR_PROMPT", "lead_in": "MSR_LEAD_IN"}
 )
@@ -84,7 +84,7 @@ _LEAD_IN = "Hold the final answer against this one: "
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompts:
-    """The texts that a judge is given beside the sample."""
+    """The texts for a judge, in addition to the sample."""
 
     systems: Mapping[str, str]
     """Text before the sample, by tag."""
@@ -94,7 +94,7 @@ class JudgePrompts:
     """``built-in`` or the user's file."""
 
     def fingerprints(self) -> dict[str, str]:
-        """Returns the SHA-256 of every text, for the results."""
+        """Return the SHA-256 of every text, for the results."""
         return {
             **{tag: fingerprint(text) for tag, text in self.systems.items()},
             "lead_in": fingerprint(self.lead_in),
@@ -102,17 +102,17 @@ class JudgePrompts:
 
     @property
     def is_official(self) -> bool:
-        """True where the three texts are those of the published scores."""
+        """Whether the three texts are those of the published scores."""
         return all(fingerprint(self.systems[tag]) == expected for tag, expected in OFFICIAL.items())
 
     @property
     def metric(self) -> str:
-        """Name of a score under these texts."""
+        """Name of the score with these texts."""
         return "mmie_score" if self.is_official else "mmie_judge"
 
 
 def prompts(file: str) -> JudgePrompts:
-    """Returns the judge's texts: those of ``--judge_prompts FILE``, which are read again when it changes, else ours.
+    """Return the judge's texts: those of ``--judge_prompts FILE``, which are read again when it changes, else ours.
 
     Raises:
         DataError: the file cannot be read, or lacks a text.
@@ -121,17 +121,17 @@ def prompts(file: str) -> JudgePrompts:
 
 
 def prompts_identity(kwargs: Mapping[str, Any] | None) -> str:
-    """Names what scores depend on beside document and answer. Raises ``DataError`` as ``prompts``."""
+    """Return what scores depend on in addition to document and answer. Raises ``DataError`` as ``prompts``."""
     return " ".join(prompts(Settings.of(kwargs).judge_prompts).fingerprints().values())
 
 
 def built_in() -> JudgePrompts:
-    """Returns our own wording."""
+    """Return our own wording."""
     return JudgePrompts(MappingProxyType({"SA": _SA, "PBL": _PBL, "MSR": _MSR}), _LEAD_IN, BUILT_IN)
 
 
 def load_prompts(path: Path) -> JudgePrompts:
-    """Reads the texts from a user's file (``judge_texts.texts_of``).
+    """Read the texts from a user's file (``judge_texts.texts_of``).
 
     Raises:
         DataError: the file cannot be read or parsed, or lacks one of ``CONSTANTS``.
@@ -139,7 +139,7 @@ def load_prompts(path: Path) -> JudgePrompts:
     texts = texts_of(path)
     lacking = [name for name in CONSTANTS.values() if name not in texts]
     if lacking:
-        hint = f" ({CONSTANTS['lead_in']}: what stands between the header of the correct answer and the answer)"
+        hint = f" ({CONSTANTS['lead_in']}: the text between the header of the correct answer and the answer)"
         raise DataError(
             f"judge prompts {path}: there is no text {', '.join(lacking)}"
             f"{hint if CONSTANTS['lead_in'] in lacking else ''}; write NAME = '...' at the top level of a Python file, "

@@ -1,4 +1,4 @@
-"""From a question and a model's answer to the question for the judge (MMIE specification §5)."""
+"""Makes the judge's question about a question and a model's answer (MMIE specification §5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_NEW_TOKENS = 1024
 
 
 def questions(doc: Mapping[str, Any], answer: Any, settings: Settings) -> list[JudgeQuestion]:
-    """Returns the question to the judge; none about a sample that is skipped.
+    """Return the question to the judge; empty for a skipped sample.
 
     Raises:
         MediaError: a picture of the question is not there and the settings are strict.
@@ -36,7 +36,7 @@ def questions(doc: Mapping[str, Any], answer: Any, settings: Settings) -> list[J
 
 
 def view_of(doc: Mapping[str, Any], answer: Sequence[Segment], settings: Settings) -> View:
-    """Returns the judge's view of a document and an answer.
+    """Return the judge's view of a document and an answer.
 
     Raises:
         MediaError: a picture of the question is not there and the settings are strict.
@@ -50,9 +50,9 @@ def view_of(doc: Mapping[str, Any], answer: Sequence[Segment], settings: Setting
 
 
 def answer_segments(answer: Any) -> tuple[Segment, ...]:
-    """Returns texts and pictures of an answer in order, each picture with the text before it.
+    """Return texts and pictures of an answer in order, each picture with the text before it.
 
-    Descriptions that nobody drew stand in words, since a judge takes a mark for a picture.
+    Descriptions without a picture are put into words, since a judge takes a mark for a picture.
     """
     segments: list[Segment] = []
     text: str | None = None
@@ -68,7 +68,7 @@ def answer_segments(answer: Any) -> tuple[Segment, ...]:
 
 
 def described(answer: Any) -> int:
-    """Counts the pictures that the answer describes and nobody drew."""
+    """Count the pictures that the answer describes but that were not drawn."""
     return sum(count_marks(part) for part in _parts(answer) if isinstance(part, str))
 
 
@@ -77,7 +77,7 @@ def _parts(answer: Any) -> tuple[Any, ...]:
 
 
 def judge_question(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> JudgeQuestion:
-    """Makes one user turn of texts and pictures in their order, answered without sampling."""
+    """Make one user turn of texts and pictures in their order, answered without sampling."""
     pieces = judge_pieces(view, category, reference, prompts)
 
     def build() -> ChatMessages:
@@ -89,7 +89,7 @@ def judge_question(view: View, category: str, reference: str | None, prompts: Ju
 
 
 def _part(piece: Piece) -> ChatContent:
-    """Raises ``MediaError`` for what is no picture: no judge is asked about it, whether or not it would look."""
+    """Make a part of the question. Raises ``MediaError`` for a file that is not a picture."""
     from lmms_eval.media import header
 
     if isinstance(piece, str):
@@ -99,9 +99,9 @@ def _part(piece: Piece) -> ChatContent:
 
 
 def judge_pieces(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> list[Piece]:
-    """Returns the whole prompt in its order, neighbouring texts as one, without empty ones.
+    """Return the whole prompt in order, with neighbouring texts joined and empty ones dropped.
 
-    The reference answer belongs to MSR alone, and is empty where there is none.
+    Only MSR has a reference answer, which may be empty.
     """
     correct = ["\n### Correct Answer\n", prompts.lead_in, reference or ""] if category == "MSR" else []
     found: list[Piece] = []

@@ -1,4 +1,4 @@
-"""Judge a file of answers: ``lmms-eval mmie judge`` under the name that the benchmark's users know."""
+"""Judge a file of answers: ``lmms-eval mmie judge`` under the name of the benchmark's own script."""
 
 from __future__ import annotations
 

@@ -20,17 +20,17 @@ from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
 from lmms_eval.tasks.mmie.summary import OVERALL, Row, Table, percent, weighted_average
-from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.terminal import Column, markdown_table
 
 PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")
 TITLES = {"categories": "Categories", "fields": "Fields", "subfields": "Subfields"}
 _COUNTS = ("n", "Unparsable", "Unscored", "Skipped")
 FEW = 10
-"""Samples below which a bar is pale."""
+"""Number of samples below which a bar is pale."""
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """Makes a table for each set of the run: ``mmie`` (or its three categories joined), and the demonstration data.
+    """Make a table for each set of the run: ``mmie`` (or its three categories joined), and the demonstration data.
 
     With ``stem``, CSV, JSON and a plot go to ``STEM_SET/``.
 
@@ -57,7 +57,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
 
 
 def _gaps(found: Table, members: Mapping[str, Any], tasks: Mapping[str, TaskNumbers]) -> list[str]:
-    """Names the reasons why these are not the benchmark's published kind of numbers; empty if they are."""
+    """Return the reasons why these numbers are not comparable with the published ones; empty if they are."""
     gaps = [tasks[name].withheld for name in members if tasks[name].withheld]
     if not all(part["prompts"]["official"] for part in members.values()):
         gaps.append("judged with other texts than the benchmark's")
@@ -101,7 +101,7 @@ def _text(name: str, found: Table, content: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Mapping[str, Row]) -> str:
-    """Lays out means on both scales, the strict ones beside the official ones, with their counts."""
+    """Lay out means on both scales, the strict ones next to the official ones, with their counts."""
     columns = {
         "": [*rows],
         "Mean (0-6)": [_number(row.official, 3) for row in rows.values()],
@@ -118,7 +118,7 @@ def _table(rows: Mapping[str, Row]) -> str:
 
 
 def _remarks(task: str, part: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a line for each thing that the table does not show."""
+    """Yield remarks on facts that the table does not show."""
     notes = part["notes"]
     if notes["skipped_ids"]:
         ids = notes["skipped_ids"]

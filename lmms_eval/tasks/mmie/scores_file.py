@@ -1,8 +1,8 @@
-"""Files of scores by sample: those of a run, of another judge, and of people, and how far they agree.
+"""Files of scores by sample, from a run, another judge or people, and their agreement.
 
-Three forms are read: CSV with the columns ``id`` and ``score`` (and perhaps ``position``, which tells records of one id
-apart), a JSON list of such mappings, and the result file of ``main.py``, whose judge replies are read where it has no
-scores. Samples without a score are passed over.
+Three forms are read: CSV with the columns ``id`` and ``score`` (and perhaps ``position``, which
+distinguishes records of one id), a JSON list of such mappings, and the result file of ``main.py``, whose judge replies
+are read if it has no scores. Samples without a score are skipped.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Key = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class JudgeComparison:
-    """Two files of scores of the same answers; measures are ``None`` where they are not defined."""
+    """Two files of scores of the same answers; measures are ``None`` if they are not defined."""
 
     n: int
-    """Samples that both have scored."""
+    """Number of samples that both have scored."""
     only_first: int
     only_second: int
     mean_first: float | None
@@ -44,7 +44,7 @@ class JudgeComparison:
 
 
 def write_scores(samples: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Writes a row for each sample. Raises ``OSError``."""
+    """Write a row for each sample. Raises ``OSError``."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -54,10 +54,10 @@ def write_scores(samples: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 
 def read_scores(path: Path) -> dict[Key, float]:
-    """Reads scores by id and position (``None`` where the file has none).
+    """Read scores by id and position (``None`` if the file has none).
 
     Raises:
-        DataError: the file cannot be read, has another form, a score that is no number from 0 to 6, or two scores of
+        DataError: the file cannot be read, has another form, a score that is not a number from 0 to 6, or two scores of
             one sample.
     """
     found: dict[Key, float] = {}
@@ -79,12 +79,12 @@ def read_scores(path: Path) -> dict[Key, float]:
 
 
 def find_score(scores: Mapping[Key, float], sample: Mapping[str, Any]) -> float | None:
-    """Finds the score of a sample: by id and position, else by the id alone."""
+    """Find the score of a sample: by id and position, else by the id alone."""
     return scores.get((sample["id"], sample["position"]), scores.get((sample["id"], None)))
 
 
 def compare_judges(first: Path, second: Path) -> JudgeComparison:
-    """Measures the agreement of two judges about the same answers.
+    """Measure the agreement of two judges about the same answers.
 
     Raises:
         DataError: as ``read_scores``.
@@ -105,7 +105,7 @@ def compare_judges(first: Path, second: Path) -> JudgeComparison:
 
 
 def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]) -> dict[str, Any]:
-    """Compares the judge with people over the samples that both have scored, and corrects the mean for its bias."""
+    """Compare the judge with people over the samples that both have scored, and correct the mean for its bias."""
     judge_of_both: list[float] = []
     human_of_both: list[float] = []
     judged: list[float] = []

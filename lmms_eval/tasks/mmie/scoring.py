@@ -1,4 +1,4 @@
-"""From the judge's reply to a score, and from the replies about a sample to its outcome (MMIE specification §8)."""
+"""Reads scores from a judge's replies, and a sample's outcome from its scores (MMIE specification §8)."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class ScoreReading:
     """The number behind the marker."""
 
     score: int | None
-    """Rounded; ``None`` if there is none."""
+    """Rounded; ``None`` without one."""
 
     @property
     def counted(self) -> bool:
-        """True for 0 ... 6, the scores that enter the averages."""
+        """Whether the score is 0 ... 6, so that averages include it."""
         return self.score is not None and LOWEST <= self.score <= HIGHEST
 
 
 def read_score(reply: str) -> ScoreReading:
-    """Reads the first number behind the first marker, rounded to the nearest integer, ties to even.
+    """Read the first number behind the first marker, rounded to the nearest integer, ties to even.
 
     A number too large for a float is no score.
     """
@@ -52,7 +52,7 @@ def read_score(reply: str) -> ScoreReading:
 
 
 def is_readable(reply: str) -> bool:
-    """Returns True for a reply that holds a score that counts; any other may be asked again."""
+    """Return whether a reply holds a valid score; otherwise the question may be asked again."""
     return read_score(reply).counted
 
 
@@ -62,15 +62,15 @@ class Judged:
 
     outcome: Outcome
     score: int | None = None
-    """Of the first asking."""
+    """Score of the first reply."""
     repeats: tuple[int | None, ...] = ()
-    """The score of every asking, where the judge was asked more than once."""
+    """The score of every reply, if the judge was asked repeatedly."""
     reason: str = ""
     """The reason why there is no score."""
 
 
 def judged(view: View, verdicts: Mapping[str, Verdict], settings: Settings) -> Judged:
-    """Reads the verdicts about a sample: of the first asking, and of its repeats."""
+    """Read the verdicts about a sample: the first one and its repeats."""
     if view.is_skipped:
         return Judged("skipped", reason=f"skipped: {len(view.images)} pictures, more than {settings.max_images}")
     asked: list[Verdict] = []

@@ -18,18 +18,18 @@ class Settings(BenchmarkOptions):
     benchmark: ClassVar[str] = _NAME
 
     view: Mode = "official"
-    """The judge's view of an answer: cut after the third picture as the benchmark does, or all texts."""
+    """The judge's view of an answer: cut after the third picture as in the benchmark, or all texts."""
     max_images: int = MAX_IMAGES
-    """Samples with more pictures are skipped (``official``); pictures beyond are left out (``full_text``)."""
+    """Most pictures of a sample; with more it is skipped (``official``) or its surplus left out (``full_text``)."""
     strict_images: bool = False
-    """A picture that is not there fails its sample; else it is left out and counted."""
+    """Whether a missing picture fails its sample; otherwise it is left out and counted."""
     category_by: Literal["id", "name"] = "id"
-    """The one that decides where a record's id and its category disagree."""
+    """The field that decides if a record's id and its category disagree."""
     ask_pictures: bool | str = False
-    """Ask for described pictures (``<image>description</image>``); a text in place of our own wording."""
+    """Ask for described pictures (``<image>description</image>``); a text replaces our wording."""
     pre_prompt: str = ""
     post_prompt: str = ""
-    """Around the question (lmms-eval's options)."""
+    """Texts around the question (lmms-eval's options)."""
     judge_prompts: str = ""
     """File with the texts of the benchmark's own judge prompts, in place of ours (``--judge_prompts``)."""
     human_scores: str = ""
@@ -37,7 +37,7 @@ class Settings(BenchmarkOptions):
     media_root: str = ""
     """Further folder with the pictures (``--media_root``)."""
     allow_media: str = ""
-    """Comma list of what records may name beyond the data set's folder (``--allow_media``)."""
+    """Comma list of media outside the data set's folder that records may name (``--allow_media``)."""
 
     @property
     def view_options(self) -> ViewOptions:

@@ -1,4 +1,4 @@
-"""A file of answers as the stand-alone script judges it: its samples, their outcomes and the summary."""
+"""A file of answers for the stand-alone script: its samples, their outcomes and the summary."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Reading:
     find: Find
     view: ViewOptions = field(default_factory=ViewOptions)
     strict_images: bool = False
-    """A picture that is not there fails its record."""
+    """Whether a missing picture fails its record."""
     category_by_name: bool = False
-    """The record's own category decides where the id says another."""
+    """Whether the record's category overrides that of its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A record with what its judge sees."""
+    """A record with its judge's view."""
 
     placed: Placed
     view: View
@@ -49,12 +49,12 @@ class Sample:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Names the sample, also where several have its id."""
+        """A unique key of the sample, even if several share its id."""
         return json.dumps(self.id, sort_keys=True), self.occurrence
 
     @property
     def category(self) -> str:
-        """Its tag. Raises ``LookupError`` where the sample belongs to no category."""
+        """Its tag. Raises ``LookupError`` if the sample belongs to no category."""
         if self.route.category is None:
             raise LookupError(f"record {self.placed.position} ({self.id!r}) belongs to no category")
         return self.route.category
@@ -72,9 +72,9 @@ class Input:
     """The samples of a file."""
 
     samples: tuple[Sample, ...]
-    """Those that are shown to a judge or would be, in the order of the file."""
+    """Samples that a judge can be shown, in the order of the file."""
     skipped: tuple[Sample, ...]
-    """Those with too many pictures."""
+    """Samples with too many pictures."""
     problems: tuple[Problem, ...]
     """Records that cannot be judged; a sample may be among them."""
     n_records: int
@@ -92,20 +92,20 @@ class Input:
 
 @dataclass(slots=True)
 class Judgements:
-    """The judge's replies by index of the sample; an index is in one of the three at most."""
+    """The judge's replies by index of the sample. An index is in at most one of the three mappings."""
 
     feedback: dict[int, str] = field(default_factory=dict)
     unanswered: dict[int, str] = field(default_factory=dict)
-    """Reasons why no reply came."""
+    """Reasons for missing replies."""
     unreadable: dict[int, str] = field(default_factory=dict)
     """Reasons why a picture could not be read."""
 
 
 def read_input(content: Any, where: str, reading: Reading) -> Input:
-    """Reads the samples of a file's content.
+    """Read the samples of a file's content.
 
     Raises:
-        DataError: the top level is no list.
+        DataError: the top level is not a list.
     """
     placed, problems = read_records(content, where)
     samples: list[Sample] = []
@@ -119,7 +119,7 @@ def read_input(content: Any, where: str, reading: Reading) -> Input:
         seen[name] += 1
         (skipped if view.is_skipped else samples).append(sample)
         if sample.route.category is None:
-            reason = f"id {source.id!r} belongs to no category: it holds none of SA, PBL, MSR (upper case)"
+            reason = f"id {source.id!r} belongs to no category: it does not hold SA, PBL or MSR (upper case)"
         elif reading.strict_images and view.missing:
             reason = f"{', '.join(view.missing)} not found (--strict_images)"
         else:
@@ -130,7 +130,7 @@ def read_input(content: Any, where: str, reading: Reading) -> Input:
 
 
 def sample_rows(data: Input, judgements: Judgements) -> list[dict[str, Any]]:
-    """Returns a row for each sample that can be judged, in the order of the file; failed ones are not among them."""
+    """Return a row for each sample that can be judged, in the order of the file; failed ones are not among them."""
     bad = {problem.position for problem in data.problems}
     rows = [
         {**_row(sample, "skipped"), "reason": f"{len(sample.view.images)} pictures"}
@@ -169,7 +169,7 @@ def _row(sample: Sample, outcome: Outcome) -> dict[str, Any]:
 
 
 def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgements) -> dict[str, Any]:
-    """Sums up the scores with their counts, and names every record that is not simply scored."""
+    """Sum up the scores with their counts, and names every record that is not simply scored."""
     problems = list(data.problems)
     for index, text in judgements.unreadable.items():
         sample = data.samples[index]
@@ -199,7 +199,7 @@ def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgemen
 
 
 def warnings(data: Input) -> list[str]:
-    """Returns a remark for each odd thing about records that are judged all the same."""
+    """Return remarks on records that are irregular but judged."""
     found = []
     for sample in data.everyone():
         where = f"record {sample.placed.position}"

@@ -1,6 +1,6 @@
-"""The files of answers that MMIE's users exchange: written by a run, read and written by ``main.py`` (§3, §7).
+"""Files of answers to MMIE: a run writes them, ``main.py`` reads and writes them (§3, §7).
 
-A record is a question with a model's answer. The output of ``main.py`` and its temporary file hold each record as its
+A record is a question with a model's answer. The output of ``main.py`` and its temporary file hold each record as the
 judge saw it, with the judge's reply as ``gpt_feedback``.
 """
 
@@ -24,12 +24,12 @@ _CONTENT = ("model", "question", "answer", "gt_answer", "images")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A question with a model's answer: what a judge is asked about."""
+    """A question with a model's answer, for a judge."""
 
     source: Question
     answer: tuple[Segment, ...]
     model: Any
-    """Name of the model, copied through."""
+    """Name of the model, copied unchanged."""
 
     @property
     def id(self) -> Any:
@@ -55,10 +55,10 @@ class Placed:
 
 
 def read_records(content: Any, where: str) -> tuple[list[Placed], list[Problem]]:
-    """Reads the records of a file of answers, and names those that cannot be used.
+    """Read the records of a file of answers, and name those that cannot be used.
 
     Raises:
-        DataError: the top level is no list.
+        DataError: the top level is not a list.
     """
     if not isinstance(content, list):
         raise DataError(f"{where}: a JSON list of records is needed, not {json_kind(content)}")
@@ -73,17 +73,17 @@ def read_records(content: Any, where: str) -> tuple[list[Placed], list[Problem]]
 
 
 def read_record(entry: Any) -> Record:
-    """Reads a record with its answer; the question may have either shape.
+    """Read a record with its answer; the question may have either form.
 
     Raises:
-        DataError: a key is missing, or the value is no record.
+        DataError: a key is missing, or the value is not a record.
     """
     source = read_question(entry)
     return Record(source, read_segments(needed(entry, "answer"), "answer"), needed(entry, "model"))
 
 
 def answer_record(doc: Mapping[str, Any], answer: Sequence[Segment]) -> dict[str, Any]:
-    """Returns a document and its answer as a record of the file that ``main.py`` judges, without the model's name."""
+    """Return a document and its answer as a record of the file that ``main.py`` judges, without the model's name."""
     return {
         "id": doc["id"],
         "question": [dict(segment) for segment in doc["question"]],
@@ -96,9 +96,9 @@ def answer_record(doc: Mapping[str, Any], answer: Sequence[Segment]) -> dict[str
 
 
 def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) -> None:
-    """Writes the list that ``main.py`` judges. Raises ``OSError``.
+    """Write the list that ``main.py`` judges. Raises ``OSError``.
 
-    Pictures of questions are named as the data set names them, those of answers by their place beside the file.
+    Pictures of questions keep the names of the data set, those of answers by their path relative to the file.
     """
 
     def beside(segment: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) 
 
 
 def processed_record(record: Record, view: View) -> dict[str, Any]:
-    """Returns the sample as ``main.py``'s files have it, without feedback."""
+    """Return the sample as ``main.py``'s files have it, without feedback."""
     return {
         "id": record.id,
         "model": record.model,
@@ -123,18 +123,18 @@ def processed_record(record: Record, view: View) -> dict[str, Any]:
 
 
 class OutputText:
-    """The output and temporary file of ``main.py``, written again and again: every record is rendered once."""
+    """The text of ``main.py``'s output and temporary file, which are rewritten often. Every record is rendered once."""
 
     def __init__(self, records: Sequence[Mapping[str, Any]]) -> None:
         self._records = records
         self._texts = [_indented(record) for record in records]
 
     def judged(self, index: int, feedback: str) -> None:
-        """Adds the feedback to a record from now on."""
+        """Add the feedback to a record."""
         self._texts[index] = _indented({**self._records[index], FEEDBACK: feedback})
 
     def snapshot(self) -> Callable[[], bytes]:
-        """Returns a function that makes the file as it is now: ``json.dumps`` with an indent of 4, ASCII only."""
+        """Return a function that makes the current text of the file: ``json.dumps`` with an indent of 4, ASCII only."""
         texts = tuple(self._texts)
         return lambda: ("[\n" + ",\n".join(texts) + "\n]" if texts else "[]").encode("ascii")
 
@@ -145,19 +145,19 @@ def _indented(record: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Feedback that is taken over from a temporary file."""
+    """Feedback from a temporary file."""
 
     feedback: Mapping[int, str]
-    """Position in the list of records -> feedback; an empty text is feedback too."""
+    """Feedback by position in the list of records; it may be an empty text."""
     mismatches: int = 0
-    """Judged entries that are not the record at their position (another id, other content, no such position)."""
+    """Number of judged entries that differ from the record at their position."""
 
 
 def feedback_from_temporary(entries: Any, records: Sequence[Mapping[str, Any]]) -> Taken:
-    """Takes the feedback of the judged entries at the start of a temporary file, for the records at their positions.
+    """Read the feedback of the judged entries at the start of a temporary file, for the records at their positions.
 
-    Reading ends at the first entry without feedback. An entry counts for a record of the same id only, and, as far as
-    it says what was judged, of the same content.
+    Reading ends at the first entry without feedback. An entry counts only for a record of the same id
+    and, as far as it is stated, the same content.
     """
     found: dict[int, str] = {}
     mismatches = 0

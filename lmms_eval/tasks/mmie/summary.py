@@ -1,4 +1,4 @@
-"""From judged samples to the benchmark's numbers: official and strict means with their counts (§9)."""
+"""Sums up judged samples: official and strict means with their counts (§9)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ OVERALL = "AVG"
 
 
 def mean(scores: Sequence[float]) -> float | None:
-    """Returns the plain mean; ``None`` of nothing."""
+    """Return the plain mean; ``None`` without values."""
     return math.fsum(scores) / len(scores) if scores else None
 
 
 def official_average(scores: Sequence[float]) -> float | None:
-    """Returns the mean rounded to three decimals by numpy's rule: times 1,000, to the nearest integer, back.
+    """Return the mean rounded to three decimals by numpy's rule: times 1,000, to the nearest integer, back.
 
     Ties go to even. A mean of 0.0005 gives 0.0 so, where rounding of its exact decimal value gives 0.001.
     """
@@ -31,12 +31,12 @@ def official_average(scores: Sequence[float]) -> float | None:
 
 
 def percent(value: float | None) -> float | None:
-    """Returns a mean of scores on the scale of the published tables: share of the highest score, times 100."""
+    """Return a mean of scores on the scale of the published tables: share of the highest score, times 100."""
     return None if value is None else value / HIGHEST * 100
 
 
 def weighted_average(by_category: Mapping[str, float]) -> float:
-    """Returns the published AVG from the values of the three categories: the mean over all questions of the data."""
+    """Return the published AVG from the values of the three categories: the mean over all questions of the data."""
     total = sum(QUESTIONS.values())
     return math.fsum(QUESTIONS[tag] * by_category[tag] for tag in QUESTIONS) / total
 
@@ -46,13 +46,13 @@ class Row:
     """The samples of one category, field or subfield, as sums, so that rows of several tasks can be joined."""
 
     scored: int = 0
-    """Samples with a score: the official mean is over these."""
+    """Number of samples with a score, over which the official mean is taken."""
     unparsable: int = 0
-    """The judge's reply held no score."""
+    """Number of samples whose judge's reply has no score."""
     skipped: int = 0
-    """More pictures than the judge takes."""
+    """Number of samples with more pictures than the judge takes."""
     unscored: int = 0
-    """No reply, or no judge."""
+    """Number of samples without a reply or without a judge."""
     total: float = 0
     """Sum of the scores."""
     squares: float = 0
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def n(self) -> int:
-        """All samples."""
+        """The number of all samples."""
         return self.scored + self.unparsable + self.skipped + self.unscored
 
     @property
@@ -75,17 +75,17 @@ class Row:
 
     @property
     def official(self) -> float | None:
-        """As the benchmark prints it: rounded to three decimals by its rule."""
+        """The mean as the benchmark prints it: rounded to three decimals by its rule."""
         return None if self.mean is None else official_average([self.mean])
 
     @property
     def strict(self) -> float | None:
-        """Over all samples: one without a score counts 0; ``None`` where no judge replied at all."""
+        """The mean over all samples: one without a score counts 0; ``None`` if no judge replied at all."""
         return self.total / self.n if self.scored or self.unparsable else None
 
     @property
     def interval(self) -> stats.Interval | stats.NoInterval:
-        """95 %, around the mean."""
+        """The 95 % interval of the mean."""
         if self.mean is None:
             return stats.NoInterval("nothing was scored")
         spread = stats.Spread.of_moments(self.scored, self.total, self.squares, SCORES)
@@ -93,12 +93,12 @@ class Row:
 
     @property
     def ends(self) -> list[float] | None:
-        """Of the interval; ``None`` where there is none."""
+        """The ends of the interval; ``None`` without one."""
         found = self.interval
         return None if isinstance(found, stats.NoInterval) else [found.low, found.high]
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the row for the results file, means on both scales; ``from_dict`` reads it."""
+        """Return the row for the results file, means on both scales; ``from_dict`` reads it."""
         around = self.ends
         return {
             "n": self.n,
@@ -122,7 +122,7 @@ class Row:
 
     @classmethod
     def of(cls, sample: Mapping[str, Any]) -> Row:
-        """Makes the row of one sample, by its ``outcome`` and ``score``."""
+        """Make the row of one sample, by its ``outcome`` and ``score``."""
         score = sample["score"] or 0
         return cls(**{sample["outcome"]: 1}, total=score, squares=score * score)
 
@@ -161,7 +161,7 @@ class Table:
 
 
 def table(samples: Iterable[Mapping[str, Any]]) -> Table:
-    """Sums up all samples; AVG is over samples, not over categories."""
+    """Sum up all samples; AVG is over samples, not over categories."""
     categories: dict[str, Row] = {}
     fields: dict[str, Row] = {}
     subfields: dict[str, Row] = {}
@@ -178,7 +178,7 @@ def table(samples: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def repeat_agreement(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Measures the agreement of the askings of one question (``--judge_repeats``); ``None`` where it was asked once.
+    """Measure the agreement of repeated questions (``--judge_repeats``); ``None`` if each was asked once.
 
     Cohen's κ with quadratic weights is the mean over pairs of askings, over samples with a score in both.
     """
@@ -198,7 +198,7 @@ def repeat_agreement(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any] | N
 
 
 def sensitivity(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Correlates the score with the answer's length in characters and with its number of pictures."""
+    """Correlate the score with the answer's length in characters and with its number of pictures."""
     scored = [sample for sample in samples if sample["score"] is not None]
     scores = [sample["score"] for sample in scored]
     return {

@@ -1,4 +1,4 @@
-"""The functions that the YAML files name: document to messages, answer to judge and score, scores to numbers.
+"""Functions of the task YAML: messages from documents, judge's questions and scores from answers, and results.
 
 The task options are those of ``settings.Settings``.
 """
@@ -29,7 +29,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def segments_of(doc: Mapping[str, Any], role: str) -> Sequence[Mapping[str, Any]]:
-    """The segments of a role (``human``, ``gpt``): the last turn of it wins; none where the record has no such turn."""
+    """Return the segments of a role (``human``, ``gpt``): those of its last turn; empty without such a turn."""
     own = {"human": "question", "gpt": "gt_answer"}[role]
     if doc.get(own) is not None:
         content: Any = doc[own]
@@ -40,7 +40,7 @@ def segments_of(doc: Mapping[str, Any], role: str) -> Sequence[Mapping[str, Any]
 
 
 def segments_text(segments: Sequence[Mapping[str, Any]]) -> str:
-    """Trimmed texts and a line ``<image>`` for each picture, joined by line breaks; what is empty is left out."""
+    """Join trimmed texts and a line ``<image>`` for each picture by line breaks, without empty ones."""
     lines: list[str] = []
     for segment in segments:
         if text := str(segment.get("text") or "").strip():
@@ -51,12 +51,12 @@ def segments_text(segments: Sequence[Mapping[str, Any]]) -> str:
 
 
 def normalise(text: str | None) -> str:
-    """Lower case, white space collapsed; only word characters, white space and angle brackets stay; null is empty."""
+    """Lower the case, collapse white space, keep only word characters, spaces and angle brackets; null is empty."""
     return _DROPPED.sub("", _SPACE.sub(" ", (text or "").strip().lower()))
 
 
 def token_f1(reference: str | None, prediction: str | None) -> float:
-    """F1 of the two sets of tokens; 0 where either is empty, even if both are."""
+    """F1 of the two sets of tokens; 0 if either is empty, even if both are."""
     wanted, found = set(normalise(reference).split()), set(normalise(prediction).split())
     common = len(wanted & found)
     if not common:
@@ -66,15 +66,15 @@ def token_f1(reference: str | None, prediction: str | None) -> float:
 
 
 def exact_match(reference: str | None, prediction: str | None) -> float:
-    """1 where the normalised texts are equal, both empty included."""
+    """1 if the normalised texts are equal, both empty included."""
     return float(normalise(reference) == normalise(prediction))
 
 
 def question_pieces(doc: Mapping[str, Any], settings: Settings) -> list[str | Path]:
-    """Returns texts (trimmed, none empty) and files of pictures in order.
+    """Return texts (trimmed, none empty) and files of pictures in order.
 
     Raises:
-        MediaError: a picture is not there and the settings are strict; else it is left out.
+        MediaError: a picture is missing and the settings are strict; otherwise it is left out.
     """
     finder = image_finder(settings)
     pieces: list[str | Path] = []
@@ -92,25 +92,25 @@ def question_pieces(doc: Mapping[str, Any], settings: Settings) -> list[str | Pa
 
 
 def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
-    """Returns one user turn. Raises ``MediaError`` also for a picture that cannot be read."""
+    """Return one user turn. Raises ``MediaError`` also for a picture that cannot be read."""
     pieces = [*question_pieces(doc, settings), *_instruction(settings)]
     content = [{"type": "text", "text": piece} if isinstance(piece, str) else image_part(piece) for piece in pieces]
     return [{"role": "user", "content": content}]
 
 
 def text(doc: Mapping[str, Any], settings: Settings) -> str:
-    """Returns the question with ``<image>`` in place of each picture that is there."""
+    """Return the question with ``<image>`` in place of each existing picture."""
     pieces = [*question_pieces(doc, settings), *_instruction(settings)]
     return "\n".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
 
 
 def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
-    """Returns the pictures of the question, opened (RGB), in order."""
+    """Return the pictures of the question, opened (RGB), in order."""
     return [open_image(piece) for piece in question_pieces(doc, settings) if isinstance(piece, Path)]
 
 
 def _instruction(settings: Settings) -> list[str]:
-    """Returns the request for described pictures, for models that cannot draw; none unless it is asked for."""
+    """Return the request for described pictures, for models that cannot draw; none unless it is asked for."""
     given = settings.ask_pictures
     wording = given if isinstance(given, str) else INSTRUCTION if given else ""
     return [wording] if wording else []
@@ -129,7 +129,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """The question with ``<image>`` in place of each picture that is there."""
+    """The question with ``<image>`` in place of each existing picture."""
     return text(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
@@ -296,7 +296,7 @@ def _output(args: Any, name: str) -> Path | None:
 
 
 def _write(write: Callable[[], None], path: Path) -> None:
-    """Runs what writes a file. Raises ``DataError`` where that fails."""
+    """Run what writes a file. Raises ``DataError`` if that fails."""
     try:
         write()
     except OSError as error:

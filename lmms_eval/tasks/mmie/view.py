@@ -1,6 +1,6 @@
-"""The judge's view of a sample: text with numbered pictures, cut and skipped as the benchmark does (specification §4).
+"""The judge's view of a sample: text with numbered pictures, cut and skipped as in the benchmark (specification §4).
 
-Nothing is cut, left out or skipped without a trace: a ``View`` says what its judge will not see.
+A ``View`` records everything that is cut, left out or skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lmms_eval.tasks.mmie.data.records import Segment
 Mode = Literal["official", "full_text"]
 MODES: tuple[Mode, ...] = ("official", "full_text")
 ANSWER_STOP = 3
-"""Pictures of question and answer after which the benchmark reads no more of the answer."""
+"""Pictures of question and answer after which the benchmark ignores the rest of the answer."""
 MAX_IMAGES = 4
 PLACEHOLDER = "<image>"
 
@@ -29,41 +29,41 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A picture that is not there."""
+    """A missing picture."""
 
     name: str
 
 
 Piece = str | Picture
 Find = Callable[[Any], Picture | Missing]
-"""From a segment's picture to the one that the judge is shown."""
+"""Returns the picture for the judge from a segment's picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """The bounds within which a sample is shown."""
+    """The limits for showing a sample."""
 
     mode: Mode = "official"
     """``official``: nothing of the answer after the third picture, samples of too many pictures skipped.
     ``full_text``: all texts, pictures up to the same bounds, nothing skipped."""
     max_images: int = MAX_IMAGES
-    """Pictures of a sample at most."""
+    """Most pictures of a sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The question and the answer as the judge is shown them."""
+    """The question and the answer as shown to the judge."""
 
     question_pieces: tuple[Piece, ...]
     answer_pieces: tuple[Piece, ...]
     missing: tuple[str, ...] = ()
     """Pictures that were not found, in their order."""
     lost_texts: int = 0
-    """Texts of the answer that are not shown."""
+    """Number of texts of the answer that are not shown."""
     lost_images: int = 0
-    """Pictures that are there and are not shown."""
+    """Number of existing pictures that are not shown."""
     is_skipped: bool = False
-    """Too many pictures: the benchmark leaves the sample out."""
+    """Whether the sample has too many pictures, so that the benchmark leaves it out."""
 
     @property
     def question(self) -> str:
@@ -81,17 +81,17 @@ class View:
 
     @property
     def is_cut(self) -> bool:
-        """True where a sample is shown, but not all of it."""
+        """Whether a sample is shown only in part."""
         return not self.is_skipped and bool(self.lost_texts or self.lost_images)
 
 
 def as_text(pieces: Sequence[Piece]) -> str:
-    """Joins the pieces to one text, a placeholder for each picture."""
+    """Join the pieces to one text, a placeholder for each picture."""
     return "".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
 
 
 def in_folder(folder: str, further: str | None = None) -> Find:
-    """Finds pictures by paths relative to ``folder``, or absolute, as the benchmark joins them; else to ``further``."""
+    """Find pictures by paths relative to ``folder``, or absolute, as the benchmark joins them; else to ``further``."""
 
     def find(image: Any) -> Picture | Missing:
         path = os.path.join(folder, str(image))
@@ -106,7 +106,7 @@ def in_folder(folder: str, further: str | None = None) -> Find:
 def build_view(
     question: Sequence[Segment], answer: Sequence[Segment], find: Find, options: ViewOptions | None = None
 ) -> View:
-    """Builds the judge's view of a question and an answer."""
+    """Build the judge's view of a question and an answer."""
     options = options or ViewOptions()
     builder = _Builder(find, options)
     shown_question = builder.question(question)

@@ -60,7 +60,7 @@ def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> lis
 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Return what the answers mean beside the reference answer; several answers are right if one of them is.
+    """Return the letters that the answers name and the reference answer; several answers are right if one of them is.
 
     Raises:
         ItemError: the id names no subject, or a question of multiple choice has no options.
@@ -105,7 +105,7 @@ def aggregate_judged(results: Sequence[float], task: Any) -> Estimate:
 
 
 def final(answer: str) -> str:
-    """Return what stands between the first tags ``<answer>`` and ``</answer>``; the whole answer without them."""
+    """Return the text between the first tags ``<answer>`` and ``</answer>``; the whole answer without them."""
     _, is_open, rest = answer.partition("<answer>")
     inside, is_closed, _ = rest.partition("</answer>")
     return inside.strip() if is_open and is_closed else answer
@@ -125,7 +125,7 @@ def subject(name: str) -> str:
 
 
 def is_right(row: Row) -> bool:
-    """Tell whether one of the parsed answers is right."""
+    """Return whether one of the parsed answers is right."""
     if not _is_choice(row):
         gold = _gold(row["answer"])
         return any(

@@ -1,4 +1,4 @@
-"""MMMU-Pro: ten options to each question; pictures beside the text, or the whole question as a picture."""
+"""MMMU-Pro: ten options to each question; pictures with the text, or the whole question as a picture."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def doc_to_text_vision(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> 
 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Return the letter that the answer names, beside the right one.
+    """Return the letter that the answer names and the right one.
 
     Raises:
         ItemError: the document has no options.

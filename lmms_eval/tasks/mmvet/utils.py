@@ -52,7 +52,7 @@ def _rating(reply: str) -> float | None:
     """Read the first word of a reply as a number from 0 to 1; ``None`` for a number beyond.
 
     Raises:
-        ValueError: it is no number.
+        ValueError: it is not a number.
         IndexError: there is no word.
     """
     value = float(reply.split()[0])

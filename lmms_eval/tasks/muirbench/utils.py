@@ -13,7 +13,7 @@ Doc = Mapping[str, Any]
 
 
 def doc_to_visual(doc: Doc) -> list[Any]:
-    """Return all pictures as RGB; the marks in the question stay where they are."""
+    """Return all pictures as RGB; the marks in the question keep their places."""
     return [image.convert("RGB") for image in doc["image_list"]]
 
 
@@ -23,13 +23,13 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Return the answer, as the filter left it, beside what the document tells."""
+    """Return the filtered answer with the facts of the document."""
     told = {name: doc[name] for name in ("task", "idx", "image_relation", "answer", "image_type")}
     return {"muirbench_score_overall": {"pred": results[0].strip(), **told}}
 
 
 def is_right(result: Mapping[str, Any]) -> float:
-    """Return 1.0 where the answer is the letter of the right option, in any case."""
+    """Return 1.0 if the answer is the letter of the right option, in any case."""
     return float(result["pred"].strip().lower() == result["answer"].strip().lower())
 
 

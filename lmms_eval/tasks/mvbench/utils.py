@@ -41,17 +41,17 @@ def doc_to_target(doc: Doc) -> str:
     """Return the letter of the right candidate.
 
     Raises:
-        ItemError: the reference answer is none of the candidates.
+        ItemError: the reference answer is not a candidate.
     """
     if doc["answer"] not in doc["candidates"]:
         raise ItemError(
-            f"mvbench: column 'answer' holds {doc['answer']!r}, which is none of the candidates: {doc['candidates']}"
+            f"mvbench: column 'answer' holds {doc['answer']!r}, which is not one of the candidates: {doc['candidates']}"
         )
     return LETTERS[doc["candidates"].index(doc["answer"])]
 
 
 def letter(answer: str) -> str:
-    """Read an answer as the letter that begins it as an option (``b. text``), else as the first letter that stands
+    """Read an answer as the letter that begins it as an option (``b. text``), else as the first letter that is
     alone, articles included, else as its text."""
     if begins := _OPTION.match(answer.strip()):
         return begins[1].upper()

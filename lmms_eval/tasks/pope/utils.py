@@ -17,7 +17,7 @@ Results = Sequence[Mapping[str, Any]]
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
-    """Return the answer beside the reference; under ``*_fixed`` as the benchmark's own rule reads it.
+    """Return the answer and the reference; under ``*_fixed`` as the benchmark's own rule reads it.
 
     Raises:
         ItemError: the reference answer is neither yes nor no.

@@ -70,7 +70,7 @@ def process_docs(docs: Any) -> Any:
 
 
 def _sides(stored: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Width and height of a stored picture, upright; nothing where it cannot be read, which its prompt will tell."""
+    """Width and height of a stored picture, upright; ``None`` if it cannot be read, which its prompt will report."""
     from lmms_eval.media.image import header
 
     if not stored or stored.get("bytes") is None:
@@ -163,7 +163,7 @@ def _scale(doc: Doc, box_scale: Any) -> tuple[float, float]:
 
 
 def iou(first: Box, second: Box) -> float:
-    """Return the area that two boxes share over the area that they cover; 0 where corners are swapped or it is empty.
+    """Return the area that two boxes share over the area that they cover; 0 if corners are swapped or it is empty.
 
     Args:
         first: x and y of the top left corner, then of the bottom right one.
@@ -182,7 +182,7 @@ def _area(box: Box) -> float:
 
 
 def _has_centre(row: Mapping[str, Any]) -> float:
-    """1.0 where the centre of the answer's box lies in the right one, or on its border."""
+    """1.0 if the centre of the answer's box lies in the right one, or on its border."""
     x1, y1, x2, y2 = row["pred"]
     left, top, right, bottom = row["bbox"]
     return float(left <= (x1 + x2) / 2 <= right and top <= (y1 + y2) / 2 <= bottom)

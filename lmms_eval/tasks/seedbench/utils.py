@@ -35,7 +35,7 @@ def doc_to_text(doc: Doc) -> str:
 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Return the answer's first character beside the letter of the right choice, for all and for its kind."""
+    """Return the answer's first character and the letter of the right choice, for all and for its kind."""
     said = results[0].strip()[:1]
     if said.upper() in ("A", "B", "C", "D"):
         note_reading(FIRST_CHARACTER, said)

@@ -34,7 +34,7 @@ class Block:
 
 
 def read(text: str) -> list[Block]:
-    """Read a file in the form SubRip, in order of time. Blocks without times are passed over.
+    """Read a file in the form SubRip, in order of time. Blocks without times are skipped.
 
     Of files with the authors' font tags the tagged texts alone count; of others the lines as they are.
     """
@@ -128,7 +128,7 @@ def doc_to_text_with_subtitles(doc: Doc, lmms_eval_specific_kwargs: Settings = N
     """Return the subtitles of the sampled frames before instruction, question and options.
 
     Raises:
-        MediaError: there are subtitles, and no video whose frames tell which.
+        MediaError: there are subtitles, but no video whose frames select them.
     """
     settings = lmms_eval_specific_kwargs or {}
     subtitles = _subtitles(doc, settings)
@@ -153,14 +153,14 @@ def _subtitles(doc: Doc, settings: Mapping[str, Any]) -> str:
     return "\n".join(shown(read(text), frames, rate, int(settings.get("frame_num", ALL_FRAMES))))
 
 
-@lru_cache(maxsize=64)  # questions about one video stand together
+@lru_cache(maxsize=64)  # questions about one video are adjacent
 def _frames(path: str) -> tuple[int, float]:
     """Number of frames, and frames per second."""
     from lmms_eval.media import probe
 
     info = probe(path)
     if not info.fps:
-        raise MediaError(f"{path} does not tell its frames per second, by which subtitles are chosen")
+        raise MediaError(f"{path} does not state its frames per second, by which subtitles are chosen")
     return info.frames, info.fps
 
 
@@ -170,10 +170,10 @@ def long_videos(dataset: Any) -> Any:
 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Score the letter that the answer names 1 or 0, beside what divides the questions.
+    """Score the letter that the answer names 1 or 0, with the columns that divide the questions.
 
     Raises:
-        ItemError: the reference answer is none of the four letters.
+        ItemError: the reference answer is not one of the four letters.
     """
     if doc["answer"] not in LETTERS:
         raise ItemError(f"videomme: column 'answer' holds {doc['answer']!r}: it must be A, B, C or D")

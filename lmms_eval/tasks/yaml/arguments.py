@@ -1,4 +1,4 @@
-"""Arguments that task files and command lines give by name, checked before anything is asked."""
+"""Checks of named arguments from task files and command lines, before any request is sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval.errors import TaskError
 
 NEAR = 0.8
-"""Likeness (``difflib``) from which on an unknown name is taken for a misspelt one."""
+"""Likeness (``difflib``) from which an unknown name counts as a misspelling."""
 
 
 def is_number(value: Any) -> bool:
@@ -41,7 +41,7 @@ def _is_text(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Generation options whose values are alike."""
+    """Generation options with the same kind of value."""
 
     wanted: str
     fits: Callable[[Any], bool]
@@ -75,7 +75,7 @@ _KINDS = (
     )),
 )  # fmt: skip
 GENERATION_OPTIONS: Mapping[str, _Kind] = {name: kind for kind in _KINDS for name in kind.names}
-"""Options that some back end or task of the family knows."""
+"""Options that at least one back end or task of the family knows."""
 
 
 def check_generation(given: Mapping[str, Any], where: str) -> None:
@@ -97,14 +97,14 @@ def check_generation(given: Mapping[str, Any], where: str) -> None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name of which ``name`` is a misspelling; empty where it is another word, or a known one prolonged."""
+    """Return the known name that ``name`` misspells; empty if it is another word, or a known name with an affix."""
     close = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=NEAR)
     is_longer = bool(close) and (str(name).startswith(f"{close[0]}_") or str(name).endswith(f"_{close[0]}"))
     return "" if not close or is_longer else close[0]
 
 
 def arguments_of(function: Callable[..., Any], without: Iterable[str]) -> list[str] | None:
-    """The keywords that a function takes, ``without`` left out; ``None`` where it takes any."""
+    """Return the keywords that a function takes, except those in ``without``; ``None`` if it takes any keyword."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
@@ -113,7 +113,7 @@ def arguments_of(function: Callable[..., Any], without: Iterable[str]) -> list[s
 
 
 def wrong_value(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
-    """Describe the first value that is not of the type stated for its parameter; empty if all are."""
+    """Describe the first value that does not match its parameter's type; empty if all match."""
     from pydantic import TypeAdapter, ValidationError
 
     stated = typing.get_type_hints(function)

@@ -1,5 +1,4 @@
-"""The choices of a document by the columns that hold them (key ``choices``): to count them, rotate them, or show them
-without their question."""
+"""The choices of a document, by the key ``choices``: counts them, rotates them, or removes their question."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from lmms_eval.errors import TaskError, UsageError
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ROTATION, NO_QUESTION = "rotation-", "no-question"
-"""Changes of documents, as names of tasks and descriptions for scoring processes hold them."""
+"""Names of document changes, as they appear in task names and in descriptions for scoring processes."""
 FORMS = ("letter", "number", "text")
 KEYS = ("options", "answer", "form", "question")
 _LABEL = re.compile(r"\(?([A-Za-z])[).:]\s*")
@@ -33,11 +32,11 @@ class ChoiceColumns:
     """
 
     columns: tuple[str, ...]
-    """A column for each option; or one that holds all of them, as a list or as the text of one."""
+    """A column for each option, or one column that holds them all, as a list or as the text of a list."""
     is_list: bool
     answer: str
     form: Literal["letter", "number", "text"]
-    """What the column ``answer`` holds of the right option: its letter, its number from 0, or its text."""
+    """How the column ``answer`` names the right option: by letter, by number from 0, or by text."""
     question: tuple[str, ...] = ()
 
     @classmethod
@@ -61,7 +60,7 @@ class ChoiceColumns:
         return tuple(dict.fromkeys((*self.columns, self.answer, *self.question)))
 
     def options(self, row: Row) -> list[Any]:
-        """Return the options in order; none where the document has none."""
+        """Return the options in order; empty if the document has none."""
         if not self.is_list:
             values = [row.get(name) for name in self.columns]
             while values and str(values[-1]).strip().casefold() in _ABSENT:
@@ -71,28 +70,28 @@ class ChoiceColumns:
         return list(found) if isinstance(found, Sequence) and not isinstance(found, str) else []
 
     def rotations(self, row: Row) -> int:
-        """Return in how many orders the choices can be asked: their number, or 1 where no answer is among them."""
+        """Return the number of rotations: the number of choices, or 1 if the answer is not among them."""
         options = self.options(row)
         return len(options) if len(options) > 1 and self.right(row, options) is not None else 1
 
     def right(self, row: Row, options: Sequence[Any]) -> int | None:
-        """Return the number of the right option, from 0; ``None`` where the answer names none of them."""
+        """Return the number of the right option, from 0; ``None`` if the answer names no option."""
         answer = row.get(self.answer)
         if self.form == "text":
             matching = [place for place, option in enumerate(options) if str(option) == str(answer)]
             return matching[0] if matching else None
-        said = str(answer).strip()
+        stated = str(answer).strip()
         if self.form == "number":
-            place = int(said) if said.isdecimal() else -1
+            place = int(stated) if stated.isdecimal() else -1
         else:
-            letter = said.strip("() .").upper()
+            letter = stated.strip("() .").upper()
             place = LETTERS.find(letter) if len(letter) == 1 else -1
         return place if 0 <= place < len(options) else None
 
     def rotated(self, row: Row, by: int) -> dict[str, Any]:
-        """Return the row with its options moved forward by so many places, and the answer with them.
+        """Return the row with its options moved forward by ``by`` places, and the answer with them.
 
-        Labels (``A.``, ``(B)``) that all options have stay in their places. A row without choices stays as it is.
+        Labels (``A.``, ``(B)``) that all options have keep their places. A row without choices is returned unchanged.
         """
         options = self.options(row)
         right = self.right(row, options)
@@ -119,7 +118,7 @@ class ChoiceColumns:
 
 
 def changed_row(columns: ChoiceColumns, change: str, row: Row) -> dict[str, Any]:
-    """Change a row as a name says: ``rotation-K`` or ``no-question``.
+    """Apply the change of that name to a row: ``rotation-K`` or ``no-question``.
 
     Raises:
         UsageError: there is no such change.
@@ -142,7 +141,7 @@ def _read(value: Any) -> Any:
 
 
 def _written(options: Sequence[Any], held: str) -> str:
-    """A list as text in the form that it had: JSON, else Python's."""
+    """Write a list as text in the form of ``held``: JSON, else Python."""
     try:
         json.loads(held)
     except ValueError:
@@ -160,7 +159,7 @@ def _turned(options: Sequence[Any], turn: int) -> list[Any]:
 
 
 def _renamed(answer: Any, place: int, form: str) -> Any:
-    """The answer in its own form (``"C"``, ``"(c)"``, ``2``, ``"2"``) for another option."""
+    """Return the answer for another option, in the form of ``answer`` (``"C"``, ``"(c)"``, ``2``, ``"2"``)."""
     if form == "number":
         return str(place) if isinstance(answer, str) else place
     old = next(sign for sign in str(answer) if sign.isalpha())

@@ -1,4 +1,4 @@
-"""The keys of a task and of a group, checked: an unknown key or a wrong type is an error that names file and key."""
+"""Checked keys of tasks and groups. An error for an unknown key or a wrong type names the file and the key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Keys(BaseModel):
 
 
 class TaskConfig(_Keys):
-    """Every key of a task; see ``docs/task_guide.md``. Functions stand as references until the task is built."""
+    """Every key of a task; see ``docs/task_guide.md``. Functions are references until the task is built."""
 
     task: str
     task_alias: str | None = None
@@ -82,12 +82,12 @@ class TaskConfig(_Keys):
 
     @property
     def drawn(self) -> Sample | None:
-        """The documents to be drawn, where the task draws some."""
+        """The sample of documents, if the task draws one."""
         return None if self.sample is None else Sample(**self.sample)
 
     @property
     def answer_delimiter(self) -> str:
-        """Stands between a question and its answer: a blank where the task says nothing."""
+        """Text between a question and its answer; a space by default."""
         return DEFAULT_DELIMITER if self.target_delimiter is None else self.target_delimiter
 
     @property
@@ -130,7 +130,7 @@ def task_config(data: Mapping[str, Any], file: str) -> TaskConfig:
     """Check the keys of a task.
 
     Raises:
-        TaskError: unknown keys, wrong types, or a combination that makes no task; the message names the file.
+        TaskError: unknown keys, wrong types, or an incomplete combination of keys; the message names the file.
     """
     given = dict(data)
     if given.get("group") is not None:
@@ -177,7 +177,7 @@ def _callable(value: Any) -> bool:
 
 
 def group_config(data: Mapping[str, Any], file: str) -> tuple[GroupConfig, dict[str, Any]]:
-    """The checked keys of a group, and its overrides for all members."""
+    """Return the checked keys of a group, and its overrides for all members."""
     own = {key: value for key, value in data.items() if key in GROUP_KEYS}
     overrides = {key: value for key, value in data.items() if key not in GROUP_KEYS}
     check_keys(overrides, (*GROUP_KEYS, *TASK_KEYS), file)
@@ -199,7 +199,7 @@ def aggregate_metrics(config: GroupConfig, file: str) -> list[AggregateMetric]:
 
 
 def check_keys(given: Iterable[str], known: Iterable[str], where: str) -> None:
-    """Raises ``TaskError`` for the first unknown key, naming the nearest valid one."""
+    """Raise ``TaskError`` for the first unknown key, with the nearest valid one."""
     valid = tuple(known)
     for key in given:
         if key not in valid:

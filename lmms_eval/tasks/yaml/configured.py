@@ -1,4 +1,4 @@
-"""Tasks whose documents a class of the family's style opens (``lmms_eval.api.task.ConfigurableTask``)."""
+"""Tasks whose documents are opened by a ``lmms_eval.api.task.ConfigurableTask``, as classes of the family are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 
 
 def configured_task(source: TaskSource, options: TaskOptions, cls: type[ConfigurableTask]) -> Task:
-    """Build the task of a YAML file that names such a class.
+    """Build the task of a YAML file that names a ``ConfigurableTask``.
 
     Raises:
         TaskError: the configuration is wrong, or the class cannot be built.
@@ -31,7 +31,7 @@ def configured_task(source: TaskSource, options: TaskOptions, cls: type[Configur
 
 
 class ConfiguredTask(YamlTask):
-    """A YAML task whose documents ``cls.download`` gives."""
+    """A YAML task whose documents come from ``cls.download``."""
 
     def __init__(self, source: TaskSource, options: TaskOptions, cls: type[ConfigurableTask]) -> None:
         super().__init__(source, options)
@@ -40,14 +40,14 @@ class ConfiguredTask(YamlTask):
             self._opener = cls(config=self._given_config(cls))
         except LmmsEvalError:
             raise
-        except Exception as error:  # the constructor of a task of others may raise anything
+        except Exception as error:  # the constructor is third-party code and may raise anything
             raise TaskError(
                 f"{self.where}: key 'class': {cls.__name__} cannot be built: {type(error).__name__}: {error}"
             ) from error
 
     @property
     def data(self) -> DataSet:
-        """The splits that the class gives, as they are: it has applied ``process_docs`` itself, where it wants to."""
+        """The splits that the class returned, unchanged: the class applies ``process_docs`` itself if it wants to."""
         if self._data is None:
             copies = LocalCopies(self.options.data_root, self.where, str(self.config.dataset_path))
             download = copies.reached(named(self._opener.download, f"{self._cls.__name__}.download"))
@@ -64,12 +64,12 @@ class ConfiguredTask(YamlTask):
         return self._data
 
     def fingerprint(self) -> Mapping[str, str]:
-        """As of every task, the module of the class among the functions."""
+        """The fingerprint of a YAML task, with the class's module among the functions."""
         found = super().fingerprint()
         return {**found, "functions": hash_of_text(found["functions"] + hash_of_functions([self._cls]))}
 
     def _given_config(self, cls: type[ConfigurableTask]) -> dict[str, Any]:
-        """Every key with its value, functions imported, paths of data as they were found."""
+        """Return every key with its value, with functions imported and data paths resolved."""
         values = {name: getattr(self.config, name) for name in TaskConfig.model_fields if name != "class_"}
         kwargs = absolute_paths(self.config.dataset_kwargs)
         return {**values, "dataset_path": str(self.config.dataset_path), "dataset_kwargs": kwargs, "class": cls}

@@ -1,7 +1,7 @@
-"""Costs of answering documents, guessed before anything is rendered: from lengths of columns and sizes of files.
+"""Estimated costs of documents, from column lengths and file sizes, before any prompt is rendered.
 
-The unit is roughly one token of a prompt. The guesses order documents (costliest first) and say how much larger one
-request is than another; they are never results.
+The unit is roughly one token of a prompt. The estimates order documents (costliest first) and compare
+requests in size. They are never part of results.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Scale:
     fixed: float
     bytes_per_token: float
     unknown: float
-    """Tokens where the size is not known: a URL, a file that is not found."""
+    """Tokens if the size is unknown, as for a URL or a missing file."""
 
     def tokens(self, size: float | None) -> float:
         return self.unknown if size is None else self.fixed + size / self.bytes_per_token
 
 
 BYTES_PER_TOKEN = 4.0
-"""Of UTF-8: four letters, or an ideograph and a third of the next."""
+"""In UTF-8: four letters, or one and a third ideographs."""
 SCALES: dict[Kind, Scale] = {
     # 120 kB, a JPEG of 1024 x 768, is 1,000 patches of 28 x 28 pixels.
     "image": Scale(64, 128, 1_000),
@@ -48,11 +48,11 @@ SCALES: dict[Kind, Scale] = {
     "video": Scale(4_096, 2_048, 8_192),
 }
 SAMPLED_ROWS = 128
-"""Rows of a window from which the kind of a text column is told."""
+"""Rows of a window that are read to find out whether a text column names media."""
 MAX_LOOKUPS = 16_384
-"""Files of a window that are looked up (a look-up on a network drive takes a millisecond); others get the mean."""
+"""Files of a window that are looked up; the rest get the mean. (On a network drive a look-up takes a millisecond.)"""
 _TRIES = 16
-"""Files in a row that are missing before the rest of a window is taken as unknown."""
+"""Consecutive missing files after which the rest of a window counts as unknown."""
 _MAX_PATH = 1_024
 _BASE64_LEAST = 512
 _VIDEO_SUFFIXES = frozenset({"mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts"})
@@ -62,7 +62,7 @@ _ADDRESSES = ("http://", "https://")
 
 
 def kind_of_name(name: str) -> Kind | None:
-    """Tell the kind of medium from the ending of a path or URL."""
+    """Return the kind of medium by the extension of a path or URL."""
     suffix = name.split("?")[0].rpartition(".")[2].lower()
     if suffix in IMAGE_SUFFIXES:
         return "image"
@@ -80,9 +80,9 @@ class Medium:
 
 
 def media_of_text(value: str) -> list[Medium] | None:
-    """The media that a text cell holds or names: paths, URLs, data URLs, base64, or the text of a list of paths.
+    """Return the media that a text cell names: paths, URLs, data URLs, base64, or the text of a list of paths.
 
-    ``None``: it is no such text. An empty text or list names nothing and is one all the same.
+    ``None`` means that the text is something else. An empty text or list names no media and gives an empty list.
     """
     text = value.strip() if len(value) <= _MAX_PATH else value
     if text in ("", "[]", "None"):
@@ -113,10 +113,10 @@ def _named(names: Sequence[str]) -> list[Medium] | None:
 
 @dataclass(slots=True)
 class Files:
-    """Sizes of files below some folders, looked up once each."""
+    """Sizes of files below some folders. Each file is looked up once."""
 
     roots: Callable[[], Iterable[Path]]
-    """Asked for when a relative path is first looked up."""
+    """Called when the first relative path is looked up."""
     _roots: list[Path] | None = None
     _known: dict[str, int | None] = field(default_factory=dict)
     _missing: int = 0
@@ -128,7 +128,7 @@ class Files:
         self._missing, self._found, self._found_bytes = 0, 0, 0.0
 
     def size(self, name: str) -> float | None:
-        """Bytes of a file; ``None`` for a URL and for a file that is not there."""
+        """Return the bytes of a file; ``None`` for a URL or a missing file."""
         if name.startswith(_ADDRESSES):
             return None
         known = self._known
@@ -152,7 +152,7 @@ class Files:
                 size = (root / path).stat().st_size  # an absolute path replaces the folder
             except (OSError, ValueError):
                 continue
-            self._roots.insert(0, self._roots.pop(number))  # the next file lies most likely there too
+            self._roots.insert(0, self._roots.pop(number))  # the next file is probably there too
             return size
         return None
 
@@ -163,9 +163,9 @@ class Costs:
     Args:
         documents: its evaluated split.
         files: sizes of the files that its columns name.
-        has_media: its prompts may hold media; else no column is looked at for them.
-        new_tokens: that an answer may have.
-        choices: column whose lists are the choices, or how many there are; each is a request of its own.
+        has_media: the prompts may hold media; otherwise no column is searched for them.
+        new_tokens: tokens of an answer.
+        choices: the column that holds lists of choices, or their number; each choice is a request.
     """
 
     def __init__(
@@ -176,19 +176,19 @@ class Costs:
         self._known: dict[int, float] = {}
 
     def of_documents(self, indices: Sequence[int]) -> list[float]:
-        """Tokens of all requests of each document; remembered for ``of_request`` until the next call."""
+        """Return the tokens of all requests of each document, and keep them for ``of_request`` until the next call."""
         self._files.new_window()
         prompts = self._prompts(indices)
         self._known = dict(zip(indices, prompts, strict=True))
         return [cost * count for cost, count in zip(prompts, self._counts(indices), strict=True)]
 
     def of_request(self, index: int) -> float:
-        """Tokens of one request of a document."""
+        """Return the tokens of one request of a document."""
         found = self._known.get(index)
         return self._prompts([index])[0] if found is None else found
 
     def _prompts(self, indices: Sequence[int]) -> list[float]:
-        """Tokens of each document's prompt and answer."""
+        """Return the tokens of each document's prompt and answer."""
         total = [self._new_tokens] * len(indices)
         media: list[list[Medium]] = [[] for _ in indices]
         found = False
@@ -229,7 +229,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Share of a column in each document's cost: tokens of text, and media."""
+    """A column's part of each document's cost: tokens of text, and media."""
 
     text: Sequence[float]
     media: Sequence[Sequence[Medium]]
@@ -252,7 +252,8 @@ def _media_of_cell(value: str | list[str] | None) -> list[Medium] | None:
 
 
 def _names_media(column: pa.ChunkedArray) -> bool:
-    """A text column, or one of lists of texts, whose cells name media: some do, and none is anything else."""
+    """Return whether a column of texts, or of lists of texts, names media: at least one cell does, and no cell holds
+    other text."""
     kind = column.type
     if not (is_text(kind) or (is_list(kind) and is_text(kind.value_type))):
         return False

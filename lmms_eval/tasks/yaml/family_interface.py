@@ -1,4 +1,4 @@
-"""Names that programs of the family ask a task for, beyond the contract: its documents, functions and settings."""
+"""Attributes of a task that programs of the family use beyond the contract: documents, functions and settings."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Doc = Mapping[str, Any]
 
 
 def arguments_of(requests: RequestFactory, request: Request, chat: bool) -> tuple[Any, ...]:
-    """The tuple for a request.
+    """Return the ``Instance.args`` tuple of a request.
 
     Raises:
-        TaskError: a likelihood is asked of a chat plugin, which has no form for it.
+        TaskError: the request is for a likelihood, which chat plugins cannot answer.
     """
     task = requests.task
     place = (request.doc_id, task.name, task.split)
@@ -44,7 +44,7 @@ def arguments_of(requests: RequestFactory, request: Request, chat: bool) -> tupl
         if task.output_type == "loglikelihood":
             continuation = requests.prompts.answer_text
         return (request.context, continuation, visual, *place)
-    # Plugins of the family expect the few-shot delimiter here, and those that chat drop it themselves.
+    # Plugins of the family expect the few-shot delimiter here. Chat plugins remove it themselves.
     generation = copy.deepcopy(dict(request.generation_after(has_template=False)))
     if chat:
         return (request.context, _doc_to_messages(requests, request), generation, *place)
@@ -66,7 +66,7 @@ def _visuals(requests: RequestFactory, request: Request) -> Callable[[Doc], Any]
 
 
 def _doc_to_messages(requests: RequestFactory, request: Request) -> Callable[..., Any]:
-    """Messages with system instruction, description and examples in them; later rounds by the rounds protocol."""
+    """Make the function that builds a document's messages, examples included, also for later rounds."""
     builder = request.build_messages
 
     def doc_to_messages(doc: Doc, **rounds: Any) -> Any:
@@ -80,7 +80,7 @@ def _doc_to_messages(requests: RequestFactory, request: Request) -> Callable[...
 
 
 def _later_round(requests: RequestFactory, doc: Doc, rounds: Mapping[str, Any]) -> tuple[Any, bool, Any, Any]:
-    """``(messages | None, stop, outputs, info)``."""
+    """Return ``(messages | None, stop, outputs, info)``."""
     own = requests.config.doc_to_messages
     if own is not None and accepts(own, "round_idx"):
         messages, stop, outputs, info = call_messages(own, doc, requests.prompts.kwargs, **rounds)
@@ -95,7 +95,7 @@ def _later_round(requests: RequestFactory, doc: Doc, rounds: Mapping[str, Any]) 
 
 
 class FamilyInterface:
-    """Methods of the family's task classes over a loaded task; documents decode their media when a column is read."""
+    """Methods of the family's task classes on a loaded task. Documents decode their media when a column is read."""
 
     if TYPE_CHECKING:
         name: str
@@ -152,26 +152,26 @@ class FamilyInterface:
         return self._docs(self.config.test_split)
 
     def fewshot_docs(self) -> Documents | None:
-        """Return the documents that examples are taken from, as far as a split holds them."""
+        """Return the documents from which examples are taken; ``None`` if no split holds any."""
         config = self.config
         return self._docs(config.fewshot_split or config.training_split or config.validation_split or config.test_split)
 
     @property
     def eval_docs(self) -> Documents:
-        """The documents that are evaluated."""
+        """The evaluated documents."""
         self.load()
         return self.documents
 
     @property
     def eval_docs_no_media(self) -> Sequence[Mapping[str, Any]]:
-        """The documents that are evaluated, without their media columns."""
+        """The evaluated documents without their media columns."""
         documents = self.eval_docs
         return [documents.text_view(doc_id) for doc_id in range(len(documents))]
 
     def doc_iterator(
         self, *, rank: int = 0, limit: int | None = None, world_size: int = 1, offset: int = 0
     ) -> Iterator[tuple[int, Any]]:
-        """Give number and document of each document of a rank."""
+        """Yield the number and the content of each document of a rank."""
         documents = self.eval_docs
         stop = len(documents) if limit is None else min(len(documents), offset + int(limit))
         return ((doc_id, documents[doc_id]) for doc_id in range(offset + rank, stop, world_size))
@@ -201,14 +201,14 @@ class FamilyInterface:
         """Score the filtered answers of a document, one for each of its requests.
 
         Raises:
-            NotEvaluated: a part that scoring needs is absent. Whatever the task's own function raises.
+            NotEvaluated: a part that scoring needs is absent. The task's own function may raise any other error.
         """
         self.load()
         assert self._scorer is not None
         return self._scorer.of_results(doc, results)
 
     def aggregation(self) -> dict[str, Callable[..., Any]]:
-        """Return the function that makes a metric's number of the documents' values, by metric."""
+        """Return the aggregation function of each metric."""
         return {metric.name: metric.aggregation for metric in self.metrics}
 
     def higher_is_better(self) -> dict[str, bool | None]:
@@ -216,11 +216,11 @@ class FamilyInterface:
         return {metric.name: metric.higher_is_better for metric in self.metrics}
 
     def get_config(self, key: str) -> Any:
-        """Return the value of a key of the task's YAML; ``None`` if it has none."""
+        """Return the value of a key of the task's YAML; ``None`` if the key is absent."""
         return getattr(self.config, "class_" if key == "class" else key, None)
 
     def dump_config(self) -> dict[str, Any]:
-        """Return every key that has a value, as JSON; functions by their names."""
+        """Return every key that has a value, as JSON, with functions by name."""
         return self.describe()
 
     def _docs(self, split: str | None) -> Documents | None:

@@ -1,4 +1,4 @@
-"""Values that tell whether a task is the same as in an earlier run."""
+"""Hashes that show whether a task is the same as in an earlier run."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from lmms_eval.tasks.yaml.functions import FunctionRef
 from lmms_eval.utils.files import StatedPath
 
 MAX_FILES = 256
-"""Files of one folder or pattern that a fingerprint covers, in the order of their names."""
+"""Most files of one folder or pattern that a fingerprint covers, by name."""
 MAX_BYTES = 256 << 10
-"""A larger file of a folder or pattern does not count: it holds data, which have an identity of their own."""
+"""Larger files of a folder or pattern are not hashed: they hold data, which has its own identity."""
 MAX_HASHED = 16 << 20
-"""Of a larger file that is named by itself the size, the beginning and the end are hashed."""
+"""For a larger file that is named directly, only the size, the beginning and the end are hashed."""
 
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 _TASKS = f"{_PACKAGE}/tasks/"
 _SHARED = (f"{_TASKS}_task_utils/", f"{_PACKAGE}/metrics/", f"{_PACKAGE}/filters/")
-"""What benchmarks share for scoring. All else changes with the version alone, which is hashed too."""
+"""Modules that benchmarks share for scoring. The rest changes only with the version, which is hashed too."""
 _MACHINERY = frozenset({"_task_utils", "controls", "data", "yaml"})
-"""Packages next to the benchmarks' folders."""
+"""Packages in the folder of the benchmarks that are not benchmarks."""
 _SITE = re.compile(r"(?P<root>.*/(?:site|dist)-packages/[^/]+)(?:/.*)?")
 _STANDARD = str(Path(sysconfig.get_path("stdlib")).resolve())
 _REST = r"[^\n;#]*"
 _IMPORT = re.compile(
-    # Possessive, so that no run of blanks is tried in several ways.
+    # Possessive quantifiers avoid backtracking over runs of blanks.
     r"(?:^|[;:])[ \t]*+(?:"
     r"from[ \t]++(?P<source>[ \t.]*+(?:(?!import\b)\w[\w.]*+)?+)[ \t]*+import\b[ \t]*+"
     rf"(?P<names>\([^)]{{0,20000}}\)|{_REST})"
@@ -53,11 +53,11 @@ _NOT_CODE = re.compile(
     r"|.*\.(?:py|png|jpe?g|gif|webp|bmp|tiff?|mp4|avi|mkv|mov|webm|wav|mp3|flac|ogg|parquet|arrow|zip|tar|gz|npy|npz)",
     re.IGNORECASE,
 )
-"""Files of a folder or pattern that do not count: modules, cards, what a run writes, media and data."""
+"""Files of a folder or pattern that are not hashed: modules, cards, outputs of runs, media and data."""
 
 
 def absolute_paths(kwargs: Mapping[str, Any] | None) -> Any:
-    """Returns data paths as they were found: beside the file that states them, where they exist there."""
+    """Resolve data paths against the folder of the file that states them, if they exist there."""
 
     def absolute(value: Any) -> Any:
         if isinstance(value, StatedPath):
@@ -70,25 +70,26 @@ def absolute_paths(kwargs: Mapping[str, Any] | None) -> Any:
 
 
 def hash_of_text(text: str) -> str:
-    """Computes the SHA-256 of a text."""
+    """Compute the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def hash_of_functions(values: Any, stated: Any = None, is_scoring: bool = False) -> str:
-    """Computes the hash of the code behind functions; what is no function stands in the configuration.
+    """Compute the hash of the code behind functions. Other values are part of the configuration.
 
-    The code is every module that defines one of the functions, every module of the task's own that these import,
-    directly or through others, anywhere in their text, and every file of their folders that they name: by a literal
-    (``"prompt.txt"``), a literal with fields (``f"prompts/{lang}.txt"``) or the name of a folder, whose files count
-    then. Nothing is imported and nothing is executed for it.
+    The code is every module that defines one of the functions, and every module of the task that these import, directly
+    or through others. It includes every file of their folders that they name: by a literal (``"prompt.txt"``), by a
+    literal with fields (``f"prompts/{lang}.txt"``), or by the name of a folder, whose files are then all included.
+    Nothing is imported or executed.
 
-    Of installed packages the package of the function itself counts, of this one the benchmark's own folder; for
-    scoring also what benchmarks share. (The version is in the key of a run's scores: answers outlive an update.)
+    For a function of an installed package, only that package is hashed. For a function of this package, only the
+    benchmark's own folder is, and for scoring also the modules that benchmarks share. (The version is in the key of
+    a run's scores, since answers outlive an update.)
 
     Args:
-        values: functions, or mappings and lists of them.
-        stated: the same as the YAML file names them; its texts may name files too.
-        is_scoring: The functions score answers.
+        values: functions, or mappings and lists of functions.
+        stated: the same values as written in the YAML file; its texts may name files too.
+        is_scoring: the functions score answers.
     """
     starts = frozenset(_modules_of(values)) | frozenset(_modules_of(stated))
     if not starts:
@@ -113,7 +114,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _modules_of(value: Any) -> Iterator[str]:
-    """Yields the files of the modules in which functions are defined, and those of the modules that YAML names."""
+    """Yield the files of the modules that define functions, and of the modules that YAML names."""
     for leaf in _leaves(value):
         found = None
         if isinstance(leaf, FunctionRef):
@@ -130,7 +131,7 @@ _real = lru_cache(maxsize=8192)(os.path.realpath)
 
 
 def _file_of(module: str) -> str | None:
-    """Finds the file of a module that is imported."""
+    """Find the file of an imported module."""
     file = getattr(sys.modules.get(module), "__file__", None)
     return _real(file) if file and file.endswith(".py") and os.path.isfile(file) else None
 
@@ -140,7 +141,7 @@ def _is_packaged(path: str) -> bool:
 
 
 def _installed_root(path: str) -> str | None:
-    """Finds the outermost package (or module) of an installed file; ``None`` for other files."""
+    """Find the outermost package (or module) of an installed file; ``None`` for other files."""
     if (site := _SITE.fullmatch(path)) is not None:
         return site["root"]
     return _STANDARD if path.startswith(f"{_STANDARD}/") else None
@@ -148,20 +149,20 @@ def _installed_root(path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Module:
-    """The text of a module, taken apart."""
+    """The parts of a module's text that matter for its hash."""
 
     stamp: tuple[int, int]
     digest: str
     imports: tuple[tuple[str, tuple[str, ...]], ...]
-    """Names of modules, with leading dots, each with the names that are imported from it."""
+    """Module names, with leading dots, each with the names imported from it."""
     literals: frozenset[str]
     looks_up: bool
-    """It may reach for the folder above its own."""
+    """Whether the module may read from the folder above its own."""
 
 
 _MODULES: dict[str, _Module] = {}
 _DIGESTS: dict[tuple[Any, ...], tuple[dict[str, Any], str]] = {}
-"""With what was looked at, for tasks that share their code."""
+"""Digests with the files that were read for them, for tasks that share code."""
 
 
 class _Code:
@@ -171,7 +172,7 @@ class _Code:
         self._is_scoring, self._literals = is_scoring, literals
 
     def digest(self, starts: frozenset[str]) -> str:
-        """Hashes contents, wherever the folders lie: the same on every machine."""
+        """Hash the contents, independently of the location of the folders."""
         key = (starts, self._is_scoring, self._literals)
         if (known := _DIGESTS.get(key)) is not None and all(_stamp(path) == was for path, was in known[0].items()):
             return known[1]
@@ -182,7 +183,7 @@ class _Code:
             found.update(digest.encode())
         for name, content in sorted({(os.path.basename(path), _content(path)) for path in files}):
             found.update(f"\0{name}\0{content}".encode("utf-8", "surrogatepass"))
-        # This package does not change while the process lives.
+        # This package does not change during the process.
         seen = {path: _stamp(path) for path in (*modules, *files, *folders) if not _is_packaged(path)}
         _DIGESTS[key] = seen, found.hexdigest()
         return found.hexdigest()
@@ -203,18 +204,18 @@ class _Code:
         if path.startswith(homes):
             return True
         if _is_packaged(path):
-            # Another benchmark's module is a benchmark's own too, whoever imports it.
+            # A benchmark's module stays the benchmark's own, even if another benchmark imports it.
             is_shared = path.startswith(_SHARED) or bool(_home(path))
             return self._is_scoring and is_shared
         return _installed_root(path) is None
 
     def _named(self, modules: Mapping[str, _Module]) -> tuple[set[str], set[str]]:
-        """Finds the files that the modules name, and the folders that were looked through."""
+        """Find the files that the modules name, and the folders that were searched."""
         files: set[str] = set()
         folders: set[str] = set()
         for path, module in modules.items():
             folder = os.path.dirname(path)
-            if _is_packaged(path):  # no patterns: files come and go with the version alone
+            if _is_packaged(path):  # no patterns: files change only with the version
                 named = (f"{folder}/{literal}" for literal in module.literals if "." in literal)
                 files.update(file for file in named if not file.endswith(".py") and os.path.isfile(file))
                 continue
@@ -225,7 +226,7 @@ class _Code:
 
 
 def _home(start: str) -> str:
-    """Finds the folder below which all code counts that a module reaches; empty where there is none."""
+    """Find the folder whose code is hashed if a module imports it; empty if there is no such folder."""
     if not _is_packaged(start):
         root = _installed_root(start)
         return f"{root}/" if root else ""
@@ -262,7 +263,7 @@ def _module(path: str) -> _Module | None:
 
 
 def _imports(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields what import statements name, wherever they are. One in a string counts too, which does no harm."""
+    """Yield the names in import statements, at any depth. A statement inside a string counts too, which is harmless."""
     for match in _IMPORT.finditer(text.replace("\\\n", " ")):
         if source := "".join((match["source"] or "").split()):
             names = _ALIAS.sub("", _COMMENT.sub("", match["names"]))
@@ -273,10 +274,10 @@ def _imports(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _imported(name: str, members: Sequence[str], by: str) -> Iterator[str]:
-    """Yields the files that an import may load: found by their paths, or among the modules that are imported.
+    """Yield the files that an import may load, found by path or among the imported modules.
 
-    An absolute name is looked for in the folder of the module and in those above it, since code puts these on the
-    search path; ``lmms_eval.tasks.X`` also as ``X``, since there the folders of included trees are found.
+    An absolute name is searched in the folder of the module and in those above it, because task code puts these on the
+    search path. ``lmms_eval.tasks.X`` is also searched as ``X``, where folders of included trees are found.
     """
     stem = name.lstrip(".")
     parts = [part for part in stem.split(".") if part]
@@ -302,7 +303,7 @@ def _imported(name: str, members: Sequence[str], by: str) -> Iterator[str]:
 
 
 def _in_folder(place: str, members: Sequence[str]) -> Iterator[str]:
-    """Yields the files of a module or package at a path without an ending, and of its modules of these names."""
+    """Yield the files of a module or package at a path without extension, and of its submodules with these names."""
     files = [f"{place}.py"]
     if os.path.isdir(place):
         files += [f"{place}/__init__.py"]
@@ -311,7 +312,7 @@ def _in_folder(place: str, members: Sequence[str]) -> Iterator[str]:
 
 
 def _may_be_path(literal: str) -> bool:
-    """Return whether a literal could be a path below a folder: no prose, nothing that starts at the root."""
+    """Return whether a literal could be a path below a folder: neither prose nor an absolute path."""
     pattern = _FIELD.sub("*", literal)
     if not pattern.strip("./* ") or pattern.startswith(("/", "~", " ", "-")) or "://" in pattern or "\\" in pattern:
         return False
@@ -319,7 +320,7 @@ def _may_be_path(literal: str) -> bool:
 
 
 def _files(folder: str, literal: str, folders: set[str]) -> Iterator[str]:
-    """Yields the files that a literal names below a folder: one, those of a folder, or those that fit a pattern."""
+    """Yield the files that a literal names below a folder: one file, all of a folder, or all that match a pattern."""
     pattern = _FIELD.sub("*", literal)
     try:
         if "*" not in pattern and os.path.isfile(f"{folder}/{pattern}"):
@@ -334,12 +335,12 @@ def _files(folder: str, literal: str, folders: set[str]) -> Iterator[str]:
             found = sorted(Path(folder, pattern).iterdir())
         counted = (file for file in found if not _NOT_CODE.fullmatch(file.name) and file.is_file())
         yield from (_real(str(file)) for file in islice(counted, MAX_FILES) if file.stat().st_size <= MAX_BYTES)
-    except (OSError, ValueError, NotImplementedError):  # too long a name, a zero byte, no pattern: no file
+    except (OSError, ValueError, NotImplementedError):  # name too long, zero byte, invalid pattern
         return
 
 
 def _is_folder_of_code(folder: str, name: str) -> bool:
-    """Return whether a name is that of a folder below another one which is no environment and no cache."""
+    """Return whether a name is a subfolder that is neither an environment nor a cache."""
     place = _real(f"{folder}/{name}")
     if not os.path.isdir(place) or place.endswith("__pycache__") or _installed_root(f"{place}/_") is not None:
         return False

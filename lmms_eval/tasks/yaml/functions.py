@@ -1,7 +1,7 @@
-"""``!function`` of task YAML: from the folder of the file in which it is written, else from an installed module.
+"""``!function`` of task YAML, found in the folder of the YAML file, else in an installed module.
 
-A module is loaded once per process, under its own dotted name where its folder belongs to an importable package or
-lies below an included folder, else under a name that no other folder shares.
+A module is loaded once per process. It keeps its dotted name if its folder belongs to an importable package or is below
+an included folder; otherwise it gets a name that is unique to its folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
 from lmms_eval.tasks.yaml.included import dotted_name, own_name, with_own_imports
-from lmms_eval.utils.installed import not_part_of_this_version, told
+from lmms_eval.utils.installed import error_text, not_part_of_this_version
 from lmms_eval.utils.places import place_of
 
 _MODULES: dict[Path, ModuleType] = {}
@@ -39,7 +39,7 @@ class FunctionRef:
     file: str
     """The YAML file in which it is written."""
     key: str = ""
-    """The key under which it stands, for messages."""
+    """The YAML key of the function, for messages."""
 
     def __str__(self) -> str:
         return f"<function {self.name}>"
@@ -66,9 +66,10 @@ class FunctionRef:
 
 
 def named(function: Any, key: str) -> Any:
-    """The function under the key that names it: what it raises says so, and where in its files (``FunctionError``).
+    """Wrap a function so that its errors become ``FunctionError`` and name its key and the line in its files.
 
-    Errors of ours and ``NotEvaluated`` pass through; a class, and what is no function, comes back as it is.
+    ``LmmsEvalError`` and ``NotEvaluated`` pass through. A class, or a value that is not a function, is returned
+    unchanged.
     """
     if not callable(function) or isinstance(function, type):
         return function
@@ -81,13 +82,13 @@ def named(function: Any, key: str) -> Any:
             raise
         except (Exception, SystemExit) as error:  # the task's own code may raise anything
             place = place_of(error, function)
-            raise FunctionError(f"{key} raised {told(error)}{f' ({place})' if place else ''}") from error
+            raise FunctionError(f"{key} raised {error_text(error)}{f' ({place})' if place else ''}") from error
 
     return call
 
 
 def resolve_all(value: Any, key: str = "") -> Any:
-    """A copy of a YAML value in which every ``FunctionRef`` is replaced by the function."""
+    """Copy a YAML value with every ``FunctionRef`` replaced by its function."""
     if isinstance(value, FunctionRef):
         return value.resolve(key)
     if isinstance(value, Mapping):
@@ -98,7 +99,7 @@ def resolve_all(value: Any, key: str = "") -> Any:
 
 
 def describe_all(value: Any) -> Any:
-    """A copy of a YAML value with functions as ``<function module.name>`` and paths as plain text."""
+    """Copy a YAML value with functions as ``<function module.name>`` and paths as plain text."""
     if isinstance(value, FunctionRef):
         return str(value)
     if isinstance(value, Mapping):
@@ -113,7 +114,7 @@ def describe_all(value: Any) -> Any:
 
 
 def module_source(function: Any) -> str:
-    """The source text of the module that a function comes from, or empty if there is none."""
+    """Return the source text of the module that defines a function; empty without source."""
     target = getattr(function, "func", function)
     module = sys.modules.get(getattr(target, "__module__", "") or "")
     file = getattr(module, "__file__", None)
@@ -150,7 +151,7 @@ def _from_file(path: Path, where: str) -> ModuleType:
 
 
 def _execute(path: Path, where: str) -> ModuleType:
-    """Run a module file under a name of its own, so that two folders' ``utils.py`` are two modules."""
+    """Run a module file under a unique name, so that the ``utils.py`` of two folders are two modules."""
     name = f"{path.stem}__{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     spec = with_own_imports(importlib.util.spec_from_file_location(name, path))
     if spec is None or spec.loader is None:
@@ -173,13 +174,13 @@ def _import(name: str, where: str) -> ModuleType:
 def _import_errors(what: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # a task module may raise anything when it is imported
-        raise TaskError(f"{what} cannot be imported: {told(error)}") from error
+    except Exception as error:  # importing a task module may raise anything
+        raise TaskError(f"{what} cannot be imported: {error_text(error)}") from error
 
 
 @contextmanager
 def _without_current_folder() -> Iterator[None]:
-    """Leave out the entry that ``python -m`` puts in front of the search path: the current folder."""
+    """Remove the current folder, which ``python -m`` puts first, from the search path."""
     first = sys.path[0] if sys.path else None
     if first is None or (first and Path(first).resolve() != Path.cwd()):
         yield

@@ -1,9 +1,9 @@
 """Task folders below ``--include_path`` under the family's name, ``lmms_eval.tasks.FOLDER.module``.
 
-For code of this package, and for a name that only one place has, the name is Python's own: what the package has wins.
-Code below an included folder finds its own tree first, whatever the package has of the same name: its statements of
-import go through ``_OwnImports``. A module of the tree whose name the package has taken is imported under a name of its
-own, ``included_HASH.FOLDER.module``.
+Code of this package imports by Python's rules, so its own modules win over those of included folders. Code below an
+included folder finds its own tree first, even if the package has a module of the same name, because its import
+statements go through ``_OwnImports``. If the package has already taken a module's name, the module of the tree is
+imported as ``included_HASH.FOLDER.module``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lmms_eval.aliases import find_alias
+
 _HOME = "lmms_eval.tasks."
 _ROOT_PACKAGE = Path(__file__).resolve().parents[2]
 _INIT = "__init__.py"
@@ -31,7 +33,7 @@ class _Root:
 
     Args:
         folder: its path.
-        is_deep: whether a name may also mean a folder further below.
+        is_deep: a name may also refer to a folder further below.
     """
 
     def __init__(self, folder: Path, is_deep: bool) -> None:
@@ -40,7 +42,7 @@ class _Root:
 
     @cached_property
     def folders(self) -> dict[str, list[Path]]:
-        """The folders below by their name, those that lie less deep first."""
+        """The folders below, by name, with shallower folders first."""
         found: dict[str, list[Path]] = {}
         for folder, names, _files in os.walk(self.folder) if self.is_deep else ():
             names[:] = sorted(name for name in names if not name.startswith("."))
@@ -49,7 +51,7 @@ class _Root:
         return {name: sorted(paths, key=lambda path: len(path.parts)) for name, paths in found.items()}
 
     def places(self, parts: Sequence[str]) -> Iterator[Path]:
-        """Paths, without an ending, that the parts of a name may mean."""
+        """Return the paths, without extension, to which the parts of a name may refer."""
         first, *rest = parts
         yield self.folder.joinpath(*parts)
         if self.folder.name == first:
@@ -58,13 +60,13 @@ class _Root:
             yield folder.joinpath(*rest)
 
     def find(self, parts: Sequence[str]) -> Path | None:
-        """The module file or the folder that the parts of a name mean."""
+        """Return the module file or folder of the parts of a name."""
         places = list(self.places(parts))
         files = (_module_file(place, self.folder) for place in places)
         return next((file for file in files if file), None) or next((item for item in places if item.is_dir()), None)
 
     def parts_of(self, path: Path) -> tuple[str, ...]:
-        """The parts of the name under which a file or folder below is imported."""
+        """Return the parts of the name under which a file or folder below is imported."""
         own = path.parent if path.name == _INIT else path
         parts = own.relative_to(self.folder).with_suffix("").parts
         return parts if len(parts) > 1 or (own.is_dir() and parts) else (self.folder.name, *parts)
@@ -78,7 +80,7 @@ def _module_file(place: Path, root: Path) -> Path | None:
 
 
 class _IncludedFinder:
-    """A finder of Python's ``sys.meta_path``: knows the trees' names, and gives their modules imports of their own."""
+    """A ``sys.meta_path`` finder for the modules of included trees. It gives them their own import function."""
 
     def __init__(self) -> None:
         self.roots: list[_Root] = []
@@ -86,6 +88,8 @@ class _IncludedFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if find_alias(fullname) is not None:
+            return None
         space = self._space(fullname)
         if space is None and not any(self.above(Path(entry)) for entry in path or ()):
             return None
@@ -95,12 +99,12 @@ class _IncludedFinder:
         return with_own_imports(spec)
 
     def above(self, path: Path) -> list[_Root]:
-        """The included folders in which a path lies, the nearest first."""
+        """Return the included folders that contain a path, the nearest first."""
         found = [root for root in self.roots if path.is_relative_to(root.folder)]
         return sorted(found, key=lambda root: len(root.folder.parts), reverse=True)
 
     def _space(self, fullname: str) -> tuple[tuple[str, ...], list[_Root]] | None:
-        """The parts of a name below the place where it begins, and the trees in which it is looked for."""
+        """Return the parts of a name below its prefix, and the trees in which it is searched."""
         if fullname.startswith(_HOME):
             return tuple(fullname.removeprefix(_HOME).split(".")), self.roots
         alias, *parts = fullname.split(".")
@@ -109,7 +113,7 @@ class _IncludedFinder:
 
 
 def _spec_below(fullname: str, parts: tuple[str, ...], roots: Sequence[_Root]) -> ModuleSpec | None:
-    """Specify a module of the trees; folders without a package's file are one namespace."""
+    """Return the spec of a module of the trees. Folders without ``__init__.py`` form one namespace."""
     if not parts:
         return _namespace(fullname, [str(root.folder) for root in roots])
     places = [(place, root) for root in roots for place in root.places(parts)]
@@ -128,7 +132,7 @@ def _namespace(fullname: str, folders: list[str]) -> ModuleSpec:
 
 
 class _OwnImports(SourceFileLoader):
-    """Runs a module of a tree so that its statements of import find the tree first."""
+    """Runs a module of a tree so that its import statements find the tree first."""
 
     def exec_module(self, module: ModuleType) -> None:
         own = {**vars(builtins), "__import__": _importer(Path(self.path))}
@@ -137,14 +141,14 @@ class _OwnImports(SourceFileLoader):
 
 
 def with_own_imports(spec: ModuleSpec | None) -> ModuleSpec | None:
-    """Give the specification of a tree's module its own loader; any other comes back as it is."""
+    """Give the spec of a tree's module its own loader; return any other spec unchanged."""
     if spec is not None and type(spec.loader) is SourceFileLoader and spec.origin and _FINDER.above(Path(spec.origin)):
         spec.loader = _OwnImports(spec.loader.name, spec.loader.path)
     return spec
 
 
 def _importer(file: Path) -> Any:
-    """The ``__import__`` of a file's code."""
+    """Return the ``__import__`` for the code of a file."""
 
     def load(
         name: str,
@@ -165,7 +169,7 @@ def _importer(file: Path) -> Any:
 
 
 def _imported(found: str, name: str, file: Path, fromlist: Sequence[str] | None) -> Any:
-    """Import a tree's module in place of ``name``; what a statement takes of it and it lacks is the package's."""
+    """Import a tree's module in place of ``name``. Names that it lacks are taken from the package's module."""
     if not fromlist:
         importlib.import_module(found)
         return _View(_HOME.partition(".")[0], file)
@@ -178,7 +182,7 @@ def _imported(found: str, name: str, file: Path, fromlist: Sequence[str] | None)
 
 
 class _View(ModuleType):
-    """``lmms_eval`` or ``lmms_eval.tasks`` as code of a tree sees it."""
+    """``lmms_eval`` or ``lmms_eval.tasks`` as the code of a tree sees it."""
 
     def __init__(self, name: str, file: Path) -> None:
         super().__init__(name)
@@ -193,7 +197,7 @@ class _View(ModuleType):
 
 
 def _attribute(module: str, part: str) -> Any:
-    """An attribute of a module, or its submodule."""
+    """Return an attribute or submodule of a module."""
     return getattr(builtins.__import__(module, None, None, (part,), 0), part)
 
 
@@ -201,9 +205,9 @@ _FINDER = _IncludedFinder()
 
 
 def include(folder: Path, is_deep: bool = True) -> None:
-    """Make the task folders below a folder importable; a later folder is looked at first.
+    """Make the task folders below a folder importable. Folders that were included later are searched first.
 
-    The folder may also be such a task folder itself, or a source tree that has them in ``lmms_eval/tasks``.
+    The folder may also be a task folder itself, or a source tree with task folders in ``lmms_eval/tasks``.
 
     Args:
         folder: its path.
@@ -220,29 +224,29 @@ def include(folder: Path, is_deep: bool = True) -> None:
 
 
 def include_if_new(folder: Path) -> None:
-    """Include a folder alone, without those below, unless it lies in an included one."""
+    """Include a folder without its subfolders, unless it is inside an included one."""
     if not _FINDER.above(folder.resolve()):
         include(folder, is_deep=False)
 
 
 def included_folders() -> list[tuple[str, bool]]:
-    """The arguments of ``include``, in the order in which another process gets the same state from them."""
+    """Return the arguments of ``include`` that give another process the same state, in order."""
     return [(str(root.folder), root.is_deep) for root in reversed(_FINDER.roots)]
 
 
 def include_again(folders: Sequence[tuple[str, bool]]) -> None:
-    """Include what another process sent by ``included_folders``."""
+    """Include the folders that another process returned from ``included_folders``."""
     for folder, is_deep in folders:
         include(Path(folder), is_deep)
 
 
 @cache
 def own_name(name: str, file: Path) -> str:
-    """The name under which code of a file imports the module that it calls ``name``.
+    """Return the name under which the code of a file imports the module that it calls ``name``.
 
     Args:
         name: a module's dotted name.
-        file: of the code; what lies below no included folder imports by Python's own rules.
+        file: of the code; a file outside included folders imports by Python's rules.
     """
     parts = name.removeprefix(_HOME).split(".")
     if not name.startswith(_HOME) or _is_helper(parts[0]):
@@ -254,20 +258,21 @@ def own_name(name: str, file: Path) -> str:
 
 
 def _is_helper(part: str) -> bool:
-    """Return whether the package has modules of this name that are no benchmark's: those stay its own."""
+    """Return whether the package has modules of this name outside benchmarks; those always come from the package."""
     place = _ROOT_PACKAGE / "tasks" / part
     is_benchmark = place.is_dir() and not part.startswith("_") and any(place.rglob("*.yaml"))
-    return not is_benchmark and (place.is_dir() or place.with_suffix(".py").is_file())
+    is_module = place.is_dir() or place.with_suffix(".py").is_file() or find_alias(f"{_HOME}{part}") is not None
+    return is_module and not is_benchmark
 
 
 @cache
 def dotted_name(path: Path) -> str | None:
-    """The name under which Python imports this very file (or folder of modules), or None."""
+    """Return the name under which Python imports this file (or folder of modules), if it can."""
     return next((name for name in (_package_name(path), *_tree_names(path)) if _is_of(name, path)), None)
 
 
 def _tree_names(path: Path) -> Iterator[str]:
-    """Names of a path below included folders; the first may be that of something else."""
+    """Return the names of a path below included folders; the first may already belong to another module."""
     for root in _FINDER.above(path):
         parts = ".".join(root.parts_of(path))
         yield f"{_HOME}{parts}"
@@ -275,7 +280,7 @@ def _tree_names(path: Path) -> Iterator[str]:
 
 
 def _package_name(path: Path) -> str:
-    """The name of a file in the packages that its folders are."""
+    """Return the dotted name of a file in the packages that contain it."""
     own = path.parent if path.name == _INIT else path
     if path.is_relative_to(_ROOT_PACKAGE):
         return ".".join(own.relative_to(_ROOT_PACKAGE.parent).with_suffix("").parts)
@@ -287,7 +292,7 @@ def _package_name(path: Path) -> str:
 
 
 def _is_of(name: str, path: Path) -> bool:
-    """Return whether a dotted name names a file or folder."""
+    """Return whether a dotted name refers to a file or folder."""
     parts = name.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
         return False

@@ -1,7 +1,7 @@
-"""``doc_to_judge`` of task YAML: mappings that a task's function gives, as questions to a judge.
+"""``doc_to_judge`` of task YAML: converts the mappings that a task's function returns into questions to a judge.
 
-A task with several filter pipelines or repeats asks about each set of answers that it scores: the names of all but the
-first carry a scope, ``@PIPELINE#ANSWER/NAME``. With ``--judge_repeats`` each question is asked again as ``NAME~2``, ...
+A task with several filter pipelines or repeats asks about each set of answers that it scores. The names of all sets but
+the first have a scope, ``@PIPELINE#ANSWER/NAME``. ``--judge_repeats`` repeats each question as ``NAME~2``, ...
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MARK = "@"
 
 
 def scope(pipeline: str, number: int | None) -> str:
-    """Prefix of the names of one evaluation: ``number`` counts single answers, ``None`` is all of them together."""
+    """Return the prefix of an evaluation's names: ``number`` counts single answers, ``None`` means all together."""
     if pipeline == "none" and not number:
         return ""
     return f"{_MARK}{pipeline}{'' if number is None else f'#{number}'}/"
 
 
 def verdicts_in(verdicts: Sequence[Verdict], prefix: str) -> dict[str, Verdict]:
-    """The verdicts of one evaluation by the names that the task gave."""
+    """Return the verdicts of one evaluation by the names that the task gave."""
     if not prefix:
         return {verdict.name: verdict for verdict in verdicts if not verdict.name.startswith(_MARK)}
     return {
@@ -45,7 +45,7 @@ def verdicts_in(verdicts: Sequence[Verdict], prefix: str) -> dict[str, Verdict]:
 
 
 def repeated(found: Iterable[JudgeQuestion], times: int) -> list[JudgeQuestion]:
-    """Every question ``times`` times."""
+    """Repeat every question ``times`` times."""
     return [
         replace(question, name=repeat_name(question.name, number), asking=number)
         for question in found
@@ -64,7 +64,7 @@ def questions(
     """Call ``doc_to_judge``.
 
     Raises:
-        TaskError: it gave something else than a list of mappings with the keys of ``KEYS``.
+        TaskError: it did not return a list of mappings with the keys of ``KEYS``.
         MediaError: a document from the hub names a picture that it must not show.
     """
     more = keywords_for(function, {"lmms_eval_specific_kwargs": settings})

@@ -1,4 +1,4 @@
-"""Reading task YAML: ``!function``, ``include``, and paths that belong to the file that states them.
+"""Reads task YAML: ``!function``, ``include``, and paths relative to the file that states them.
 
 Functions stay references (``FunctionRef``) until a task is built, so that listing tasks imports nothing.
 """
@@ -33,7 +33,7 @@ _Loader.add_constructor("!function", _function)
 class YamlReader:
     """Reads YAML files with their includes; each file is parsed once.
 
-    With ``keys`` only these top-level keys (and ``include``) are parsed: enough for an index, and faster.
+    With ``keys``, only these top-level keys and ``include`` are parsed, which is faster and enough for an index.
     """
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
@@ -41,10 +41,10 @@ class YamlReader:
         self._parsed: dict[Path, dict[str, Any]] = {}
 
     def read(self, path: Path) -> dict[str, Any]:
-        """The mapping of a file, its ``include`` merged in: shallow, first entry over later ones, the file over all.
+        """Read a file with its ``include`` merged in: shallow, first entry over later ones, the file over all.
 
         Raises:
-            TaskError: the file is missing, no mapping or not YAML, or the includes form a cycle.
+            TaskError: the file is missing, is not a YAML mapping, or its includes form a cycle.
         """
         return self._read(path.resolve(), ())
 
@@ -65,7 +65,7 @@ class YamlReader:
 
 
 def _only_keys(text: str, keys: Sequence[str]) -> str:
-    """The blocks of some top-level keys; the whole text where blocks cannot be told apart by their indentation."""
+    """Return the blocks of some top-level keys; the whole text if indentation does not separate the blocks."""
     if "&" in text or text.lstrip().startswith(("{", "%", "---")):
         return text
     kept, keep = [], False
@@ -78,10 +78,10 @@ def _only_keys(text: str, keys: Sequence[str]) -> str:
 
 
 def parse_text(text: str, path: Path) -> dict[str, Any]:
-    """The text of a YAML file as it stands: functions as ``FunctionRef``, data paths as ``StatedPath``.
+    """Parse the text of a YAML file without includes: functions as ``FunctionRef``, data paths as ``StatedPath``.
 
     Raises:
-        TaskError: not YAML (with the line), or not a mapping.
+        TaskError: the text is not YAML (the message has the line), or not a mapping.
     """
 
     def loader(content: str) -> _Loader:
@@ -96,7 +96,7 @@ def parse_text(text: str, path: Path) -> dict[str, Any]:
         line = f", line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or str(error)
         raise TaskError(f"{path}{line}: not valid task YAML: {problem}") from error
-    except ValueError as error:  # a date such as 2024-13-45, which YAML reads as one
+    except ValueError as error:  # an impossible date such as 2024-13-45
         raise TaskError(f"{path}: {error}; put values that look like dates in quotes") from error
     if data is None:
         return {}
@@ -115,7 +115,7 @@ def _entries(include: Any, path: Path) -> list[str]:
 
 
 def _stated(data: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Mark the paths of data with the folder of the file that states them."""
+    """Attach the folder of the stating file to data paths."""
     folder = path.parent
     made = dict(data)
     if isinstance(made.get("dataset_path"), str):
@@ -147,7 +147,7 @@ def _mark(value: Any, folder: Path) -> Any:
 
 
 def encode(value: Any) -> Any:
-    """A YAML value as JSON: references and stated paths become one-key mappings; see ``decode``."""
+    """Convert a YAML value to JSON: references and stated paths become one-key mappings. ``decode`` reverses it."""
     if isinstance(value, FunctionRef):
         return {"!function": [value.name, value.file]}
     if isinstance(value, StatedPath):
@@ -162,7 +162,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Undo ``encode``."""
+    """Reverse ``encode``."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, Mapping):

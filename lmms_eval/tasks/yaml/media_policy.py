@@ -18,8 +18,7 @@ _CACHES = ("HF_HUB_CACHE", "HF_DATASETS_CACHE")
 
 
 def media_policy(config: TaskConfig, file: str, options: TaskOptions) -> MediaPolicy:
-    """Make the policy of a task: its data set's files lie in the hub's caches, ``--data_root``, ``--media_root``, or
-    beside the task's YAML."""
+    """Make the policy of a task: its files are in the hub's caches, the data and media roots, or its YAML folder."""
     return MediaPolicy.of(Path(file).name, _roots(config, Path(file), options), options.allowed_media)
 
 
@@ -33,4 +32,4 @@ def _roots(config: TaskConfig, file: Path, options: TaskOptions) -> Iterator[Pat
         yield file.parent
     cache_dir = PurePath(str((config.dataset_kwargs or {}).get("cache_dir") or "/"))
     if not cache_dir.is_absolute() and ".." not in cache_dir.parts and cache_dir.parts:
-        yield from (Path(cache_dir), hf_home() / cache_dir)  # the latter may be a link to where its archives lie
+        yield from (Path(cache_dir), hf_home() / cache_dir)  # the latter may be a link to the folder of its archives

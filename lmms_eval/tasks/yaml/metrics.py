@@ -1,4 +1,4 @@
-"""The metrics of a task: what ``metric_list`` names, and the default scoring without ``process_results``."""
+"""The metrics of a task from ``metric_list``, and the default scoring without ``process_results``."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from lmms_eval.utils.numbers import ScoreRange
 log = logging.getLogger(__name__)
 BYPASS = "bypass"
 DEFAULTS = {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexity", "acc")}
-"""Metrics without ``metric_list``; ``exact_match`` for generating tasks."""
+"""Default metrics by output type; ``exact_match`` for generating tasks."""
 _CALLED_WITH = ("references", "predictions", "item")
-"""Parameters of a metric's function beside its own arguments."""
+"""Parameters of a metric's function other than its arguments."""
 _OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "range", "strata"})
 _ALL_TARGETS = frozenset({"anls", "bleu", "chrf", "ter", "wer"})
-"""Metrics that take all reference answers at once."""
+"""Metrics that compare with all reference answers at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TaskMetric:
     definition: MetricDefinition
     arguments: Mapping[str, Any]
     strata: str = ""
-    """Column of the strata, where the number is a mean over these."""
+    """Column of the strata, if the value is a mean over strata."""
 
     @property
     def name(self) -> str:
@@ -46,15 +46,15 @@ class TaskMetric:
 
     @property
     def is_ours(self) -> bool:
-        """True if its function is not one that was registered."""
+        """Whether its function comes with this package."""
         return self.name not in ADDED_METRICS
 
 
 def task_metrics(config: TaskConfig, predict_only: bool, where: str) -> list[TaskMetric]:
-    """The metrics of a task, in order.
+    """Return the metrics of a task, in order.
 
     Raises:
-        TaskError: an entry without name, or an aggregation that is neither registered nor a function.
+        TaskError: an entry has no name, or its aggregation is neither registered nor a function.
     """
     if predict_only:
         return [_metric({"metric": BYPASS}, config, where)]
@@ -93,9 +93,9 @@ def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMet
 
 
 def _check_arguments(name: str, given: Mapping[str, Any], config: TaskConfig, where: str) -> None:
-    """Refuse a metric that nothing computes, and arguments that its function does not take.
+    """Refuse unknown metrics, and arguments that a metric's function does not take.
 
-    With ``process_results`` no function of ours is called: then only a misspelt key of the entry itself is refused.
+    With ``process_results`` the metric's function is not called, so only a misspelt key of the entry is refused.
     """
     function = None if config.process_results or name == BYPASS else metric_function(name, config.output_type)
     if function is None and not config.process_results and name != BYPASS:
@@ -108,7 +108,7 @@ def _check_arguments(name: str, given: Mapping[str, Any], config: TaskConfig, wh
         if key not in (taken or ()) and (near or taken is not None):
             hint = f"did you mean {near!r}?" if near else f"it takes: {', '.join(taken or ()) or 'none'}"
             raise TaskError(f"{where}: key 'metric_list': metric {name!r} has no argument {key!r}; {hint}")
-    # Types are stated in our own functions; those of plugins may state what YAML cannot write.
+    # Only our own functions state types that YAML can express.
     if function is None or not given or name in ADDED_METRICS:
         return
     if wrong := wrong_value(function, given):
@@ -116,7 +116,7 @@ def _check_arguments(name: str, given: Mapping[str, Any], config: TaskConfig, wh
     if config.output_type in GENERATING:
         try:
             function(references=["a"], predictions=["a"], **given)
-        except UsageError as error:  # such as a broken regular expression
+        except UsageError as error:  # such as an invalid regular expression
             raise TaskError(f"{where}: key 'metric_list': {error}") from error
 
 
@@ -130,7 +130,7 @@ def _defaults(name: str) -> tuple[str | None, bool | None]:
 
 
 def _range(entry: Mapping[str, Any], registered: str | None, where: str) -> ScoreRange | None:
-    """Return the range that the entry states, else that of the registered aggregation or of the metric it averages."""
+    """Return the range of the entry, else that of the registered aggregation or of the averaged metric."""
     stated, name = entry.get("range"), entry["metric"]
     if stated is not None:
         return _stated_range(stated, f"{where}: key 'metric_list', range of metric {name}")
@@ -156,10 +156,10 @@ def _is_end(end: Any) -> bool:
 
 
 def aggregation(stated: Any, where: str) -> tuple[Callable[..., Any], str | None]:
-    """The function of an aggregation, and its name if it is a registered one.
+    """Return the function of an aggregation, and its name if it is registered.
 
     Raises:
-        TaskError: neither a registered name nor a function.
+        TaskError: it is neither a registered name nor a function.
     """
     if callable(stated):
         return stated, None
@@ -173,7 +173,7 @@ def aggregation(stated: Any, where: str) -> tuple[Callable[..., Any], str | None
 
 
 def metric_function(name: str, output_type: str) -> Callable[..., Any] | None:
-    """The function that scores one document, or ``None`` where there is none for this output type."""
+    """Return the function that scores one document; ``None`` if the output type has no such function."""
     if name in ADDED_METRICS:
         added = ADDED_METRICS.get(name)
         function: Callable[..., Any] = added.function
@@ -187,9 +187,9 @@ def _built_in(name: str, output_type: str) -> Callable[..., Any] | None:
 
 
 def score_text(metric: TaskMetric, output_type: str, targets: Sequence[Any], answer: Any) -> Any:
-    """A generated answer against one or several reference answers.
+    """Score a generated answer against one or several reference answers.
 
-    With several, the score is 1.0 if any of them makes the metric truthy; ``anls`` and the corpus metrics take them
+    With several, the score is 1.0 if any of them makes the metric truthy. ``anls`` and the corpus metrics take them
     all at once.
     """
     function = metric_function(metric.name, output_type)
@@ -204,5 +204,5 @@ def score_text(metric: TaskMetric, output_type: str, targets: Sequence[Any], ans
 
 def _call(function: Callable[..., Any], metric: TaskMetric, golds: Sequence[Any], answer: Any) -> Any:
     value = function(references=list(golds), predictions=[answer], **metric.arguments)
-    # A dictionary in nearly all cases, which the check for a mapping would tell in ten times the time.
+    # Nearly always a dictionary; checking for Mapping takes ten times as long.
     return value[metric.name] if isinstance(value, (dict, Mapping)) and metric.name in value else value

@@ -1,4 +1,4 @@
-"""Prompts of documents: the text context of a document and the chat messages with media, examples included."""
+"""Prompts of documents: text contexts and chat messages with media, few-shot examples included."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ SAMPLERS = ("default", "first_n")
 
 @dataclass(frozen=True, slots=True)
 class FewShot:
-    """The choice of examples of one task; the same for a document on every start of a run."""
+    """Chooses the examples of a task; a resumed run chooses the same ones for a document."""
 
     count: int
     split: str
     same_split: bool
-    """Examples come from the evaluated split: the document itself is never among them."""
+    """Whether examples come from the evaluated split, in which case a document is never its own example."""
     sampler: str
     seed: str
 
     def choose(self, doc_id: int, available: int) -> list[int]:
-        """Numbers of the documents of ``split`` that stand in front of a document.
+        """Return the numbers of the documents of ``split`` that are the examples for a document.
 
         Raises:
             TaskError: the split has too few documents.
@@ -67,7 +67,7 @@ class FewShot:
 
 
 def few_shot(config: TaskConfig, count: int, seed: int | None, where: str) -> FewShot | None:
-    """The choice that a task's configuration makes, or ``None`` without examples.
+    """Return the choice of examples by a task's configuration; ``None`` without examples.
 
     Examples come from ``fewshot_split``, else the training, validation or evaluated split.
     """
@@ -79,7 +79,7 @@ def few_shot(config: TaskConfig, count: int, seed: int | None, where: str) -> Fe
 
 
 def sampler_name(stated: Mapping[str, Any] | None, where: str) -> str:
-    """Raises ``TaskError`` for an unknown sampler."""
+    """Return the sampler's name. Raises ``TaskError`` if it is unknown."""
     sampler = str((stated or {}).get("sampler", "default"))
     if sampler not in SAMPLERS:
         raise TaskError(f"{where}: key 'fewshot_config': sampler {sampler!r}; valid are {', '.join(SAMPLERS)}")
@@ -104,14 +104,14 @@ class Prompts:
         self._target_kwargs = target_kwargs(config.model_specific_target_kwargs, options)
 
     def text(self, doc: Doc) -> Any:
-        """``doc_to_text``: a text, or the number of a choice."""
+        """Return the value of ``doc_to_text``: a text, or the number of a choice."""
         spec = self.config.doc_to_text
         where = self._key("doc_to_text")
         value = field_value(spec, doc, where, lambda function: call_text(function, doc, self.kwargs))
         return text_or_index(value, spec, doc, self.config.doc_to_choice is not None)
 
     def target(self, doc: Doc) -> Any:
-        """``doc_to_target``: a text, a number of a choice, a list of either, or any other value of a column."""
+        """Return the value of ``doc_to_target``: a text, a choice's number, a list of either, or another value."""
         spec = self.config.doc_to_target
         where = self._key("doc_to_target")
         value = field_value(
@@ -120,13 +120,13 @@ class Prompts:
         return target_value(value, spec, doc, self.config.doc_to_choice is not None)
 
     def choices(self, doc: Doc) -> list[str] | None:
-        """``doc_to_choice`` as texts; ``None`` without the key."""
+        """Return the value of ``doc_to_choice`` as texts; ``None`` without the key."""
         if self.config.doc_to_choice is None:
             return None
         return choices_value(self.config.doc_to_choice, doc, self._key("doc_to_choice"))
 
     def visuals(self, doc: Doc) -> list[Any]:
-        """``doc_to_visual``: the media of a document."""
+        """Return the value of ``doc_to_visual``: the media of a document."""
         spec = self.config.doc_to_visual
         if spec is None:
             return []
@@ -141,11 +141,11 @@ class Prompts:
         return list(value) if isinstance(value, list | tuple) else [value]
 
     def allowed(self, turns: list[Turn]) -> list[Turn]:
-        """Messages as they may be sent. Raises ``MediaError`` where a document names what it must not."""
+        """Return messages that may be sent. Raises ``MediaError`` if they name a forbidden file or address."""
         return turns if self.media is None else self.media.turns(turns)
 
     def shown_text(self, doc: Doc) -> str:
-        """The question as text: the named choice where ``doc_to_text`` gives a number."""
+        """Return the question as text: if ``doc_to_text`` gives a number, the choice of that number."""
         if self.config.doc_to_text is None:
             return ""
         value = self.text(doc)
@@ -166,7 +166,7 @@ class Prompts:
         return f"{place} holds a {type(value).__name__}, not a text; write a template such as '{{{{{spec}.text}}}}'"
 
     def answer_text(self, doc: Doc) -> str:
-        """The reference answer as an example shows it: the first one, by the text of its choice."""
+        """Return the reference answer for an example: the first one, as the text of its choice."""
         value, choices = self.target(doc), self.choices(doc)
         if isinstance(value, list) and value:
             value = value[0]
@@ -175,7 +175,7 @@ class Prompts:
         return str(value)
 
     def description(self, doc: Doc) -> str:
-        """The text in front of everything; a template, never the name of a column."""
+        """Return the text at the beginning of the prompt; a template, never a column name."""
         spec = self.config.description
         if not spec:
             return ""
@@ -184,7 +184,7 @@ class Prompts:
         return render_template(str(spec), doc, self._key("description"))
 
     def own_turns(self, doc: Doc, **rounds: Any) -> list[Turn]:
-        """The task's messages for a full document: ``doc_to_messages``, else all media followed by the text."""
+        """Return the task's messages for a full document: ``doc_to_messages``, else all media followed by the text."""
         if self.config.doc_to_messages is None:
             return self.user_turn(self.visuals(doc), self.shown_text(doc))
         return as_turns(
@@ -192,10 +192,10 @@ class Prompts:
         )
 
     def user_turn(self, visuals: Sequence[Any], text: str) -> list[Turn]:
-        """One user message, media first.
+        """Make one user message, media first.
 
         Raises:
-            RenderError: an item of ``doc_to_visual`` is no picture, video or sound.
+            RenderError: an item of ``doc_to_visual`` is not a picture, video or sound.
         """
         try:
             return build_user_turn(visuals, text)
@@ -207,14 +207,14 @@ class Prompts:
 
 
 class PromptBuilder:
-    """Builds complete prompts: system instruction, description and examples around the task's own messages."""
+    """Builds complete prompts: system instruction, description and examples, then the task's own messages."""
 
     def __init__(self, prompts: Prompts, documents: Documents, few: FewShot | None, examples: Documents | None) -> None:
         self.prompts, self.documents = prompts, documents
         self._few, self._examples = few, examples
 
     def context(self, doc_id: int, question: str | None = None) -> str:
-        """The prompt as text: system instruction, description, examples, question."""
+        """Return the prompt as text: system instruction, description, examples, question."""
         doc = self.documents.text_view(doc_id)
         system = self.prompts.options.system_instruction
         shown = self.prompts.shown_text(doc) if question is None else question
@@ -222,7 +222,7 @@ class PromptBuilder:
         return lead + self.prompts.description(doc) + self._example_text(doc_id) + shown
 
     def text_turns(self, doc_id: int, question: str | None = None) -> list[dict[str, str]]:
-        """The prompt as plain role and content pairs, for a chat template of a model without media."""
+        """Return the prompt as plain role and content pairs, for the chat template of a model without media."""
         doc = self.documents.text_view(doc_id)
         shown = self.prompts.shown_text(doc) if question is None else question
         system = "\n\n".join(t for t in (self.prompts.options.system_instruction, self.prompts.description(doc)) if t)
@@ -238,7 +238,7 @@ class PromptBuilder:
         return [*turns, {"role": "user", "content": shown}]
 
     def turns(self, doc_id: int, doc: Doc | None = None, own: Sequence[Turn] | None = None) -> list[Turn]:
-        """The messages of a document with everything in front; ``own`` replaces the task's own ones."""
+        """Return the complete messages of a document; ``own`` replaces the task's messages."""
         full = self.documents[doc_id] if doc is None else doc
         turns = [dict(turn) for turn in (self.prompts.own_turns(full) if own is None else own)]
         leading = [turn for turn in turns[:1] if turn["role"] == "system"]
@@ -253,7 +253,7 @@ class PromptBuilder:
         return self.with_system([*leading, *rest])
 
     def with_system(self, turns: Sequence[Turn]) -> list[Turn]:
-        """The system instruction in front of a system message of the task, or as one."""
+        """Put the system instruction before the task's system message, or add it as a system message."""
         system = self.prompts.options.system_instruction
         if not system:
             return list(turns)
@@ -299,7 +299,7 @@ class PromptBuilder:
 
 
 def as_turns(value: Any, where: str) -> list[Turn]:
-    """Return what ``doc_to_messages`` gave as a list of mappings.
+    """Convert the value of ``doc_to_messages`` to a list of mappings.
 
     Raises:
         RenderError: it is neither a list of messages nor ``ChatMessages``.
@@ -317,7 +317,7 @@ def as_turns(value: Any, where: str) -> list[Turn]:
 
 
 def dump(messages: ChatMessages) -> list[Turn]:
-    """Messages as plain mappings; media stay the objects that they are."""
+    """Convert messages to plain mappings; media objects are kept."""
     return [
         {
             "role": message.role,
@@ -334,14 +334,14 @@ def _text(text: str) -> Part:
 
 
 def _joined(first: Sequence[Part], second: Sequence[Part]) -> list[Part]:
-    """Two lists of parts as one; texts that meet become one part."""
+    """Join two lists of parts; two texts that become neighbours become one part."""
     if first and second and first[-1].get("type") == "text" and second[0].get("type") == "text":
         return [*first[:-1], _text(first[-1]["text"] + second[0]["text"]), *second[1:]]
     return [*first, *second]
 
 
 def _in_front(parts: Sequence[Part], turns: Sequence[Turn]) -> list[Turn]:
-    """Parts in front of the first user message."""
+    """Put parts before the first user message."""
     if not parts:
         return list(turns)
     for number, turn in enumerate(turns):
@@ -351,7 +351,7 @@ def _in_front(parts: Sequence[Part], turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _with_description(description: str, turns: Sequence[Turn]) -> list[Turn]:
-    """The description in front of the first text of the first user message: media that come before stay before."""
+    """Put the description before the first text of the first user message; media before that text stay before it."""
     if not description:
         return list(turns)
     for number, turn in enumerate(turns):

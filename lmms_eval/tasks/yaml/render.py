@@ -1,4 +1,4 @@
-"""Values of a document by the rules of task YAML: a column, a Jinja template, a function, a number or a list."""
+"""Values of a document by the rules of task YAML: column, Jinja template, function, number or list."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Doc = Mapping[str, Any]
 
 
 class RenderError(LmmsEvalError):
-    """A value of one document cannot be made; the sample fails, the run goes on."""
+    """A value of one document cannot be made. The sample fails and the run continues."""
 
 
 def check_template(text: str, where: str) -> None:
-    """Raises ``TaskError`` for a template with a syntax error."""
+    """Raise ``TaskError`` for a template with a syntax error."""
     from jinja2 import TemplateSyntaxError
 
     try:
@@ -29,13 +29,13 @@ def check_template(text: str, where: str) -> None:
 
 
 def render_template(text: str, doc: Doc, where: str) -> str:
-    """A Jinja2 template over a document's columns; a column that is not there is an error.
+    """Render a Jinja2 template with a document's columns. A missing column is an error.
 
     Raises:
-        RenderError: an undefined name, or an expression that does not work on this document.
+        RenderError: a name is undefined, or an expression fails for this document.
     """
     if "{{" not in text and "{%" not in text and "{#" not in text:
-        return text[:-1] if text.endswith("\n") else text  # as Jinja: one trailing newline is dropped
+        return text[:-1] if text.endswith("\n") else text  # one trailing newline is dropped, as Jinja does
     from jinja2 import TemplateError
 
     try:
@@ -46,7 +46,7 @@ def render_template(text: str, doc: Doc, where: str) -> str:
 
 
 def call_text(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
-    """``doc_to_text`` and its like: the settings are the second positional argument if there are any."""
+    """Call ``doc_to_text`` or a similar function. Settings, if any, are the second positional argument."""
     takes = parameters_of(function)
     if kwargs is not None and (takes.positional >= 2 or takes.any_positional):
         return function(doc, kwargs, **more)
@@ -54,21 +54,21 @@ def call_text(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) 
 
 
 def call_target(function: Callable[..., Any], doc: Doc, target_kwargs: Any, kwargs: Any) -> Any:
-    """``doc_to_target``: as ``call_text`` with what it is told for a model, else the settings if it names them."""
+    """Call ``doc_to_target`` with a model's settings, as ``call_text``, else with the settings if it names them."""
     if target_kwargs is None and has_parameter(function, "lmms_eval_specific_kwargs"):
         return function(doc, lmms_eval_specific_kwargs=kwargs)
     return call_text(function, doc, target_kwargs)
 
 
 def call_visual(function: Callable[..., Any], doc: Doc, kwargs: Any) -> Any:
-    """``doc_to_visual``: the settings are handed over only if it has exactly two parameters."""
+    """Call ``doc_to_visual``. It gets the settings only if it has exactly two parameters."""
     _keep_originals()
     takes = parameters_of(function)
     return function(doc, kwargs) if max(takes.positional, len(takes.names)) == takes.positional == 2 else function(doc)
 
 
 def call_messages(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
-    """``doc_to_messages``: settings as keyword (or second parameter), and of the rest what the function takes."""
+    """Call ``doc_to_messages`` with the settings, as keyword or second parameter, and other arguments that it takes."""
     _keep_originals()
     takes, given = parameters_of(function), keywords_for(function, more)
     if "lmms_eval_specific_kwargs" in takes.names or takes.any_keyword:
@@ -79,14 +79,14 @@ def call_messages(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: A
 
 
 def _keep_originals() -> None:
-    """Keep the bytes of what the function opens by ``Image.open``, which is sent as the file that it is."""
+    """Keep the bytes of files that the function opens by ``Image.open``, so that they are sent unchanged."""
     from lmms_eval.media.opened import keep_originals
 
     keep_originals()
 
 
 def field_value(spec: Any, doc: Doc, where: str, call: Callable[[Any], Any]) -> Any:
-    """A text key of a document: column, template, function (through ``call``), number, or literal list."""
+    """Return a key's value for a document: column, template, function (through ``call``), number, or literal list."""
     if isinstance(spec, str):
         return doc[spec] if spec in doc else render_template(spec, doc, where)
     if callable(spec):
@@ -95,7 +95,7 @@ def field_value(spec: Any, doc: Doc, where: str, call: Callable[[Any], Any]) -> 
 
 
 def text_or_index(value: Any, spec: Any, doc: Doc, has_choices: bool) -> Any:
-    """Read a rendered template: all digits are a number where there are choices, ``[...]`` is a list."""
+    """Read a rendered template: digits are a number if the task has choices, and ``[...]`` is a list."""
     if not isinstance(value, str) or not isinstance(spec, str) or spec in doc:
         return value
     if has_choices and value.isdigit():
@@ -104,7 +104,7 @@ def text_or_index(value: Any, spec: Any, doc: Doc, has_choices: bool) -> Any:
 
 
 def target_value(value: Any, spec: Any, doc: Doc, has_choices: bool) -> Any:
-    """``text_or_index`` for a target, which may also be the text of a list."""
+    """Read a target as ``text_or_index`` does; it may also be the text of a list."""
     value = text_or_index(value, spec, doc, has_choices)
     rendered = isinstance(value, str) and isinstance(spec, str) and spec not in doc
     if rendered and value.startswith("[") and value.endswith("]"):
@@ -116,10 +116,10 @@ def target_value(value: Any, spec: Any, doc: Doc, has_choices: bool) -> Any:
 
 
 def choices_value(spec: Any, doc: Doc, where: str) -> list[str]:
-    """The choices of a document as texts.
+    """Return the choices of a document as texts.
 
     Raises:
-        RenderError: they are no list.
+        RenderError: they are not a list.
     """
     value = field_value(spec, doc, where, lambda function: function(doc))
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Requests of a task: names, seeds and generation options; messages are rendered when they are needed."""
+"""Requests of a task: names, seeds and generation options. Messages are rendered when they are needed."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from lmms_eval.tasks.yaml.seeding import Seeding
 from lmms_eval.tasks.yaml.settings import implied_stop
 
 NOT_SENT = frozenset({"max_agentic_steps"})
-"""Generation options that steer the exchange and are no option of a model."""
+"""Generation options that control the exchange and are not sent to a model."""
 
 _UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFactory:
-    """Makes the requests of one task, whose data are open."""
+    """Makes the requests of a task with open data."""
 
     task: Task
     builder: PromptBuilder
     seeding: Seeding
     generation: Mapping[str, Any]
-    """The task's generation options; ``until``, where it is stated, as a text or a list of texts."""
+    """The task's generation options; ``until``, if given, is a text or a list of texts."""
     cost: Callable[[int], float]
     """Estimates the tokens of one request of a document."""
 
@@ -59,7 +59,7 @@ class RequestFactory:
         return self.builder.prompts.where
 
     def request(self, doc_id: int, repeat: int, ask: Ask) -> Request:
-        """Makes one request; its seed follows from the run's seed and its name."""
+        """Make one request; its seed follows from the run's seed and its name."""
         name = f"{self.task.name}/{doc_id}/{repeat}/{ask.round}/{ask.index}"
         digest = hashlib.sha256(f"{self.options.seed}|{name}".encode()).digest()
         return Request(
@@ -81,7 +81,7 @@ class RequestFactory:
         )
 
     def _sent_generation(self) -> dict[str, Any]:
-        """Copies the options that a model gets: a copy for each request, since back ends change them."""
+        """Copy the options that a model gets. Each request has its own copy, since back ends change them."""
         made = {key: _copied(value) for key, value in self.generation.items() if key not in NOT_SENT}
         if isinstance(made.get("until"), str):
             made["until"] = [made["until"]]
@@ -89,7 +89,7 @@ class RequestFactory:
 
 
 def _copied(value: Any) -> Any:
-    """Copies an option; nearly all are numbers, or lists of stop strings."""
+    """Copy an option. Nearly all are numbers, or lists of stop strings."""
     kind = type(value)
     if kind in _UNCHANGEABLE:
         return value
@@ -105,9 +105,9 @@ class MessageBuilder:
     requests: RequestFactory
     doc_id: int
     own: Callable[[Mapping[str, Any]], Sequence[Turn]] | None = None
-    """The messages of this request from the full document; default: those of the task."""
+    """Makes the messages of this request from the full document; by default the task's messages."""
     bare: bool = False
-    """No description and no examples in front (later rounds)."""
+    """Without description and examples, as in later rounds."""
 
     def __call__(self) -> ChatMessages:
         try:
@@ -119,7 +119,7 @@ class MessageBuilder:
             raise RenderError(f"{where} gave what is no message: {place}: {first['msg']}") from error
 
     def turns(self, doc: Mapping[str, Any] | None = None) -> list[Turn]:
-        """The messages as plain mappings, of ``doc`` where a plugin hands over its own copy of the document."""
+        """Return the messages as plain mappings. A plugin may pass its own copy of the document as ``doc``."""
         with self.requests.seeding.prompt(self.doc_id):
             full = self.requests.documents[self.doc_id] if doc is None else doc
             own = None if self.own is None else self.own(full)
@@ -132,7 +132,7 @@ class MessageBuilder:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A user message of the document's media and another text."""
+    """A user message with the document's media and another text."""
 
     prompts: Prompts
     text: str
@@ -145,7 +145,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The parts in which the requests of one exchange differ."""
+    """The arguments in which the requests of one exchange differ."""
 
     context: str
     messages: MessageBuilder

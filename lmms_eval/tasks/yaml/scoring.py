@@ -1,4 +1,4 @@
-"""Scores of a document's answers: reasoning tags, filter pipelines, ``process_results`` or defaults."""
+"""Scores of a document's answers: reasoning tags, filter pipelines, then ``process_results`` or the default metrics."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Tags = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Filters and metrics by which a task scores."""
+    """Filters and metrics of a task."""
 
     pipelines: tuple[FilterPipeline | None, ...]
-    """``None`` is the default pipeline: every answer as it is, the value of a document is their mean."""
+    """``None`` is the default pipeline: it leaves answers unchanged, and a document's value is their mean."""
     tags: Tags
     """Reasoning tags that are stripped after the filters."""
     first_tags: Tags
@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def is_ours(self) -> bool:
-        """All filters come with this package."""
+        """Whether all filters come with this package."""
         filters = [step for pipeline in self.pipelines if pipeline is not None for step in pipeline.filters]
         return all(type(step).__module__.startswith("lmms_eval.filters.") for step in filters)
 
@@ -57,7 +57,7 @@ def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> Plan:
     """Build the filters of a task.
 
     Raises:
-        TaskError: an unknown filter, wrong arguments, or reasoning tags of a wrong form.
+        TaskError: a filter is unknown, arguments are wrong, or reasoning tags have a wrong form.
     """
     own = _own_tags(config, where)
     tags: Tags = tuple(option_tags) if config.reasoning_tags is None else tuple(own or ())
@@ -68,7 +68,7 @@ def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> Plan:
 
 
 def thought_tags(config: TaskConfig, options: TaskOptions, where: str) -> Tags:
-    """Return the tags of the thoughts that are no part of a task's answers; none if it asks for its thoughts.
+    """Return the tags of reasoning that is not part of a task's answers; empty if the task scores reasoning.
 
     Raises:
         TaskError: reasoning tags of a wrong form.
@@ -119,14 +119,14 @@ class AnswerScorer:
     plan: Plan
     predict_only: bool
     full_docs: Any = None
-    """The whole split, for a ``process_results`` that takes ``full_docs``."""
+    """The whole split, if ``process_results`` takes ``full_docs``."""
     may_draw: bool = False
-    """Code of the task that scores names ``random``."""
+    """Whether the task's scoring code names ``random``."""
 
     def scores(
         self, doc: Doc, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()
     ) -> tuple[PipelineScore, ...]:
-        """One score per pipeline; what a part that is not there leaves open is *unscored*."""
+        """Return one score per pipeline. A score that needs an absent part is *unscored*."""
         made = []
         for pipeline in self.plan.pipelines:
             with noting_chance(self.may_draw) as chance, noting_reading() as notes:
@@ -135,11 +135,11 @@ class AnswerScorer:
         return tuple(made)
 
     def of_results(self, doc: Doc, results: Sequence[Any]) -> Mapping[str, Any]:
-        """Score answers that have been filtered, one for each request of the document; there are no verdicts."""
+        """Score filtered answers, one for each request of the document, without verdicts."""
         return self._evaluate(doc, results, {})
 
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
-        """The questions of ``doc_to_judge`` about every set of answers that is scored."""
+        """Return the questions of ``doc_to_judge`` about every set of answers that is scored."""
         found: list[JudgeQuestion] = []
         for pipeline in self.plan.pipelines:
             for prefix, filtered in self._evaluated(pipeline, doc, answers):
@@ -153,7 +153,7 @@ class AnswerScorer:
     def _evaluated(
         self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]
     ) -> list[tuple[str, list[Any]]]:
-        """Scope and filtered answers of every call of ``process_results``."""
+        """Yield scope and filtered answers for every call of ``process_results``."""
         if pipeline is None:
             return [
                 (judged.scope("none", number), self._filtered(None, doc, [answer]))
@@ -185,14 +185,14 @@ class AnswerScorer:
         return _outcome(name, filtered, metrics, each if len(answers) > 1 and not self.predict_only else [])
 
     def _each_filtered(self, pipeline: FilterPipeline, doc: Doc, answers: Sequence[Answer]) -> list[list[Any]]:
-        """Every answer by itself through a pipeline; nothing if the pipeline needs several (``take_first_k``)."""
+        """Filter every answer by itself; nothing if the pipeline needs several answers (``take_first_k``)."""
         try:
             return [self._filtered(pipeline, doc, [answer]) for answer in answers]
         except UsageError:
             return []
 
     def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
-        """One value per request of the document."""
+        """Return one filtered value per request of the document."""
         per_request = [list(values) for values in zip(*(self._values(answer) for answer in answers), strict=True)]
         if self.plan.first_tags:
             per_request = [_stripped(values, self.plan.first_tags) for values in per_request]
@@ -203,7 +203,7 @@ class AnswerScorer:
         return [_stripped(value, self.plan.tags) for value in filtered] if self.plan.tags else filtered
 
     def _values(self, answer: Answer) -> list[Any]:
-        """The answer's value for each request."""
+        """Return the answer's value for each request."""
         if self.config.output_type in GENERATING:
             return [answer.value]
         return [(float(value), bool(greedy)) for value, greedy in answer.value]
@@ -227,7 +227,7 @@ class AnswerScorer:
         return self._likelihood_metrics(doc, results)
 
     def _results(self, filtered: Sequence[Any]) -> list[Any]:
-        """Return the results for ``process_results``: for generating tasks trimmed texts."""
+        """Return the results for ``process_results``; texts of generating tasks are stripped."""
         if self.config.output_type not in GENERATING:
             return list(filtered)
         value = filtered[0] if filtered else ""
@@ -249,7 +249,7 @@ class AnswerScorer:
         return made
 
     def _targets(self, doc: Doc) -> list[Any]:
-        """The reference answers of a document: a list gives several, numbers name choices."""
+        """Return the reference answers of a document. A list gives several answers; numbers name choices."""
         value, choices = self.prompts.target(doc), self.prompts.choices(doc)
         found = list(value) if isinstance(value, list | tuple) else [value]
         if choices is None:
@@ -276,7 +276,7 @@ class AnswerScorer:
             value = self.prompts.target(doc)
         gold = tuple(_index(choices, item) for item in (value if isinstance(value, list | tuple) else [value]))
         if not any(0 <= index < len(choices) for index in gold):
-            log.warning("%s: target %r is none of the %d choices", self.prompts.where, value, len(choices))
+            log.warning("%s: target %r is not one of the %d choices", self.prompts.where, value, len(choices))
         return gold
 
     def _likelihood_metrics(self, doc: Doc, results: Sequence[Any]) -> dict[str, Any]:
@@ -292,7 +292,7 @@ class AnswerScorer:
 
 
 def _outcome(name: str, filtered: Any, metrics: Mapping[str, Any], each: Sequence[Mapping[str, Any]]) -> PipelineScore:
-    """Leave out what is not evaluated; a document that lacks any of its values is unscored."""
+    """Drop values that were not evaluated. A document that lacks any value is unscored."""
     absent = {key: value.reason for key, value in metrics.items() if isinstance(value, Unscored)}
     present = {key: value for key, value in metrics.items() if key not in absent}
     reason = "; ".join(dict.fromkeys(absent.values()))
@@ -302,9 +302,9 @@ def _outcome(name: str, filtered: Any, metrics: Mapping[str, Any], each: Sequenc
 
 
 def mean_metrics(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The metrics of a document with several answers: means of numbers, also inside mappings.
+    """Average the metrics of a document's answers, also inside mappings.
 
-    Where an answer could not be evaluated, neither is the document; of values that are no numbers the first stands.
+    If an answer could not be evaluated, neither is the document. For values that are not numbers, the first is kept.
     """
     return {
         key: _mean([one[key] for one in each if key in one]) for key in dict.fromkeys(k for one in each for k in one)
@@ -345,7 +345,7 @@ def _choice(choices: Sequence[str], value: Any) -> Any:
 
 
 def _index(choices: Sequence[str], value: Any) -> int:
-    """The number of a choice given by number or text; −1 if it is none of them."""
+    """Return the number of a choice given by number or text; −1 if it is not among the choices."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     return list(choices).index(str(value)) if str(value) in choices else -1

@@ -1,4 +1,4 @@
-"""``random`` as a task's functions find it: seeded by (run seed, task, document) before each call."""
+"""Seeds ``random`` by (run seed, task, document) before each call of a task's functions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _UNSEEDED = nullcontext()
 
 
 class Seeding:
-    """Seeds for one task. The generator is one for all threads, so a seeded call holds a lock.
+    """Seeds for one task. All threads share the generator, so a seeded call holds a lock.
 
-    Prompt functions run in many threads: they are seeded, and held apart, only if a module of theirs names random.
+    Prompt functions run in many threads. They are seeded and serialised only if one of their modules names random.
 
     Args:
         seed: the run's seed.
         task: the task's name.
         prompt_functions: functions that make prompts.
-        is_scored_by_us: no function of others takes part in scoring. Ours draw nothing, and seeding is dear.
+        is_scored_by_us: only functions of this package score. They draw no random numbers, and seeding is slow.
         scoring_functions: functions that score answers.
     """
 
@@ -39,11 +39,11 @@ class Seeding:
         """A module of a function that scores answers names random."""
 
     def prompt(self, doc_id: int) -> AbstractContextManager[None]:
-        """Returns a context for calls that make a prompt."""
+        """Return a context for calls that make a prompt."""
         return self._seeded(doc_id) if self._prompts else _UNSEEDED
 
     def scoring(self, doc_id: int) -> AbstractContextManager[None]:
-        """Returns a context for calls that score an answer."""
+        """Return a context for calls that score an answer."""
         return self._seeded(doc_id) if self._scoring else _UNSEEDED
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Settings that depend on the model and on the command line: prompt settings, generation options, shots."""
+"""Settings that depend on the model and the command line: prompt settings, generation options, shots."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 
 
 def model_names(options: TaskOptions) -> Sequence[str]:
-    """The names under which settings may be kept: as typed first, then the canonical one."""
+    """Return the names under which a model's settings may be kept: as typed first, then the canonical one."""
     return tuple(dict.fromkeys(name for name in (options.model_name, options.model_id) if name))
 
 
 def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
     """Make ``lmms_eval_specific_kwargs`` for a model.
 
-    The model's own mapping stands alone; else ``default``, else ``dataset`` is spread over the whole mapping. Settings
-    of the command line (``--task_kwargs``) beat both. Options of the run that the task asks for (``run_options``) are
-    added by their names; a task that asks for any, or has settings, gets the run's ``data_root`` too.
+    The model's own mapping is used alone. Without one, ``default``, else ``dataset``, is merged into the whole mapping.
+    Settings of the command line (``--task_kwargs``) override both. Options of the run that the task requests
+    (``run_options``) are added by name. A task that requests any, or has settings, also gets the run's ``data_root``.
 
     Raises:
-        TaskError: there is no such option of the run.
+        TaskError: the run has no such option.
     """
     stated, wanted = config.lmms_eval_specific_kwargs, config.run_options or []
     known = [option.name for option in run_options() if option.for_tasks]
@@ -43,12 +43,12 @@ def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
     made = dict(own) if own is not None else {**stated, **(spread(stated) or {})}
     made.update(options.task_kwargs)
     made.update(asked)
-    # Where the run's local data lies: functions that open media beside it look there.
+    # The folder of local data, in which functions may look for media.
     return {**made, "data_root": options.data_root} if options.data_root else made
 
 
 def spread(stated: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The items that hold for every model: of ``default``, else of ``dataset``."""
+    """Return the mapping with the items for every model merged in: those of ``default``, else of ``dataset``."""
     for key in ("default", "dataset"):
         if isinstance(stated.get(key), Mapping):
             found: Mapping[str, Any] = stated[key]
@@ -57,7 +57,7 @@ def spread(stated: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def recorded_specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> dict[str, Any] | None:
-    """Return what ``configs`` records: the mapping as written, with the default items spread where they are used."""
+    """Return the mapping that ``configs`` records: as written, with the default items merged in if they are used."""
     if stated is None and not options.task_kwargs:
         return None
     recorded = dict(stated or {})
@@ -67,7 +67,7 @@ def recorded_specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOpti
 
 
 def target_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any:
-    """The second argument of ``doc_to_target`` for a model: its own entry, else ``default``, else everything."""
+    """Return the second argument of ``doc_to_target``: the model's entry, else ``default``, else the whole mapping."""
     if stated is None:
         return None
     own = _of_model(stated, options)
@@ -75,12 +75,12 @@ def target_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any
 
 
 def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, Any]:
-    """The task's options, those for this model over them, those of the command line over all.
+    """Merge the task's options, those for this model, and those of the command line, each over the one before.
 
-    The few-shot delimiter is none of them: it is a stop of plain completion alone (``implied_stop``).
+    The few-shot delimiter is not among them: only plain completion stops at it (``implied_stop``).
 
     Raises:
-        TaskError: a misspelt option, or a value of a wrong kind.
+        TaskError: an option is misspelt, or a value has the wrong type.
     """
     if config.output_type not in GENERATING:
         return {}
@@ -101,11 +101,11 @@ def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, An
 def _with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any]:
     """Put the options of the command line over those of a task.
 
-    A length, or stop strings, replace the task's whatever names the two use. A temperature above 0 that is stated alone
-    asks for sampling. Plugins of the family get all options as they stand, as the reference hands them over.
+    A length or stop strings replace the task's, even under another name. A temperature above 0 without ``do_sample``
+    turns sampling on. Plugins of the family get all options unchanged, as in the reference.
 
     Raises:
-        TaskError: sampling at a temperature of 0 is asked for.
+        TaskError: sampling at a temperature of 0 is requested.
     """
     stated = dict(options.gen_kwargs)
     if options.legacy:
@@ -125,17 +125,17 @@ def _with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any
 
 
 def is_above_zero(value: Any) -> bool:
-    """Return whether a temperature asks for sampling."""
+    """Return whether a temperature turns sampling on."""
     return is_number(value) and float(value) > 0
 
 
 def implied_stop(config: TaskConfig, generation: Mapping[str, Any]) -> str:
-    """Return the few-shot delimiter if no ``until`` is among a task's generation options, else an empty text."""
+    """Return the few-shot delimiter if the generation options have no ``until``, else an empty text."""
     return "" if "until" in generation or config.output_type not in GENERATING else config.fewshot_delimiter
 
 
 def recorded_generation(config: TaskConfig, generation: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the options as the family records them: with the implied stop as ``until``, and none for likelihoods."""
+    """Return the options as the family records them: with the implied stop as ``until``, and empty for likelihoods."""
     if config.output_type not in GENERATING:
         return None
     stop = implied_stop(config, generation)
@@ -143,7 +143,7 @@ def recorded_generation(config: TaskConfig, generation: Mapping[str, Any]) -> di
 
 
 def shots(config: TaskConfig, options: TaskOptions) -> int:
-    """Number of examples: the command line's, unless the task says 0."""
+    """Return the number of examples: the command line's, unless the task states 0."""
     if config.num_fewshot == 0 or options.num_fewshot is None:
         return config.num_fewshot or 0
     return options.num_fewshot

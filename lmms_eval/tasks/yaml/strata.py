@@ -1,4 +1,4 @@
-"""Strata of a task: its number is the mean over the values of a column of the means of their documents."""
+"""Strata of a task: the score is the mean of the strata's means. A column names the stratum of each document."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Strata:
 
     column: str
     scale: float = 1.0
-    """The number is so many times the mean: 100 for a percentage of documents that count 0 or 1."""
+    """Factor of the mean: 100 gives a percentage for documents that count 0 or 1."""
 
 
 def stated_strata(entry: Mapping[str, Any], registered: str | None, where: str) -> Strata | None:
     """Read the key of an entry of ``metric_list``: a column, or ``{column: ..., scale: ...}``.
 
     Raises:
-        TaskError: it is neither, or the aggregation is a registered one, which knows no strata.
+        TaskError: it is neither, or the aggregation is a registered one, which does not support strata.
     """
     stated = entry.get("strata")
     if stated is None:
@@ -45,10 +45,10 @@ def stated_strata(entry: Mapping[str, Any], registered: str | None, where: str) 
 
 
 def common_column(columns: Sequence[str], where: str) -> str:
-    """Return the one column that the metrics of a task name; empty where none names one.
+    """Return the column of strata that the metrics of a task share; empty if no metric names one.
 
     Raises:
-        TaskError: they name several; documents come at an even pace over one.
+        TaskError: they name several columns; documents are ordered by one column.
     """
     named = sorted({*columns} - {""})
     if len(named) > 1:
@@ -60,7 +60,7 @@ def strata_of(documents: Documents, column: str, doc_ids: Sequence[int], where: 
     """Return the stratum of each document; ``None`` without a column.
 
     Raises:
-        DataError: the data have no such column of text.
+        DataError: the data has no such column of text.
     """
     if not column:
         return None

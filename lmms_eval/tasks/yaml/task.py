@@ -53,14 +53,14 @@ from lmms_eval.utils.signatures import accepts
 
 
 def check_columns(prompts: Prompts, documents: Documents, split: str, from_root: Path | None = None) -> None:
-    """Try the keys that read documents on the first one.
+    """Try the keys that read documents on the first document.
 
-    ``from_root``: the ``--data_root`` in which the files lie without a folder of the benchmark's name. Then every key
-    must find its columns, since the files may be another benchmark's.
+    ``from_root`` is the ``--data_root`` if the files lie in it without a folder of the benchmark's name. Then every key
+    must find its columns, since the files may belong to another benchmark.
 
     Raises:
-        DataError: there are no documents, or a column that a key or the task's own code reads is absent or of another
-            kind; names the column and those that are there.
+        DataError: there are no documents, or a column that a key or the task's own code reads is absent or has another
+            type; names the column and the existing ones.
     """
     where, config = prompts.where, prompts.config
     if not len(documents):
@@ -79,13 +79,13 @@ def check_columns(prompts: Prompts, documents: Documents, split: str, from_root:
             _check_function(key, value_of, doc, documents, where)
     if from_root is not None:
         _check_fit(prompts, documents, from_root)
-    documents.drop(0)  # with what was made of it, until it is asked
+    documents.drop(0)  # keeps the document and its parsed parts until it is asked
     if isinstance(config.doc_to_visual, str) and config.doc_to_visual not in documents.columns:
         raise DataError(_no_column(where, "doc_to_visual", config.doc_to_visual, documents))
 
 
 def _check_fit(prompts: Prompts, documents: Documents, root: Path) -> None:
-    """Try the functions that read whole documents, too, and the reference answer."""
+    """Also try the functions that read whole documents, and the reference answer."""
     config, doc = prompts.config, documents[0]
     tried: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [("doc_to_messages", prompts.own_turns)]
     if config.doc_to_target is not None:
@@ -111,7 +111,7 @@ def _check_text(
     documents: Documents,
     where: str,
 ) -> None:
-    """The name of a column, or a template."""
+    """Check the name of a column, or a template."""
     if spec in doc:
         if key == "doc_to_text" and isinstance(doc[spec], Mapping | list):
             kind = "mapping" if isinstance(doc[spec], Mapping) else "list"
@@ -131,7 +131,7 @@ def _check_text(
 def _check_function(
     key: str, value_of: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any], documents: Documents, where: str
 ) -> None:
-    """The task's own code: only a column that it misses is told now, the rest by the documents that it concerns."""
+    """Check the task's own code. Only a missing column is an error here; other errors belong to single documents."""
     try:
         value_of(doc)
     except (LmmsEvalError, NotEvaluated) as error:
@@ -145,23 +145,23 @@ def _no_column(where: str, key: str, name: str, documents: Documents) -> str:
     columns = ", ".join(documents.columns)
     return (
         f"{where}: key {key!r}: there is no column {name!r} in {documents.source.where}; there is: {columns}; the "
-        "task's card (README.md beside this file, where it has one) names the columns that it was written for"
+        "task's card (README.md next to this file, if any) names the columns that it was written for"
     )
 
 
 NO_FILES = "files not here"
-"""Kind of absence by which tasks that are left out are counted."""
+"""Kind of absence under which skipped tasks are counted."""
 
 
 def check_files(name: str, size: str, doc_ids: Sequence[int], visuals: Callable[[int], Sequence[Any]]) -> None:
-    """Look up the files of documents, each path once.
+    """Check that the files of documents exist, each path once.
 
     Args:
-        name: of the task.
-        size: of the archives that hold the files, as the task's YAML says it.
-        doc_ids: the documents that are planned.
-        visuals: media of a document, paths among them; raises ``MediaError`` where a file is missing. What else it
-            raises is the document's own fault: it fails when it is asked.
+        name: name of the task.
+        size: size of the archives that hold the files, as the task's YAML states it.
+        doc_ids: the planned documents.
+        visuals: returns the media of a document, including paths; raises ``MediaError`` if a file is missing. Any other
+            error concerns the document alone, which fails when it is asked.
 
     Raises:
         AbsentDataError: files are missing.
@@ -187,7 +187,7 @@ def check_files(name: str, size: str, doc_ids: Sequence[int], visuals: Callable[
 
 
 def _lacks(visuals: Sequence[Any], known: dict[str, bool]) -> str:
-    """Tell the first path that is no file, or nothing."""
+    """Describe the first path that is not a file; empty if all exist."""
     for visual in visuals:
         if not isinstance(visual, str | os.PathLike) or os.fspath(visual).startswith(ADDRESSES):
             continue
@@ -200,17 +200,17 @@ def _lacks(visuals: Sequence[Any], known: dict[str, bool]) -> str:
 
 
 _USUAL_FOLDERS = ("images", "videos")
-"""Folders that tasks' functions put in front of a column's value."""
+"""Folders that the functions of tasks put before a column's value."""
 
 
 def media_folders(config: TaskConfig, file: str, options: TaskOptions, prompt_options: Any) -> list[Path]:
-    """Find the folders from which a relative path of a document may start, the most particular first.
+    """Find the folders to which a relative path of a document may refer, the most specific first.
 
     Args:
         config: the task.
         file: its YAML file, or a description of where the configuration was given.
-        options: the run's; its local copy of data sets, and its further folder for media.
-        prompt_options: ``lmms_eval_specific_kwargs`` for this model; a ``data_folder`` in it starts beside the file.
+        options: options of the run, with its folders of data sets and media.
+        prompt_options: ``lmms_eval_specific_kwargs`` for this model; its ``data_folder`` is relative to the file.
     """
     found = dict.fromkeys(_folders(config, Path(file), options, prompt_options))
     roots = [folder for folder in found if folder.is_dir()]
@@ -243,23 +243,23 @@ _TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "description")
 
 @dataclass(frozen=True, slots=True)
 class TaskSource:
-    """Origin of a task: enough to build it again in another process."""
+    """The origin of a task, from which another process can build it again."""
 
     name: str
     file: str
     """YAML file, or a description of where the configuration was given."""
     raw: Mapping[str, Any]
-    """Keys and values, functions as references."""
+    """Keys and values, with functions as references."""
     overrides: Mapping[str, Any] | None = None
-    """Keys of groups and inline mappings, over those of the file; ``None`` if the configuration is not from a file."""
+    """Keys of groups and inline mappings that override the file; ``None`` if the configuration is not from a file."""
     standalone: bool = False
-    """``overrides`` is the whole configuration: the task stands inside the file of a group."""
+    """Whether ``overrides`` is the whole configuration, because the task is defined inside a group's file."""
     base: str = ""
-    """The name under which the file has it, where it runs under another one."""
+    """The task's name in the file, if it runs under another name."""
     documents: Mapping[str, Any] | None = None
-    """Description of the documents, where another process hands them over (``data.carried``)."""
+    """Description of the documents, if another process sends them (``data.carried``)."""
     change: str = ""
-    """What becomes of each document (``choices.changed_row``); empty: nothing."""
+    """Name of the change that each document gets (``choices.changed_row``); empty for no change."""
 
 
 class YamlTask(FamilyInterface, Task):
@@ -273,7 +273,7 @@ class YamlTask(FamilyInterface, Task):
         self.source, self.options, self.where = source, options, source.file
         self._raw = task_config({**source.raw, "task": source.name}, self.where)
         copies = LocalCopies(options.data_root, self.where, str(self._raw.dataset_path))
-        with copies.offered():  # modules may load data when they are imported
+        with copies.offered():  # modules may load data on import
             resolved = {name: _resolved(name, value, copies) for name, value in _fields(self._raw).items()}
         self.config: TaskConfig = self._raw.model_copy(update=resolved)
         config = self.config
@@ -324,10 +324,10 @@ class YamlTask(FamilyInterface, Task):
 
     @property
     def requests(self) -> RequestFactory:
-        """Makes this task's requests."""
+        """The factory of this task's requests."""
         if self._builder is None:
             raise UsageError(f"task {self.name!r} is used before load()")
-        if self._requests is None:  # at the first exchange: a task may set its generation options when it is loaded
+        if self._requests is None:  # at the first exchange, since a task may set its generation options during load
             self._requests = RequestFactory(self, self._builder, self.seeding, self.generation, self.request_cost)
         return self._requests
 
@@ -352,7 +352,7 @@ class YamlTask(FamilyInterface, Task):
             check_columns(self.prompts, documents, f"split {self.split!r}", self.data.from_root)
 
     def _opened(self) -> Documents:
-        """The documents of the evaluated split, changed where the task's source says so."""
+        """The documents of the evaluated split, with the change of the task's source applied."""
         documents, change, columns = self.data.documents(self.split), self.source.change, self.choice_columns
         if not change or columns is None:
             return documents
@@ -361,7 +361,7 @@ class YamlTask(FamilyInterface, Task):
 
     @property
     def data(self) -> DataSet:
-        """The splits; files are opened when a split is asked for."""
+        """The splits. Files are opened when a split is requested."""
         if self._data is None:
             config = self.config
             self._data = open_data(self.data_request, self.split)
@@ -373,7 +373,7 @@ class YamlTask(FamilyInterface, Task):
 
     @property
     def data_request(self) -> DataRequest:
-        """Names the data to be opened."""
+        """The description of the data to open."""
         config = self.config
         return DataRequest(
             config.dataset_path, config.dataset_name, config.dataset_kwargs or {}, self.where,
@@ -383,7 +383,7 @@ class YamlTask(FamilyInterface, Task):
 
     @property
     def data_files(self) -> Sequence[str]:
-        """Files of the evaluated split."""
+        """Return the files of the evaluated split."""
         source = None if self._documents is None else self._documents.source
         return [str(file) for file in getattr(source, "files", ())]
 
@@ -404,7 +404,7 @@ class YamlTask(FamilyInterface, Task):
         return strata_of(self.documents, self._strata, doc_ids, self.where)
 
     def request_cost(self, doc_id: int) -> float:
-        """Estimated tokens of one request of a document (``lmms_eval.tasks.yaml.costs``)."""
+        """Estimate the tokens of one request of a document (``lmms_eval.tasks.yaml.costs``)."""
         return self._estimates().of_request(doc_id)
 
     def _estimates(self) -> Costs:
@@ -418,7 +418,7 @@ class YamlTask(FamilyInterface, Task):
         return self._costs
 
     def _choice_source(self) -> str | int:
-        """The column that holds a document's choices, or their number where it is the same for all."""
+        """Return the column that holds a document's choices, or their number if it is the same for all documents."""
         choices = self.config.doc_to_choice
         if self.output_type != "multiple_choice":
             return 1
@@ -470,7 +470,7 @@ class YamlTask(FamilyInterface, Task):
     def fingerprint(self) -> Mapping[str, str]:
         """``config``, ``functions`` (of prompts), ``scoring`` (its functions and their data) and ``data``."""
         scoring = self._hash_of((*SCORING_KEYS, "metric_list", "filter_list"), is_scoring=True)
-        # Answers that were asked for with this stop are not those without it.
+        # Answers with this stop differ from answers without it.
         implied = ["implied stop"] if implied_stop(self.config, self.generation) else []
         scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)
         return {
@@ -483,7 +483,7 @@ class YamlTask(FamilyInterface, Task):
         }
 
     def _hash_of(self, keys: Sequence[str], is_scoring: bool = False) -> str:
-        """Computes the hash of the code behind some keys; the settings of its functions may name files too."""
+        """Compute the hash of the code behind some keys. The settings of its functions may name files too."""
         stated = [getattr(self._raw, key) for key in (*keys, "lmms_eval_specific_kwargs")]
         return hash_of_functions([getattr(self.config, key) for key in keys], stated, is_scoring)
 
@@ -504,7 +504,7 @@ class YamlTask(FamilyInterface, Task):
 
     @property
     def _can_be_carried(self) -> bool:
-        """A document is all that scoring needs of the data."""
+        """Return whether scoring needs only the document from the data."""
         return not self.config.full_docs
 
     def carried_document(self, doc_id: int) -> Mapping[str, Any] | None:
@@ -524,54 +524,54 @@ class YamlTask(FamilyInterface, Task):
         return self.data.dataset_dict()
 
     def target(self, doc_id: int) -> Any:
-        """The reference answer as ``doc_to_target`` gives it."""
+        """Return the reference answer as ``doc_to_target`` gives it."""
         return self.prompts.target(self.documents.text_view(doc_id))
 
     def gold_answer(self, doc_id: int) -> str:
-        """An answer that deserves full marks: ``doc_to_gold``, else the (first) reference answer."""
+        """Return an answer with full marks: ``doc_to_gold``, else the first reference answer."""
         if callable(self.config.doc_to_gold):
             return str(call_text(self.config.doc_to_gold, self.documents.text_view(doc_id), self.prompts.kwargs))
         return self.prompts.answer_text(self.documents.text_view(doc_id))
 
     def choice_texts(self, doc_id: int) -> list[str]:
-        """The document's choices as texts, by ``choices`` or ``doc_to_choice``; none where neither tells them."""
+        """Return the document's choices as texts, by ``choices`` or ``doc_to_choice``; empty without both keys."""
         doc = self.documents.text_view(doc_id)
         if self.choice_columns is not None:
             return [str(option) for option in self.choice_columns.options(doc)]
         return self.prompts.choices(doc) or []
 
     def document_hash(self, doc_id: int) -> str:
-        """Hash of the document, as its samples row has it (``doc_hash``)."""
+        """Return the hash of the document, ``doc_hash`` of its samples row."""
         return document_hash(plain_row(self.documents.stored(doc_id)))
 
     def document(self, doc_id: int) -> Mapping[str, Any]:
-        """The document without its media columns."""
+        """Return the document without its media columns."""
         return self.documents.text_view(doc_id)
 
     def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
-        """Return what a plugin of the class interface unpacks from ``Instance.args`` (``docs/model_guide.md``)."""
+        """Return ``Instance.args`` for a plugin of the class interface (``docs/model_guide.md``)."""
         arguments = arguments_of(self.requests, request, chat)
         if not self.source.change:
             return arguments
         return tuple(self._bound(value, request.doc_id) if callable(value) else value for value in arguments)
 
     def _bound(self, function: Callable[..., Any], doc_id: int) -> Callable[..., Any]:
-        """The function over the changed document: a plugin has the one of the data set."""
+        """Apply a function to the changed document; a plugin passes the document of the data set."""
         return lambda _doc, **rounds: function(self.documents[doc_id], **rounds)
 
     def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
-        """``Instance.metadata``: the task's own facts and what names the document."""
+        """Return ``Instance.metadata``: the task's own facts and the keys that identify the document."""
         own = {"task": self.name, "doc_id": request.doc_id, "repeats": self.repeats, "split": self.split}
         return {**self.config.facts, **own}
 
     def legacy_context_turns(self, request: Request) -> list[dict[str, str]]:
-        """The context as a message list, for plugins with ``apply_chat_template``."""
+        """Return the context as a message list, for plugins with ``apply_chat_template``."""
         if request.round:
             return [{"role": "user", "content": request.context}]
         return self.requests.builder.text_turns(request.doc_id)
 
     def _check(self) -> None:
-        """Check all that can be told without data."""
+        """Check everything that can be checked without data."""
         config = self.config
         for key in _TEMPLATES:
             value = getattr(config, key)
@@ -590,12 +590,12 @@ class YamlTask(FamilyInterface, Task):
 
 
 def _may_draw(value: Any) -> bool:
-    """Tells whether the value of a key may draw random numbers: a function, or a template with Jinja's ``random``."""
+    """Return whether the value of a key may draw random numbers: a function, or a template with Jinja's ``random``."""
     return callable(value) or (isinstance(value, str) and "random" in value)
 
 
 def _resolved(key: str, value: Any, copies: LocalCopies) -> Any:
-    """A value with its functions imported; the function of a key for documents or scores goes by its name."""
+    """Import the functions of a value. Errors of functions for documents or scores name their key."""
     made = resolve_all(value, key)
     return copies.reached(named(made, key)) if key in NAMED_KEYS else made
 

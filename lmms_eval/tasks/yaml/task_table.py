@@ -1,7 +1,7 @@
 """Many tasks from one YAML file and a table: a task for every row, groups from its columns.
 
-``task_table`` of a YAML file names a tab-separated file whose first line holds the names of the columns. In the texts
-below it ``{column}`` stands for the row's cell; every other key of the file holds for all its tasks.
+``task_table`` of a YAML file names a tab-separated file whose first line holds the column names. In the texts below
+that key, ``{column}`` is replaced by the row's cell. Every other key of the file holds for all its tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lmms_eval.utils.files import Row, StatedPath, rows_of, state_of
 TABLE_KEY = "task_table"
 _KEYS = ("file", "task", "where", "set", "groups")
 _COLUMN = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
-"""A cell's place. Doubled braces are left alone: they belong to Jinja templates."""
+"""The place of a cell. Doubled braces belong to Jinja templates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,17 @@ class TaskTable:
     where: str
     """The YAML file, for messages."""
     rows: Mapping[str, Row]
-    """Row by name of its task, in order."""
+    """Rows by the names of their tasks, in order."""
     set: Mapping[str, Any]
-    """Keys of every task whose texts name columns."""
+    """Keys of every task; their texts may name columns."""
     groups: Mapping[str, Mapping[str, Any]]
-    """Keys of every group by its name, members included, in order of their first row."""
+    """Keys of every group by name, members included, in order of their first row."""
 
     def keys_of(self, name: str, common: Mapping[str, Any]) -> dict[str, Any]:
-        """The keys of one task or group of the table; ``common`` are the file's other keys.
+        """Return the keys of one task or group of the table; ``common`` are the file's other keys.
 
         Raises:
-            TaskError: the table has no such task, or a text names a column that it has not.
+            TaskError: the table lacks the task, or a column that a text names.
         """
         if name in self.rows:
             own = filled(dict(self.set), self.rows[name], f"{self.where}: {TABLE_KEY}.set")
@@ -52,10 +52,10 @@ class TaskTable:
 
 
 def filled(value: Any, row: Row, where: str) -> Any:
-    """A copy of a YAML value with the row's cells in its texts.
+    """Copy a YAML value with the row's cells filled in.
 
     Raises:
-        TaskError: a text names a column that the table has not.
+        TaskError: a text names a column that the table lacks.
     """
     if isinstance(value, StatedPath):
         return StatedPath(_text(str(value), row, where), value.folder)
@@ -80,12 +80,12 @@ def _text(template: str, row: Row, where: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _pieces(template: str) -> tuple[str, ...]:
-    """Texts and names of columns in turn."""
+    """Split a text into texts and column names, in turn."""
     return tuple(_COLUMN.split(template))
 
 
 def keys_of(reader: YamlReader, file: Path, name: str) -> dict[str, Any]:
-    """The keys of a task or group: those of its file, or of its row where the file holds a table.
+    """Return the keys of a task or group: those of its file, or of its row if the file has a table.
 
     Raises:
         TaskError: the file or its table cannot be read.
@@ -97,10 +97,10 @@ def keys_of(reader: YamlReader, file: Path, name: str) -> dict[str, Any]:
 
 
 def table_of(data: Mapping[str, Any], file: Path) -> TaskTable:
-    """The table that the mapping of a YAML file names.
+    """Read the table that the mapping of a YAML file names.
 
     Raises:
-        TaskError: wrong keys, an unreadable table, or a name that stands twice.
+        TaskError: keys are wrong, the table cannot be read, or a name occurs twice.
     """
     spec, where = data[TABLE_KEY], str(file)
     if not isinstance(spec, Mapping) or not isinstance(spec.get("file"), str) or not isinstance(spec.get("task"), str):
@@ -114,7 +114,7 @@ def table_of(data: Mapping[str, Any], file: Path) -> TaskTable:
 
 @functools.lru_cache(maxsize=32)
 def _table(encoded: str, where: str, path: Path, state: tuple[int, int]) -> TaskTable:
-    """Hundreds of tasks of one table ask for it one after the other."""
+    """Read a table once for the hundreds of tasks that need it one after the other."""
     spec = decode(json.loads(encoded))
     rows = _chosen(rows_of(path, state), spec.get("where") or {}, where)
     template = spec["task"]
@@ -128,14 +128,14 @@ def _table(encoded: str, where: str, path: Path, state: tuple[int, int]) -> Task
 
 
 def _chosen(rows: Sequence[Row], wanted: Any, where: str) -> Sequence[Row]:
-    """The rows whose cells are those of ``where``; all without it."""
+    """Return the rows with the cells of ``where``; all rows without it."""
     if not isinstance(wanted, Mapping) or any(column not in row for row in rows[:1] for column in wanted):
         raise TaskError(f"{where}: {TABLE_KEY}.where must map columns of the table to texts, not {wanted!r:.80}")
     return [row for row in rows if all(row[column] == str(text) for column, text in wanted.items())]
 
 
 def _groups(named: Mapping[str, Row], levels: Sequence[Any], where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Groups by name: the first level holds tasks, each further one the groups of the level before it."""
+    """Yield groups by name. The first level holds tasks; each further level holds the groups of the level before."""
     place = f"{where}: {TABLE_KEY}.groups"
     if not isinstance(levels, list):
         raise TaskError(f"{place} must be a list, from the innermost group outwards")
@@ -147,7 +147,7 @@ def _groups(named: Mapping[str, Row], levels: Sequence[Any], where: str) -> Iter
             if not isinstance(keys, Mapping) or not isinstance(keys.get("group"), str):
                 raise TaskError(f"{place}: an entry is a name, or a mapping with 'group': {level!r:.80}")
             group = _text(keys["group"], row, place)
-            if group == child:  # a table whose columns agree in this row
+            if group == child:  # two levels have the same name in this row
                 continue
             if group not in made:
                 made[group] = {**filled(dict(keys), row, place), "task": []}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.commands import COMMANDS
-from lmms_eval.cli.completion import index as index_module
+from lmms_eval.cli.completion import command as index_module
 from lmms_eval.cli.completion.command import lexed, suggest
 from lmms_eval.cli.completion.gather import gathered_index
 from lmms_eval.cli.main import main

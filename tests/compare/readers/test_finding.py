@@ -121,7 +121,7 @@ def test_any_results_document_ends_in_rows_or_an_error(tmp_path: Path, parts: di
 def test_an_unknown_file_is_refused_with_what_was_looked_for(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match="of no known format") as refused:
+    with pytest.raises(UsageError, match="unknown format") as refused:
         read_runs([str(path)])
     text = str(refused.value)
     assert "\n" not in text
@@ -132,7 +132,7 @@ def test_an_unknown_file_is_refused_with_what_was_looked_for(tmp_path: Path, con
 def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.eval", "w") as archive:
         archive.writestr("readme.txt", "nothing")
-    with pytest.raises(UsageError, match="of no known format"):
+    with pytest.raises(UsageError, match="unknown format"):
         read_runs([str(tmp_path / "x.eval")])
 
 

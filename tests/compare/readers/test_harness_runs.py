@@ -152,7 +152,7 @@ def test_what_is_no_number_is_unscored_and_counted(tmp_path: Path) -> None:
     task = run.tasks["quiz"]
     assert task.statuses == ["unscored", "scored", "unscored"]
     assert np.isnan(task.columns["acc,none"].scores).tolist() == [True, False, True]
-    assert run.notes == ("quiz: values of acc,none that are no finite number: unscored (1)",)
+    assert run.notes == ("quiz: values of acc,none that are not finite numbers: unscored (1)",)
 
 
 def test_the_first_line_of_a_document_counts(tmp_path: Path) -> None:
@@ -184,8 +184,8 @@ def test_without_samples_the_journal_is_read(tmp_path: Path) -> None:
     assert (answer.text, answer.target, answer.prompt) == ("said", "right", "asked")
     assert rows.raw("acc,none", 2) == 1.0
     assert run.notes == (
-        f"{folder}: 1 torn or damaged lines of the journal are passed over",
-        "quiz: values of acc,none that are no finite number: unscored (1)",
+        f"{folder}: 1 torn or damaged lines of the journal are skipped",
+        "quiz: values of acc,none that are not finite numbers: unscored (1)",
     )
 
 

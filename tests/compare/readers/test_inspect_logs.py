@@ -109,8 +109,8 @@ def test_a_log_is_read_by_its_own_library(logs: Path, ending: str) -> None:
     assert (answer.text, answer.target, answer.prompt) == ("said", "3", "question 3")
     assert (task.raw("letters,none", 2), task.raw("graded/quality,none", 0)) == ("P", 0.5)
     assert run.notes == (
-        "first: values of number that are no number: unscored (2)",
-        "first: values of letters that are no number: unscored (2)",
+        "first: values of number that are not numbers: unscored (2)",
+        "first: values of letters that are not numbers: unscored (2)",
     )
 
 

@@ -38,7 +38,7 @@ def test_every_known_column_is_taken_for_what_it_says(tmp_path: Path, delimiter:
     assert quiz.metadata() == {"level": ["x", "x", "y", "y"]}
     answer = quiz.answer(0)
     assert answer is not None and answer.text == f"yes{delimiter} of\ncourse"
-    assert run.notes == ("quiz: values of acc that are no finite number: unscored (1)",)
+    assert run.notes == ("quiz: values of acc that are not finite numbers: unscored (1)",)
 
 
 def test_the_first_row_of_a_document_counts(tmp_path: Path) -> None:
@@ -59,5 +59,5 @@ def test_a_broken_row_is_named(tmp_path: Path, row: str, problem: str) -> None:
 def test_a_table_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.csv"
     path.write_bytes(b"id,score\n" + b"a,1\n" * 9000 + b"\xff,1\n")
-    with pytest.raises(DataError, match=r"run.csv, near line \d+: no table of UTF-8 text"):
+    with pytest.raises(DataError, match=r"run.csv, near line \d+: not a table of UTF-8 text"):
         read_runs([str(path)])

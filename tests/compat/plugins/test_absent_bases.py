@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.utils.installed import told
+from lmms_eval.utils.installed import error_text
 from tests.compat.plugins.kit import Plugins
 
 LEFT_OUT = [
@@ -40,7 +40,7 @@ def test_the_import_is_told_in_one_line(path: str) -> None:
     module, _, name = path.rpartition(".")
     with pytest.raises(ImportError) as caught:
         exec(f"from {module} import {name}", {})
-    line = told(caught.value)
+    line = error_text(caught.value)
     assert "\n" not in line and "pip install" not in line
     assert "is not part of this version of lmms_eval" in line and "needs a package lmms-eval 0.7.x that has it" in line
     absent = line.partition(": ")[2].partition(" ")[0]

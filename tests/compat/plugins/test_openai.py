@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.instance import FailedGeneration, Instance
-from lmms_eval.compat.plugins.openai_client import as_data
+from lmms_eval.compat.plugins.openai import as_data
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat.openai import OpenAICompatible as ChatOpenAI
 from lmms_eval.models.simple.openai import OpenAICompatible, _get_max_new_tokens

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.compat.plugins.settings import read_given, takes
+from lmms_eval.compat.plugins.delegating import read_given, takes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from lmms_eval.compat.plugins.wire_messages import read_messages
+from lmms_eval.compat.plugins.delegating import read_messages
 from lmms_eval.errors import ModelError
 from lmms_eval.media import load_rgb
 from lmms_eval.protocol import ChatMessages

@@ -10,7 +10,7 @@ from lmms_eval.filters.extraction import (
     RegexFilter,
     SimpleMultiChoiceRegexFilter,
 )
-from lmms_eval.filters.patterns import MapFilter
+from lmms_eval.filters.transformation import MapFilter
 
 
 def doc_to_visual(doc):

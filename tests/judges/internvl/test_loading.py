@@ -98,9 +98,9 @@ def test_other_models_are_referred_to_their_own_back_end(tmp_path):
 def test_spreading_is_for_gpus(remote_folder, native_folder):
     arguments = {"trust_remote_code": True, "spread": True}
     if not torch.cuda.is_available():
-        with pytest.raises(ModelError, match="there is none"):
+        with pytest.raises(ModelError, match="there is no GPU"):
             open_judge(JudgeOptions(f"internvl:{remote_folder}", None, arguments, "cpu"))
-    with pytest.raises(ModelError, match="in transformers' form"):
+    with pytest.raises(ModelError, match="in the format of transformers"):
         open_judge(JudgeOptions(f"internvl:{native_folder}", None, {"spread": True}, "cpu"))
 
 

@@ -102,7 +102,7 @@ def test_whatever_ends_the_run_ends_the_server(tmp_path: Path, number: signal.Si
         ({"name": "vlm", "model": "m"}, "did you mean vllm"),
         ({"model": "m"}, r"one of vllm, sglang, transformers"),
         ({"name": "vllm"}, "model=NAME is missing"),
-        ({"name": "vllm", "model": "m", "port": "x"}, "port=x is no number"),
+        ({"name": "vllm", "model": "m", "port": "x"}, "port=x is not valid"),
     ],
 )
 def test_wrong_arguments(given: dict[str, Any], wanted: str) -> None:

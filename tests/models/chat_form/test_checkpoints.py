@@ -124,18 +124,18 @@ def test_layers_are_placed_by_the_authors_rule_on_several_gpus(monkeypatch):
     options = HFOptions.from_arguments({"pretrained": "x", "device_map": "auto"}, InternVL.profile)
     config = {"llm_config": {"num_hidden_layers": 4}}
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    place = InternVL.wish(options, config, None).device_map
+    place = InternVL.load_options(options, config, None).device_map
     assert place["vision_model"] == place["language_model.model.layers.3"] == 0
     assert place["language_model.model.layers.2"] == 1
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    assert InternVL.wish(options, config, "cuda:0").device_map == {"": "cuda:0"}
+    assert InternVL.load_options(options, config, "cuda:0").device_map == {"": "cuda:0"}
 
 
 def test_attention_is_passed_on_in_each_forms_way(folder_of):
     assert make("internvl", folder_of("internvl")).form.model.use_flash_attn is False
     flash = HFOptions.from_arguments({"pretrained": "x", "use_flash_attention_2": True}, InternVL.profile)
-    assert InternVL.wish(flash, {}, None).flash_attention is True
-    assert MiniCPM.wish(flash, {}, None).arguments == {"attn_implementation": "flash_attention_2"}
+    assert InternVL.load_options(flash, {}, None).flash_attention is True
+    assert MiniCPM.load_options(flash, {}, None).arguments == {"attn_implementation": "flash_attention_2"}
 
 
 def test_identity_holds_the_code_and_what_is_described_can_be_stored(folder_of):

@@ -16,5 +16,5 @@ def test_every_layer_has_a_place_and_the_ends_are_on_the_first_gpu(gpus, layers)
 
 
 def test_no_gpu():
-    with pytest.raises(ModelError, match="there is none"):
+    with pytest.raises(ModelError, match="there is no GPU"):
         device_map(0)

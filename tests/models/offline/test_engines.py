@@ -217,7 +217,7 @@ def test_an_argument_that_the_engine_does_not_know(folder: str, seen: Recorder) 
 def test_wrong_arguments(folder: str, seen: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError, match="gpu_memory_utilization"):
         build("vllm", folder, gpu_memory_utilization=2)
-    with pytest.raises(ModelError, match="none: "):
+    with pytest.raises(ModelError, match="not valid JSON: "):
         build("vllm", folder, limit_mm_per_prompt="{image: 8}")
 
 

@@ -51,7 +51,7 @@ def test_a_key_of_digits_stays_a_text() -> None:
         ({"extra_body": "{"}, "extra_body"),
         ({"model_version": "other"}, "given twice"),
         ({"api_version": "v"}, "azure_openai=true"),
-        ({"api": "responses", "pass_video_url": True}, "Responses form"),
+        ({"api": "responses", "pass_video_url": True}, "Responses API"),
         ({"mcp_server_path": "x.py", "api": "responses"}, "needs a conversation"),
         ({"model": ""}, "model=NAME"),
     ],

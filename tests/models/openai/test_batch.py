@@ -239,7 +239,7 @@ def test_a_stopped_stream_leaves_the_batch_running_and_says_so(
         began = time.monotonic()
         assert asyncio.run(run(build(server, tmp_path), server)) == []
         assert time.monotonic() - began < 20
-        assert "batch batch-0 goes on at http://127.0.0.1" in caplog.messages[-1]
+        assert "batch batch-0 continues at http://127.0.0.1" in caplog.messages[-1]
         server.release()
         assert texts(ask(build(server, tmp_path), questions(10))) == ALL
         assert len(server.stats()["batches"]) == 1

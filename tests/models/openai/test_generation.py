@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.models.remote.generation import Dialect, Mapped, local_stops, map_generation, taken_by
+from lmms_eval.models.remote.generation import Dialect, local_stops, map_generation, taken_by
 
 OPEN = Dialect(1024, is_reasoning=False, is_public=False)
 PUBLIC = Dialect(1024, is_reasoning=False, is_public=True)
@@ -37,13 +37,12 @@ REASONING = Dialect(1024, is_reasoning=True, is_public=True)
     ],
 )
 def test_fields(options: dict[str, Any], fields: dict[str, Any]) -> None:
-    mapped = map_generation(options, 9, OPEN)
-    assert mapped.fields == fields and mapped.ignored == ()
+    assert map_generation(options, 9, OPEN) == (fields, ())
 
 
 def test_reasoning_models_take_neither_temperature_nor_stop() -> None:
     options = {"max_new_tokens": 8, "temperature": 0.5, "until": ["x"]}
-    assert map_generation(options, 9, REASONING).fields == {"max_completion_tokens": 8}
+    assert map_generation(options, 9, REASONING)[0] == {"max_completion_tokens": 8}
     assert local_stops(options, REASONING) == ["x"]
 
 
@@ -54,18 +53,19 @@ def test_local_stops_are_those_that_were_not_sent() -> None:
 
 def test_options_of_open_servers_and_unknown_ones() -> None:
     options = {"top_k": 3, "image_aspect_ratio": "pad"}
-    mapped = map_generation(options, 0, OPEN)
-    assert mapped.fields["top_k"] == 3 and mapped.ignored == ("image_aspect_ratio",)
-    mapped = map_generation(options, 0, PUBLIC)
-    assert "top_k" not in mapped.fields and mapped.ignored == ("top_k", "image_aspect_ratio")
+    fields, ignored = map_generation(options, 0, OPEN)
+    assert fields["top_k"] == 3 and ignored == ("image_aspect_ratio",)
+    fields, ignored = map_generation(options, 0, PUBLIC)
+    assert "top_k" not in fields and ignored == ("top_k", "image_aspect_ratio")
 
 
 def test_unknown_options_go_to_servers_that_are_no_vendors_own() -> None:
     forwarding = replace(OPEN, forwards=True)
     options = {"thinking_token_budget": 512, "num_beams": 4, "image_aspect_ratio": "pad", "max_gen_toks": 3, "n": 1}
-    assert map_generation(options, 0, forwarding) == Mapped(
-        {"max_tokens": 3, "temperature": 0, "thinking_token_budget": 512}, ("image_aspect_ratio",)
+    assert map_generation(options, 0, forwarding) == (
+        {"max_tokens": 3, "temperature": 0, "thinking_token_budget": 512},
+        ("image_aspect_ratio",),
     )
-    assert map_generation({"thinking_token_budget": 512}, 0, OPEN).ignored == ("thinking_token_budget",)
+    assert map_generation({"thinking_token_budget": 512}, 0, OPEN)[1] == ("thinking_token_budget",)
     assert taken_by(forwarding).objection("num_beams", 4) and taken_by(forwarding).objection("odd", 4) == ""
     assert "sampling" in taken_by(REASONING).objection("temperature", 0.5)

@@ -60,7 +60,7 @@ def test_the_answer_is_left_open_for_the_continuation() -> None:
 def test_a_server_that_tells_no_log_probabilities(api: str) -> None:
     with scoring_server(tells=False) as (url, _):
         error = ask(build(url, api), [scored("one", " b")])["one"].error
-    assert error is not None and error.kind == "bad_request" and "tells no log-probabilities" in error.message
+    assert error is not None and error.kind == "bad_request" and "returns no log probabilities" in error.message
 
 
 @pytest.mark.parametrize(("api", "wanted"), [("chat", -0.25), ("completions", -0.5)])

@@ -78,10 +78,10 @@ def test_messages_with_pictures(said: Any, parts: Any) -> None:
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("https://example.org/x.png", "not sent along"),
-        ("/etc/hostname", "not sent along"),
-        (None, "not sent along"),
-        ({"url": None}, "not sent along"),
+        ("https://example.org/x.png", "not included"),
+        ("/etc/hostname", "not included"),
+        (None, "not included"),
+        ({"url": None}, "not included"),
         ("data:image/png;base64,****", "valid base64"),
         ("data:image/png", "comma"),
         (f"data:image/png;base64,{base64.b64encode(b'<svg/>').decode()}", "no PNG, JPEG, WebP or GIF"),
@@ -107,7 +107,7 @@ def test_calls_of_the_responses_form() -> None:
     assert (refused.text, refused.finish_reason, refused.parts) == ("I will not", "content_filter", ())
 
 
-@pytest.mark.parametrize(("result", "told"), [("****", "no base64"), (7, "no base64"), ("PHN2Zy8+", "no PNG")])
+@pytest.mark.parametrize(("result", "told"), [("****", "not base64"), (7, "not base64"), ("PHN2Zy8+", "no PNG")])
 def test_malformed_calls(result: Any, told: str) -> None:
     with pytest.raises(AttemptError, match=told) as caught:
         responses(call(result))

@@ -47,17 +47,16 @@ def ask_one(server: StubServer, request: Any = None, **arguments: Any) -> Respon
     ],
 )
 def test_fields(options: dict[str, Any], fields: dict[str, Any], ignored: tuple[str, ...]) -> None:
-    mapped = map_responses_generation(options, 9, PLAIN)
-    assert (mapped.fields, mapped.ignored) == (fields, ignored)
+    assert map_responses_generation(options, 9, PLAIN) == (fields, ignored)
 
 
 def test_effort_of_the_task_wins() -> None:
-    assert map_responses_generation({}, 0, REASONING).fields == {
+    assert map_responses_generation({}, 0, REASONING)[0] == {
         "max_output_tokens": 1024,
         "reasoning": {"effort": "low"},
     }
-    mapped = map_responses_generation({"reasoning_effort": "high", "temperature": 1}, 0, REASONING)
-    assert mapped.fields["reasoning"] == {"effort": "high"} and "temperature" not in mapped.fields
+    fields, _ = map_responses_generation({"reasoning_effort": "high", "temperature": 1}, 0, REASONING)
+    assert fields["reasoning"] == {"effort": "high"} and "temperature" not in fields
 
 
 def test_messages_and_pictures() -> None:

@@ -36,7 +36,7 @@ def test_payloads_without_stop_strings(payload: Any, wanted: Any) -> None:
 
 def test_stop_strings_of_a_request() -> None:
     sending = StopSending(lambda request: ["Q:"])
-    assert sending.of(ASKED) == Stops(("\n\n", "Q:"), ("Q:",)) and sending.of(ASKED).are_told
+    assert sending.of(ASKED) == Stops(("\n\n", "Q:"), ("Q:",)) and sending.of(ASKED).any_sent
     assert not sending.of(make_request("two", generation={"until": []})).active
     assert not sending.of(replace(ASKED, kind="loglikelihood")).active
     implied = replace(make_request("three", generation={"max_new_tokens": 9}), implied_stop="##")
@@ -52,7 +52,7 @@ def test_what_one_process_finds_out_the_others_know(tmp_path: Path, monkeypatch:
     assert [each.is_off for each in (one, other)] == [False, False]
     one.switch_off(ASKED, TOLD)
     assert [each.is_off for each in (one, other, judge)] == [True, True, False]
-    assert not other.of(ASKED).are_told and other.of(ASKED).active == TOLD.active
+    assert not other.of(ASKED).any_sent and other.of(ASKED).active == TOLD.active
     assert "one: the server ended an answer within its thoughts" in (tmp_path / "model" / NOTE).read_text()
     judge.switch_off(ASKED, TOLD)
     assert judge.is_off, "without a folder too"
@@ -76,7 +76,7 @@ def test_what_one_process_finds_out_the_others_know(tmp_path: Path, monkeypatch:
 )
 def test_answers_that_a_stop_ended_in_their_thoughts(reply: Reply, wanted: bool) -> None:
     assert ended_in_thoughts(ASKED, reply, TOLD) == wanted
-    assert not ended_in_thoughts(ASKED, reply, TOLD.told_nothing())
+    assert not ended_in_thoughts(ASKED, reply, TOLD.unsent())
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_answers_that_a_stop_ended_in_their_thoughts(reply: Reply, wanted: bool)
     ],
 )
 def test_answers_are_cut_behind_their_thoughts(reply: Reply, text: str, ended_by: str, finish: str) -> None:
-    found = to_response(ASKED, reply, TOLD.told_nothing(), 1, None)
+    found = to_response(ASKED, reply, TOLD.unsent(), 1, None)
     assert (found.text, found.ended_by, found.finish_reason, found.stops) == (text, ended_by, finish, TOLD.active)
 
 

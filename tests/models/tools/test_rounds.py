@@ -114,9 +114,9 @@ def test_pictures_and_sounds_follow_in_the_users_name(stub: StubServer, script: 
     [
         (("fail", {}), "error: Error executing tool fail"),
         (("add", {"first": "many"}), "error: "),
-        (("add", "first=2, second=3"), "error: the arguments are no JSON"),
-        (("add", "__import__('os').getcwd()"), "error: the arguments are no JSON"),
-        (("add", "[2, 3]"), "error: the arguments are no JSON object"),
+        (("add", "first=2, second=3"), "error: the arguments are not JSON"),
+        (("add", "__import__('os').getcwd()"), "error: the arguments are not JSON"),
+        (("add", "[2, 3]"), "error: the arguments are not a JSON object"),
         (("multiply", {}), "error: there is no tool 'multiply'; there are: add, "),
         (("sleep", {}), "error: no answer within 1 s"),
         (("much", {}), "[cut: the first 500 of 10000000 characters]"),
@@ -210,7 +210,7 @@ def test_a_server_that_writes_to_standard_output_is_told_of_once(
         logger.remove(handler)
     assert results(response) == ["done"], told(response)
     assert starts(script) == 1
-    said = [line for line in lines if "is no message of the protocol" in line]
+    said = [line for line in lines if "are no messages of the protocol" in line]
     assert len(said) <= 1 and (said or kind in ("answer", "notice", "blank"))
     assert len(lines) <= 2 and not any("Traceback" in line for line in lines)
     assert [record.name for record in caplog.records if record.levelno >= logging.WARNING] == []

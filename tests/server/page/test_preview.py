@@ -77,7 +77,7 @@ def test_secrets_are_refused_and_never_shown() -> None:
         ({"env_setup": "rm -rf /"}, "env_setup", "no commands"),
         ({"env_vars": "A=1"}, "env_vars", "environment of the server"),
         ({"config": "/etc/passwd"}, "config", "no file of the server"),
-        ({"resume": True}, "resume", "the server goes on"),
+        ({"resume": True}, "resume", "the server resumes"),
         ({"fewshot_as_multiturn": True}, "fewshot_as_multiturn", "needs --apply_chat_template"),
         ({"tasks": []}, "tasks", "missing"),
     ],

@@ -138,7 +138,7 @@ async def _refusals_say_what_to_do(session: Session) -> None:
     given: dict[str, Any] = {"model": "baseline", "tasks": ["bench_text"]}
     refused = {
         "did you mean bench_text": given | {"tasks": ["bench_textt"]},
-        "list_models tells the names": given | {"model": "baselin"},
+        "list_models lists the names": given | {"model": "baselin"},
         "did you mean limit": given | {"limits": 3},
         "mode: Input should be 'auto', 'async' or 'sync'": given | {"mode": "later"},
         "keys come from the server's environment": given | {"model_args": {"api_key": SECRET}},

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lmms_eval.server.mcp.answers import DEEPEST, LONGEST_ERROR, LONGEST_TEXT, MOST_ITEMS, cut, told
+from lmms_eval.server.mcp.answers import DEEPEST, LONGEST_ERROR, LONGEST_TEXT, MOST_ITEMS, cut, readable
 
 
 def test_what_is_long_is_cut_with_a_note():
@@ -22,8 +22,8 @@ def test_what_is_deep_is_cut():
 
 
 def test_texts_lose_paths_and_secrets_and_their_middle():
-    assert told("cannot read /home/someone/data/x.json") == "cannot read …/x.json"
-    assert "abcdefgh" not in told("api_key=abcdefgh")
-    long = told("begin " + "x" * 2 * LONGEST_ERROR + " end")
+    assert readable("cannot read /home/someone/data/x.json") == "cannot read …/x.json"
+    assert "abcdefgh" not in readable("api_key=abcdefgh")
+    long = readable("begin " + "x" * 2 * LONGEST_ERROR + " end")
     assert long.startswith("begin ") and long.endswith(" end") and "characters left out" in long
     assert len(long) < LONGEST_ERROR + 100

@@ -195,7 +195,7 @@ def test_that_predictions_cannot_be_written_is_said_before_anything_is_asked(
     root = copied(tmp_path, FIRST)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != root / SET / FIRST or mode != os.W_OK)
     assert len(rows("nlp_commonsense_reasoning", {"data_root": str(root)})) == 3
-    with pytest.raises(DataError, match=r"Commonsense-Reasoning cannot be written: leave predictions=beside out"):
+    with pytest.raises(DataError, match=r"Commonsense-Reasoning cannot be written: omit `predictions=beside`"):
         rows("nlp_commonsense_reasoning", {"data_root": str(root), "predictions": "beside"})
 
 

@@ -56,7 +56,7 @@ def test_repeated_ids_and_faulty_records(tmp_path: Path) -> None:
         "record 5 is passed over: it has no `id`",
         "record 6 is passed over: the id [1] is no text or number",
         "record 7 is passed over: id 7 has no `prediction`",
-        "the id 1 stands there more than once: the last one counts",
+        "the id 1 occurs more than once: the last one counts",
     ]
 
 

@@ -23,7 +23,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.metrics import METRICS, MetricSpec
 from lmms_eval.tasks.megabench.metrics.latex_process import _guard
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape, parse_repaired
-from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.terminal import Column, markdown_table
 from tests.tasks.megabench.fuzzing import MEGABYTE, NASTY
 
 BAR_S = 1.0

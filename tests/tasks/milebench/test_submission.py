@@ -47,7 +47,7 @@ def test_of_a_repeated_number_the_last_counts_at_the_place_of_the_first() -> Non
     finally:
         logger.remove(sink)
     assert [(item["sample_id"], item["pred_response"]) for item in found] == [(1, "last"), (2, "x")]
-    assert "sample_id 1 stands twice" in "".join(lines)
+    assert "sample_id 1 occurs twice" in "".join(lines)
 
 
 @pytest.mark.parametrize(

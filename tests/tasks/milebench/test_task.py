@@ -109,7 +109,7 @@ def test_a_sample_that_cannot_be_scored_fails_alone(tmp_path: Path) -> None:
     code = main(["eval", *words, "--data_root", str(root), "--output_path", str(tmp_path / "out"), "--log_samples"])
     assert code == 3
     (samples,) = (tmp_path / "out").rglob("*_samples_milebench_ocr-vqa.jsonl")
-    assert "'no option' is none of the 4 options" in samples.read_text("utf-8")
+    assert "'no option' is not one of the 4 options" in samples.read_text("utf-8")
     (found,) = json.loads((tmp_path / "out" / "milebench" / "baseline" / "OCR-VQA" / "pred.json").read_text("utf-8"))
     assert found["sample_id"] == 1
 

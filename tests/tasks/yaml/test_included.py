@@ -232,7 +232,7 @@ def test_a_package_whose_init_fails_does_not_lose_its_functions(tmp_path: Path) 
 
 def test_without_an_included_folder_no_finder_is_installed() -> None:
     code = (
-        "import sys\nbefore = list(sys.meta_path)\nfrom lmms_eval.tasks.catalogue import Catalogue\n"
+        "import sys, lmms_eval\nbefore = list(sys.meta_path)\nfrom lmms_eval.tasks.catalogue import Catalogue\n"
         "Catalogue()\nassert sys.meta_path == before"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -227,7 +227,7 @@ def test_choice_metrics(tmp_path: Path, target: Any, pairs: Any, wanted: Any, ca
     }
     score = one(loaded(tmp_path, changes), pairs)[0]
     assert (score.metrics, score.filtered) == (wanted, pairs)
-    assert ("none of the 2 choices" in caplog.text) is (target == 7)
+    assert ("not one of the 2 choices" in caplog.text) is (target == 7)
 
 
 def test_registered_names_of_other_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

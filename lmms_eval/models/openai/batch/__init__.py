@@ -1,1 +1,1 @@
-"""Requests as batch files: the service answers them within a day, at half the price."""
+"""Requests in batch files, which the service answers within a day at half the price."""

@@ -1,4 +1,4 @@
-"""A stream of requests answered by batches: collected on disk, sent, waited for, taken in as each batch ends."""
+"""Answering a stream of requests in batches: collecting them on disk, sending them, and reading the results."""
 
 from __future__ import annotations
 
@@ -22,8 +22,14 @@ from lmms_eval.models.remote.errors import AttemptError, shorten, status_error
 from lmms_eval.models.remote.reply import Reply, decode_body
 from lmms_eval.models.remote.stops import StopSending, ended_in_thoughts, without_stops
 
+log = logging.getLogger(__name__)
+TAKEN = 256
+"""Requests that are taken from the stream at a time."""
+FIRST_POLL_S, POLL_GROWTH = 1.0, 1.5
+NOT_CREATED: frozenset[ErrorKind] = frozenset({"bad_request", "auth", "refused", "rate_limit"})
+"""Failures that show that the service has not created a batch."""
 ENDED = ("completed", "failed", "expired", "cancelled")
-"""States of a batch from which nothing more comes."""
+"""Final states of a batch."""
 _UNANSWERED: Mapping[str, tuple[ErrorKind, bool]] = {
     "batch_expired": ("timeout", True),
     "expired": ("timeout", True),
@@ -34,32 +40,24 @@ _UNANSWERED: Mapping[str, tuple[ErrorKind, bool]] = {
     "rate_limit_exceeded": ("rate_limit", True),
     "server_error": ("server_error", True),
 }
-"""Kind of failure, and if it is asked again, by the code of a line's error or by the state of a batch that ended
-without a line. A batch that a person has cancelled is not begun anew behind their back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One request's line."""
-
-    request_id: str
-    outcome: Reply | AttemptError
+"""The kind of failure and whether to retry, by the error code of a line, or by the final state of a batch without a
+line for a request. Requests of a batch that a user has cancelled are not retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultReader:
     """Reads lines of output and error files of one service.
 
-    ``parse`` reads an answer of status 200; ``shown`` is the address for messages, ``key_name`` the variable of the
-    key.
+    ``parse`` reads an answer of status 200, ``shown`` is the address for messages, and ``key_name`` is the variable of
+    the key.
     """
 
     parse: Callable[[bytes, str], Reply]
     shown: str
     key_name: str
 
-    def read(self, line: bytes) -> Result | None:
-        """Read one line; ``None`` where it names no request."""
+    def read(self, line: bytes) -> tuple[str, Reply | AttemptError] | None:
+        """Read the request's id and its reply or failure from a line; ``None`` if it does not name a request."""
         try:
             record = decode_body(line)
         except orjson.JSONDecodeError:
@@ -67,16 +65,16 @@ class ResultReader:
         if not isinstance(record, dict) or not isinstance(record.get("custom_id"), str):
             return None
         try:
-            return Result(record["custom_id"], self._reply(record))
+            return record["custom_id"], self._reply(record)
         except AttemptError as error:
-            return Result(record["custom_id"], error)
+            return record["custom_id"], error
 
     def _reply(self, record: Mapping[str, Any]) -> Reply:
         error, response = record.get("error"), record.get("response")
         if not isinstance(response, Mapping):
-            told = error if isinstance(error, Mapping) else {}
-            reason = str(told.get("message") or error or "no response")
-            raise unanswered(str(told.get("code") or "completed"), reason, self.shown)
+            details = error if isinstance(error, Mapping) else {}
+            reason = str(details.get("message") or error or "no response")
+            raise unanswered(str(details.get("code") or "completed"), reason, self.shown)
         raw = orjson.dumps(response.get("body"))
         status = response.get("status_code")
         if status == 200:
@@ -85,13 +83,13 @@ class ResultReader:
 
 
 def unanswered(code: str, reason: str, shown: str) -> AttemptError:
-    """Make the failure of a request that a batch did not answer; ``code`` as in ``_UNANSWERED``."""
+    """Return the failure of a request that a batch did not answer. ``code`` is a key of ``_UNANSWERED``."""
     kind, retry = _UNANSWERED.get(code, ("bad_request", False))
     return AttemptError(kind, f"a batch of {shown} gave no answer ({code}): {shorten(reason)}", retry=retry)
 
 
 def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
-    """Make the failure of all requests for which an ended batch has no line."""
+    """Return the failure of all requests for which an ended batch has no line."""
     errors = batch.get("errors")
     listed = errors.get("data") if isinstance(errors, Mapping) else None
     first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else {}
@@ -101,37 +99,20 @@ def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
     return unanswered(code, reason, shown)
 
 
-log = logging.getLogger(__name__)
-TAKEN = 256
-"""Requests that are taken at a time."""
-FIRST_POLL_S, POLL_GROWTH = 1.0, 1.5
-NOT_CREATED: frozenset[ErrorKind] = frozenset({"bad_request", "auth", "refused", "rate_limit"})
-"""Failures by which the service says that it has made no batch."""
-
-
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Times of waiting in seconds."""
+    """Waiting times in seconds, and retries."""
 
     poll_s: float
-    """Between two looks at most; the first ones follow one another sooner."""
+    """The maximum interval between two polls; the first intervals are shorter."""
     timeout_s: float
-    """For a batch, from when this process began to wait for it."""
+    """The limit for a batch, from when this process began to wait for it."""
     max_retries: int
-    """Further batches that a request goes into, and looks at a batch that may fail in a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Functions that read answers, and their counts."""
-
-    results: ResultReader
-    stops: StopSending
-    tally: Tally
+    """The limit of retries of a request in further batches, and of consecutive failed polls of a batch."""
 
 
 class _Watched:
-    """A batch that is waited for."""
+    """A batch whose end is awaited."""
 
     def __init__(self, part: Part, ended_before: int) -> None:
         self.part, self.since, self.failed_looks = part, monotonic(), 0
@@ -140,7 +121,7 @@ class _Watched:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A batch that is no longer waited for: as the service told it last, or the reason for which it is given up."""
+    """A batch that has ended or is given up: its last known state, and in the latter case the reason."""
 
     watched: _Watched
     batch: Mapping[str, Any]
@@ -148,31 +129,40 @@ class _Ended:
 
 
 class BatchAsker:
-    """Asks by batches of one run, whose ledger knows those of earlier starts."""
+    """Answers the requests of a run in batches. The ledger holds the batches of earlier starts."""
 
-    def __init__(self, client: BatchClient, ledger: Ledger, patience: Patience, reading: Reading) -> None:
-        self._client, self._ledger, self._patience, self._reading = client, ledger, patience, reading
+    def __init__(
+        self,
+        client: BatchClient,
+        ledger: Ledger,
+        patience: Patience,
+        reader: ResultReader,
+        stops: StopSending,
+        tally: Tally,
+    ) -> None:
+        self._client, self._ledger, self._patience = client, ledger, patience
+        self._reader, self._stops, self._tally = reader, stops, tally
         self._open: dict[str, Request] = {}
-        """Taken and not answered, by id."""
+        """Requests without an answer, by id."""
         self._tries: Counter[str] = Counter()
         self._place: dict[str, _Watched] = {}
-        """Batch that holds a request, by its id."""
+        """The batch of each request, by the request's id."""
         self._watched: list[_Watched] = []
         self._draft: Draft | None = None
         self._full: list[Part] = []
-        """Files that are to be sent."""
+        """Files to send."""
         self._most_live = sys.maxsize
-        """Batches that the service's queue takes at a time, as far as it is known."""
-        self._untold: set[str] = set()
-        """Requests that went out without their stop strings."""
+        """The number of batches that the service's queue accepts at a time, as far as known."""
+        self._without_stops: set[str] = set()
+        """Requests that were sent without their stop strings."""
         self._ended = 0
         self._pause = 0.0
 
     async def run(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
-        """Responses as batches end. What is still live when the stream is stopped goes on at the service.
+        """Yield responses as batches end. If the stream is stopped, live batches continue at the service.
 
         Raises:
-            ModelError: an earlier start may have created a batch, and the service does not tell.
+            ModelError: an earlier start may have created a batch, and the service does not list its batches.
             JournalError: a file in the run's folder cannot be read or written.
         """
         await self._recover()
@@ -182,11 +172,11 @@ class BatchAsker:
         finally:
             for unsent in (*self._full, *([self._draft.close()] if self._draft is not None else [])):
                 unsent.remove()
-            self._say_what_goes_on()
+            self._log_live_batches()
 
     async def _answers(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
         while (taken := await asyncio.to_thread(stream.take_full, TAKEN)) is not None:
-            if not taken:  # no more without an answer: what is there is sent
+            if not taken:  # no more requests without further answers: send what is there
                 for response in await self._submit():
                     yield response
                 if not self._open:
@@ -205,14 +195,14 @@ class BatchAsker:
                 yield response
 
     async def _end(self, stream: RequestStream) -> None:
-        """Close the batches of earlier starts that nobody has asked for, unless the stream was only stopped."""
+        """Close the batches of earlier starts that no request belongs to, unless the stream was only stopped."""
         if not await _is_stopped(stream):
             for watched in self._watched:
                 self._ledger.over(watched.part)
             self._watched = []
 
     async def _recover(self) -> None:
-        """Find out which batches of earlier starts were created; what was not is forgotten, and so asked anew."""
+        """Find the batches that earlier starts have created. Others are forgotten, so their requests are sent again."""
         for part in self._ledger.parts():
             if part.file_id and not part.batch_id:
                 try:
@@ -228,7 +218,7 @@ class BatchAsker:
             if part.batch_id:
                 self._tries.update(part.ids)
                 self._watch(part)
-                log.info("batch %s of an earlier start: its answers are waited for", part.batch_id)
+                log.info("batch %s of an earlier start: waiting for its answers", part.batch_id)
             else:
                 self._ledger.over(part)
 
@@ -239,27 +229,29 @@ class BatchAsker:
         self._pause = min(FIRST_POLL_S, self._patience.poll_s)
 
     async def _collect(self, stream: RequestStream, taken: list[Request]) -> list[Response]:
-        """Put requests into the file that is being written, except those that a live batch holds."""
+        """Write requests into the current file, except those of live batches. Returns failures."""
         failed: list[Response] = []
         for request in taken:
             self._open[request.id] = request
             if request.id not in self._place:
-                line = self._told(request.id, batch_line(request.id, self._client.address.line, request.payload))
+                line = self._line_to_send(
+                    request.id, batch_line(request.id, self._client.address.line, request.payload)
+                )
                 failed += await self._add(request.id, line)
             stream.put_away(request)
-        self._reading.tally.requests += len(taken)
+        self._tally.requests += len(taken)
         return failed
 
-    def _told(self, request_id: str, line: bytes) -> bytes:
-        """Take the stop strings out of a line, once they are no longer sent."""
-        if not self._reading.stops.is_off:
+    def _line_to_send(self, request_id: str, line: bytes) -> bytes:
+        """Remove the stop strings from a line if they are no longer sent."""
+        if not self._stops.is_off:
             return line
-        self._untold.add(request_id)
-        untold: bytes = without_stops(line)
-        return untold
+        self._without_stops.add(request_id)
+        sent: bytes = without_stops(line)
+        return sent
 
     async def _add(self, request_id: str, line: bytes) -> list[Response]:
-        """Write a line, into another file where this one is full; returns what failed of the full one."""
+        """Write a line, into another file if this one is full. Returns the failures of sending the full one."""
         if not self._ledger.may_hold(line):
             message = f"a request of {len(line):,} bytes is larger than a batch file may be (batch_max_mb=...)"
             return [self._failed(request_id, AttemptError("bad_request", message))]
@@ -271,7 +263,7 @@ class BatchAsker:
         return found
 
     async def _submit(self) -> list[Response]:
-        """Send what is collected, as far as the service's queue takes it; returns the failures where it is refused."""
+        """Send the collected files, as far as the service's queue accepts them. Returns the failures."""
         if self._draft is not None:
             self._full.append(self._draft.close())
             self._draft = None
@@ -281,7 +273,7 @@ class BatchAsker:
         return failed
 
     async def _send(self, part: Part) -> list[Response]:
-        """Send a file and create its batch; returns the failures if that is refused."""
+        """Send a file and create its batch. Returns the failures."""
         self._ledger.enter(part)
         try:
             self._ledger.uploaded(part, await self._client.upload(part))
@@ -291,14 +283,14 @@ class BatchAsker:
                 self._ledger.over(part)
             return [self._failed(request_id, error) for request_id in part.ids]
         log.info("batch %s: %d requests sent to %s", part.batch_id, len(part.ids), self._client.shown)
-        self._reading.tally.attempts += len(part.ids)
-        self._reading.tally.bytes_sent += part.path.stat().st_size
+        self._tally.attempts += len(part.ids)
+        self._tally.bytes_sent += part.path.stat().st_size
         self._tries.update(part.ids)
         self._watch(part)
         return []
 
     async def _wait(self, stream: RequestStream) -> tuple[list[Request], list[_Ended]]:
-        """Wait until batches end or requests come; neither: the asking was stopped."""
+        """Wait until batches end or requests arrive. If both are empty, the stream was stopped."""
         taking = asyncio.ensure_future(self._next(stream))
         ended: list[_Ended] = []
         try:
@@ -309,18 +301,18 @@ class BatchAsker:
                     ended = await self._look()
         finally:
             taking.cancel()
-            await asyncio.wait({taking})  # it hands its requests out in the step in which it ends: none is lost
+            await asyncio.wait({taking})  # it returns its requests in the step in which it ends, so no request is lost
         return ([] if taking.cancelled() else taking.result()), ended
 
     async def _next(self, stream: RequestStream) -> list[Request]:
-        """Take requests as they come; empty when the stream was stopped. One that has ended lets wait forever."""
+        """Take requests as they arrive; empty if the stream was stopped. For an ended stream, wait forever."""
         taken = await stream.take_async(TAKEN)
         if not taken and not await _is_stopped(stream):
             await asyncio.get_running_loop().create_future()
         return taken
 
     async def _look(self) -> list[_Ended]:
-        """Look at all batches that hold open requests; returns those that have ended, or that are given up."""
+        """Poll all batches with open requests. Returns those that have ended or are given up."""
         looks = [await self._look_at(watched) for watched in self._wanted()]
         return [ended for ended in looks if ended is not None]
 
@@ -345,7 +337,7 @@ class BatchAsker:
         return None
 
     async def _take_in(self, ended: _Ended) -> AsyncGenerator[Response, None]:
-        """The answers and failures of a batch; what may be asked again goes into the next one."""
+        """Yield the answers and failures of a batch. Requests to retry go into the next batch."""
         watched, part = ended.watched, ended.watched.part
         self._watched.remove(watched)
         error = ended.error or await self._fetch(ended)
@@ -356,21 +348,21 @@ class BatchAsker:
             return
         self._note_limit(ended)
         again: set[str] = set()
-        for result in self._results(ended):
-            response = self._settle(result)
+        for request_id, outcome in self._results(ended):
+            response = self._settle(request_id, outcome)
             if response is None:
-                again.add(result.request_id)
+                again.add(request_id)
             else:
                 yield response
         for request_id in self._expected(watched):
             del self._place[request_id]
         for request_id, line in part.lines(again) if again else ():
-            for response in await self._add(request_id, self._told(request_id, line)):
+            for response in await self._add(request_id, self._line_to_send(request_id, line)):
                 yield response
         self._ledger.over(part)
 
     async def _fetch(self, ended: _Ended) -> AttemptError | None:
-        """Fetch both files of results; returns the failure, if there is one."""
+        """Fetch both files of results. Returns the failure, if any."""
         try:
             for name, path in ended.watched.part.results.items():
                 if ended.batch.get(name):
@@ -379,24 +371,24 @@ class BatchAsker:
             return error
         return None
 
-    def _results(self, ended: _Ended) -> Iterator[Result]:
-        """Read the fetched files, one result for each open request; what they lack has failed with the batch."""
+    def _results(self, ended: _Ended) -> Iterator[tuple[str, Reply | AttemptError]]:
+        """Yield one result for each open request from the fetched files. Requests without a line have failed."""
         watched, seen = ended.watched, set[str]()
         for name, path in watched.part.results.items():
             if not ended.batch.get(name):
                 continue
             with open(path, "rb") as lines:
                 for line in lines:
-                    result = self._reading.results.read(line)
-                    if result is not None and result.request_id not in seen and self._expects(watched, result):
-                        seen.add(result.request_id)
+                    result = self._reader.read(line)
+                    if result is not None and result[0] not in seen and self._expects(watched, result[0]):
+                        seen.add(result[0])
                         yield result
         for request_id in self._expected(watched):
             if request_id not in seen:
-                yield Result(request_id, batch_failure(ended.batch, self._client.shown))
+                yield request_id, batch_failure(ended.batch, self._client.shown)
 
     def _note_limit(self, ended: _Ended) -> None:
-        """Send fewer batches at a time if the service's queue was full. That is no try while others come to an end."""
+        """Send fewer batches at a time if the service's queue was full. This is not a try while other batches end."""
         failure = batch_failure(ended.batch, self._client.shown)
         if ended.batch.get("status") != "failed" or failure.kind != "rate_limit":
             self._ended += 1
@@ -406,51 +398,50 @@ class BatchAsker:
         if others or self._ended > ended.watched.ended_before:
             self._tries.subtract(self._expected(ended.watched))
 
-    def _settle(self, result: Result) -> Response | None:
-        """The response to a request; ``None`` if it is to be asked again."""
-        tries, outcome = self._tries[result.request_id], result.outcome
+    def _settle(self, request_id: str, outcome: Reply | AttemptError) -> Response | None:
+        """Return the response to a request; ``None`` if it is to be retried."""
+        tries = self._tries[request_id]
         if isinstance(outcome, AttemptError):
             if outcome.retry and tries <= self._patience.max_retries:
-                self._reading.tally.retries[outcome.kind] += 1
+                self._tally.retries[outcome.kind] += 1
                 return None
-            return self._failed(result.request_id, outcome)
-        request = self._open[result.request_id]
-        stops = self._reading.stops.of(request, is_told=result.request_id not in self._untold)
+            return self._failed(request_id, outcome)
+        request = self._open[request_id]
+        stops = self._stops.of(request, were_sent=request_id not in self._without_stops)
         if ended_in_thoughts(request, outcome, stops):
-            self._reading.stops.switch_off(request, stops)
-            self._reading.tally.asked_without_stops += 1
+            self._stops.switch_off(request, stops)
+            self._tally.asked_without_stops += 1
             return None
-        del self._open[result.request_id]
+        del self._open[request_id]
         return to_response(request, outcome, stops, tries, None)
 
     def _failed(self, request_id: str, error: AttemptError) -> Response:
         del self._open[request_id]
-        self._reading.tally.failures[error.kind] += 1
+        self._tally.failures[error.kind] += 1
         return Response.failure(request_id, error.kind, str(error), max(1, self._tries[request_id]))
 
-    def _expects(self, watched: _Watched, result: Result) -> bool:
-        return result.request_id in self._open and self._place.get(result.request_id) is watched
+    def _expects(self, watched: _Watched, request_id: str) -> bool:
+        return request_id in self._open and self._place.get(request_id) is watched
 
     def _expected(self, watched: _Watched) -> list[str]:
-        """Open requests of a batch."""
-        place = self._place
-        return [name for name in watched.part.ids if name in self._open and place.get(name) is watched]
+        """Return the open requests of a batch."""
+        return [request_id for request_id in watched.part.ids if self._expects(watched, request_id)]
 
     def _wanted(self) -> list[_Watched]:
-        """Batches that hold open requests."""
+        """Return the batches with open requests."""
         return [watched for watched in self._watched if any(name in self._open for name in watched.part.ids)]
 
-    def _say_what_goes_on(self) -> None:
+    def _log_live_batches(self) -> None:
         for watched in self._wanted():
             log.warning(
-                "batch %s goes on at %s: start the same command again, and its answers are taken in",
+                "batch %s continues at %s: start the same command again to get its answers",
                 watched.part.batch_id,
                 self._client.shown,
             )
 
 
 async def _is_stopped(stream: RequestStream) -> bool:
-    """The stream, which hands nothing out any more, was stopped, and has not merely ended."""
+    """Return whether a stream without further requests was stopped, and has not just ended."""
     return await asyncio.to_thread(stream.take_full, 1) is None
 
 

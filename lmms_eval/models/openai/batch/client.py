@@ -1,4 +1,4 @@
-"""The service's batch interface: files, batches, listing. Imported only where a model is built."""
+"""The client of a service's batch API: files, batches and their journal. Imported when a model is built."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.lines import JournalWriter, read_lines
 
 JOURNAL = "batches.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds of a batch file."""
-
-    requests: int
-    bytes: int
+TRANSFER_S = 3600.0
+"""The time limit of a file, if that of a request is shorter."""
+WINDOW = "24h"
+"""The only window that services offer."""
+LISTED = 100
+"""Batches per page of the list."""
+MAX_BACKOFF_S = 60.0
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Part:
-    """One batch, from its file to its results."""
+    """One batch, with its files and its state."""
 
     name: str
-    """Unique: the file's name at the service, and a mark in the batch's metadata."""
+    """A unique name, which is the file's name at the service and is in the batch's metadata."""
     ids: tuple[str, ...]
-    """Of its requests, in the order of the file's lines."""
+    """The ids of its requests, in the order of the file's lines."""
     path: Path
     file_id: str = ""
     batch_id: str = ""
     status: str = ""
-    """As the service told last."""
+    """The last status reported by the service."""
 
     @property
     def results(self) -> dict[str, Path]:
-        """Files of its results while they are taken in, by the names under which the service tells their ids."""
+        """The files of its results while they are read, by the service's names of their ids."""
         return {name: self.path.with_suffix(f".{name}") for name in ("output_file_id", "error_file_id")}
 
     def lines(self, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
-        """Requests of these ids with their lines. Raises ``JournalError``: the file cannot be read."""
+        """Yield the wanted requests with their lines. Raises ``JournalError`` if the file cannot be read."""
         try:
             with open(self.path, "rb") as file:
                 for request_id, line in zip(self.ids, file, strict=True):
@@ -73,24 +73,24 @@ class Part:
 
 
 class Draft:
-    """A batch file that is being written: requests go to disk as they come, so that none is held in memory."""
+    """A batch file that is being written. Requests go to disk as they arrive, and are not kept in memory."""
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
+    def __init__(self, folder: Path, max_requests: int, max_bytes: int) -> None:
         self.name = f"lmms_eval-{uuid.uuid4().hex}"
         self.path = folder / f"{self.name}.jsonl"
         self.ids: list[str] = []
-        self._limits, self._size = limits, 0
+        self._max_requests, self._max_bytes, self._size = max_requests, max_bytes, 0
         try:
             self._file = open(self.path, "wb")  # noqa: SIM115 - closed by close()
         except OSError as error:
             raise self._unwritable(error) from error
 
     def has_room(self, line: bytes) -> bool:
-        """The line fits beside those that are there."""
-        return len(self.ids) < self._limits.requests and self._size + len(line) <= self._limits.bytes
+        """Return whether there is room for the line."""
+        return len(self.ids) < self._max_requests and self._size + len(line) <= self._max_bytes
 
     def add(self, request_id: str, line: bytes) -> None:
-        """Raises ``JournalError``: it cannot be written."""
+        """Append a line. Raises ``JournalError`` if it cannot be written."""
         try:
             self._file.write(line)
         except OSError as error:
@@ -99,7 +99,7 @@ class Draft:
         self._size += len(line)
 
     def close(self) -> Part:
-        """Finish the file. Raises ``JournalError``: it cannot be written."""
+        """Finish the file. Raises ``JournalError`` if it cannot be written."""
         try:
             self._file.close()
         except OSError as error:
@@ -117,16 +117,16 @@ class Ledger:
         JournalError: it cannot be read or written.
     """
 
-    def __init__(self, folder: Path, limits: Limits) -> None:
-        self._folder, self._limits = folder, limits
+    def __init__(self, folder: Path, max_requests: int, max_bytes: int) -> None:
+        self._folder, self._max_requests, self._max_bytes = folder, max_requests, max_bytes
         self._parts: dict[str, Part] = {}
         self.batch_ids: list[str] = []
-        """Batches that were live at the start, or created since."""
+        """The batches that were live at the start, or created since."""
         self._journal = JournalWriter(folder / JOURNAL)
-        for entry in read_lines(self._journal.path):
-            self._apply(entry.record)
+        for _, record in read_lines(self._journal.path):
+            self._apply(record)
         self.batch_ids += [part.batch_id for part in self._parts.values() if part.batch_id]
-        for path in folder.glob("lmms_eval-*"):  # drafts, and what a batch that is over has left
+        for path in folder.glob("lmms_eval-*"):  # drafts, and files of closed batches
             if path.stem not in self._parts:
                 path.unlink(missing_ok=True)
 
@@ -139,38 +139,38 @@ class Ledger:
         self._journal.close()
 
     def parts(self) -> list[Part]:
-        """Batches that are not over."""
+        """Return the batches that are not closed."""
         return list(self._parts.values())
 
     def may_hold(self, line: bytes) -> bool:
-        """The line alone is not too large for a batch file."""
-        return len(line) <= self._limits.bytes
+        """Return whether the line alone fits into a batch file."""
+        return len(line) <= self._max_bytes
 
     def draft(self) -> Draft:
         """Begin a batch file."""
-        return Draft(self._folder, self._limits)
+        return Draft(self._folder, self._max_requests, self._max_bytes)
 
     def enter(self, part: Part) -> None:
-        """Write down what a batch holds, before it is sent."""
+        """Record the requests of a batch, before it is sent."""
         self._parts[part.name] = part
         self._journal.append({"part": part.name, "ids": list(part.ids)})
         self._journal.sync()
 
     def uploaded(self, part: Part, file_id: str) -> None:
-        """Write the file's id down, before the batch is created."""
+        """Record the file's id, before the batch is created."""
         part.file_id = file_id
         self._journal.append({"part": part.name, "file_id": file_id})
         self._journal.sync()
 
     def created(self, part: Part, batch_id: str) -> None:
-        """Write the batch's id down."""
+        """Record the batch's id."""
         part.batch_id = batch_id
         self.batch_ids.append(batch_id)
         self._journal.append({"part": part.name, "batch_id": batch_id})
         self._journal.sync()
 
     def over(self, part: Part) -> None:
-        """Note that nothing more comes of a batch: its results are taken in, or it was never created."""
+        """Close a batch whose results are read, or that was never created."""
         self._journal.append({"part": part.name, "over": True})
         self._parts.pop(part.name, None)
         part.remove()
@@ -190,19 +190,9 @@ class Ledger:
 
 
 def batch_line(request_id: str, address: str, body: bytes) -> bytes:
-    """Make the line of a request: ``body`` is JSON in one line, ``address`` the path to which it would be posted."""
+    """Return the line of a request. ``body`` is JSON in one line, and ``address`` is the path of a single request."""
     head = orjson.dumps({"custom_id": request_id, "method": "POST", "url": address})
     return b"".join((head[:-1], b',"body":', body, b"}\n"))
-
-
-TRANSFER_S = 3600.0
-"""Longest time that a file may take, however short the limit of a request is."""
-WINDOW = "24h"
-"""The one window that services offer."""
-LISTED = 100
-"""Batches on a page of the list."""
-MAX_BACKOFF_S = 60.0
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +200,14 @@ class BatchAddress:
     """Addresses of a service's batch interface."""
 
     root: str = field(repr=False)
-    """Up to which ``/files`` and ``/batches`` follow."""
+    """The address to which ``/files`` and ``/batches`` are appended."""
     query: str = field(repr=False)
     line: str
-    """Address in the lines of a batch file: that of one request, without the host."""
+    """The address in the lines of a batch file: that of a single request, without the host."""
 
 
 def batch_address(endpoint: Endpoint, api: str) -> BatchAddress:
-    """Find the batch interface beside the address of single requests."""
+    """Return the addresses of the batch API, from that of single requests."""
     parts = urlsplit(endpoint.url)
     is_azure = endpoint.header == "api-key"
     path = parts.path.removesuffix(PATHS[api])
@@ -228,9 +218,9 @@ def batch_address(endpoint: Endpoint, api: str) -> BatchAddress:
 
 
 class BatchClient:
-    """One service's files and batches; an asynchronous context manager.
+    """The files and batches of one service; an asynchronous context manager.
 
-    Every call is tried again after a failure that may pass. Creating a batch is not: see ``create``.
+    Calls are retried after transient failures. For the creation of a batch see ``create``.
 
     Raises:
         AttemptError: the last failure of a call, with the service's address and without the key.
@@ -249,7 +239,7 @@ class BatchClient:
 
     @property
     def shown(self) -> str:
-        """The address for people."""
+        """The address for messages."""
         return self._failures.shown
 
     async def __aenter__(self) -> BatchClient:
@@ -262,7 +252,7 @@ class BatchClient:
         await self._session.close()
 
     async def upload(self, part: Part) -> str:
-        """Send a batch file; returns its id at the service. A file alone asks nothing, so it may be sent twice."""
+        """Send a batch file, and return its id. A file alone has no effect, so it may be sent twice."""
 
         async def send() -> str:
             with open(part.path, "rb") as file:
@@ -273,9 +263,9 @@ class BatchClient:
         return await self._tried(send)
 
     async def create(self, part: Part) -> str:
-        """Create the batch of an uploaded file; returns its id.
+        """Create the batch of an uploaded file, and return its id.
 
-        After a failure that does not say whether the batch was created it is looked for before another is made.
+        If a failure does not show whether the batch was created, it is looked up before a retry.
         """
         body = {
             "input_file_id": part.file_id,
@@ -298,15 +288,15 @@ class BatchClient:
         return await self._tried(create)
 
     async def find(self, part: Part) -> str | None:
-        """Look for the batch of an uploaded file among all batches of the account; returns its id."""
+        """Look up the batch of an uploaded file among all batches of the account, and return its id."""
         return await self._tried(lambda: self._find(part))
 
     async def look(self, batch_id: str) -> dict[str, Any]:
-        """A batch as it is now; one attempt."""
+        """Return the current state of a batch, in one attempt."""
         return await self._ask("GET", f"/batches/{quote(batch_id, safe='')}")
 
     async def download(self, file_id: str, path: Path) -> None:
-        """Fetch a file to disk, piece by piece. Raises ``JournalError`` where it cannot be written."""
+        """Download a file to disk, in pieces. Raises ``JournalError`` if it cannot be written."""
 
         async def fetch() -> None:
             limit = aiohttp.ClientTimeout(total=max(self._timeout, TRANSFER_S))
@@ -343,7 +333,7 @@ class BatchClient:
     async def _ask(
         self, method: str, path: str, query: Mapping[str, str] | None = None, *, total: float = 0.0, **sent: Any
     ) -> dict[str, Any]:
-        """Make one attempt; returns the JSON object of the answer."""
+        """Make one attempt, and return the JSON object of the answer."""
         limit = aiohttp.ClientTimeout(total=total or self._timeout)
         async with self._request(method, path, query, timeout=limit, **sent) as answer:
             raw = await read_whole(answer.content, self._max_bytes, self.shown + path)
@@ -359,7 +349,7 @@ class BatchClient:
     async def _request(
         self, method: str, path: str, query: Mapping[str, str] | None = None, **sent: Any
     ) -> AsyncIterator[Any]:
-        """An answer of status 200 or 201, to be read within the block."""
+        """Yield an answer of status 200 or 201, to be read within the block."""
         address = self.address.root + path + (f"?{self.address.query}" if self.address.query else "")
         try:
             async with self._session.request(
@@ -369,7 +359,7 @@ class BatchClient:
                     raw = await read_whole(answer.content, self._max_bytes, self.shown + path)
                     raise self._failures.of_status(answer.status, raw.decode("utf-8", "replace"), answer.headers)
                 yield answer
-        except (aiohttp.ClientError, OSError) as error:  # also time that is up, and a connection that broke
+        except (aiohttp.ClientError, OSError) as error:  # includes timeouts and broken connections
             raise self._failures.of_transport(error) from error
 
     async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:

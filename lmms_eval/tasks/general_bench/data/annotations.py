@@ -1,4 +1,4 @@
-"""Annotation files: the whole file, or only what stands before its items."""
+"""Reads annotation files: as a whole, or only the part before the items."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lmms_eval.tasks.general_bench.items import Annotation
 ANNOTATION = "annotation.json"
 _FIRST_BYTES = 1 << 14
 _MOST_BYTES = 1 << 20
-"""A head that is longer is read with the whole file."""
+"""Longest head that is read without the rest of the file."""
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
 
 def annotation_file(folder: Path) -> Path | None:
-    """``annotation.json``, else the first ``*.json`` of a folder that holds no predictions; ``None`` if there is none.
+    """``annotation.json``, else the first ``*.json`` of a folder that holds no predictions; ``None`` without one.
 
     Raises:
         OSError: the folder cannot be listed.
@@ -35,7 +35,7 @@ def annotation_file(folder: Path) -> Path | None:
 
 
 def read_annotation(file: Path) -> Annotation:
-    """An annotation file.
+    """Read an annotation file.
 
     Raises:
         DataError: it cannot be read, is cut short or damaged, or is not an object with a list ``data``.
@@ -54,9 +54,9 @@ def read_annotation(file: Path) -> Annotation:
 
 
 def read_head(file: Path) -> Mapping[str, Any]:
-    """The keys before ``data``; every key but ``data`` where ``task`` does not stand before it.
+    """Return the keys before ``data``; if ``task`` is not among them, all keys except ``data``.
 
-    Only the first bytes of the file are read where they are enough, so that what follows may be damaged.
+    Only the first bytes of the file are read if they are enough, so the rest may be damaged.
 
     Raises:
         DataError: the file cannot be read, is no object, or its ``data`` no list.
@@ -69,7 +69,7 @@ def read_head(file: Path) -> Mapping[str, Any]:
 
 
 def _first_keys(file: Path) -> dict[str, Any] | None:
-    """Reads the keys before ``data``; ``None`` where the first bytes show no ``task`` or no beginning of ``data``."""
+    """Read the keys before ``data``; ``None`` if the first bytes show no ``task`` or no beginning of ``data``."""
     size = _FIRST_BYTES
     with open(file, "rb") as opened:
         content = opened.read(size)
@@ -83,7 +83,7 @@ def _first_keys(file: Path) -> dict[str, Any] | None:
 
 
 def _decoded(content: bytes) -> dict[str, Any] | None:
-    """Reads the keys before ``data``, if all of them are in these bytes."""
+    """Read the keys before ``data``, if all of them are in these bytes."""
     try:
         text = codecs.getincrementaldecoder(json.detect_encoding(content))().decode(content)
         cursor = _Cursor(text)
@@ -108,7 +108,7 @@ class _Cursor:
     place: int = 0
 
     def peek(self) -> str:
-        """The next character that is no white space; ``IndexError`` at the end."""
+        """Return the next character that is not white space; raises ``IndexError`` at the end."""
         while self.text[self.place] in _SPACE:
             self.place += 1
         return self.text[self.place]

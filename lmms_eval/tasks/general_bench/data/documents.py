@@ -1,4 +1,4 @@
-"""The tasks' folders as documents of a run, and documents as items."""
+"""Makes documents of the tasks' folders, and items of documents."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ UNKNOWN_KEYS = "with items of unknown keys"
 
 
 def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
-    """Returns the documents of a task (``dataset_path: !function data.documents.documents``), named by its row's id.
+    """Return the documents of a task (``dataset_path: !function data.documents.documents``), named by its row's id.
 
-    An item or annotation that cannot be read becomes a document with its ``problem``, which fails when it is asked.
+    An unreadable item or annotation becomes a document with a ``problem``, which fails when it is asked.
 
     Raises:
-        AbsentDataError: the data root has no folder of the task, or its answers are files and are not asked for.
-        DataError: predictions cannot be written where they are to go.
+        AbsentDataError: the data root has no folder of the task, or its answers are files that are not requested.
+        DataError: the folder for predictions is not writable.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     facts = tasks_by_id()[name]
     folder = folder_of(facts, settings)
     if settings.predictions == "beside" and not os.access(folder.path, os.W_OK):
-        raise DataError(f"{folder.path} cannot be written: leave predictions=beside out, or copy the data")
+        raise DataError(f"{folder.path} cannot be written: omit `predictions=beside`, or copy the data")
     try:
         annotation = open_annotation(folder, settings)
     except DataError as error:
@@ -69,9 +69,9 @@ def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = N
 
 
 def _of_open_set(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tuple[TaskFolder | None, tuple[str, ...]]:
-    """Returns the open set's folder of a task of the closed set, and the answers among which its questions choose.
+    """Return the open set's folder of a task of the closed set, and the answers among which its questions choose.
 
-    The closed set is asked with them, too.
+    Questions of the closed set use the same answers.
     """
     if folder.subset == "open" or settings.root is None:
         return None, ()
@@ -89,7 +89,7 @@ def _of_open_set(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tu
 def _rows(
     facts: TaskFacts, annotation: Annotation, read: Items, folder: str, candidates: tuple[str, ...]
 ) -> Iterator[dict[str, Any]]:
-    """Yields a document for each entry of the annotation that the benchmark does not leave out."""
+    """Yield a document for each entry of the annotation that the benchmark does not leave out."""
     common = {
         "head": json.dumps({**annotation.head, "type": annotation.type, "task": annotation.task}, ensure_ascii=False),
         "candidates": list(candidates),
@@ -106,7 +106,7 @@ def _rows(
 
 
 def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
-    """Reads a folder's annotation; the media of a scoped closed set are those of the full set.
+    """Read a folder's annotation; the media of a scoped closed set are those of the full set.
 
     Raises:
         DataError: it cannot be read.
@@ -116,7 +116,7 @@ def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
 
 
 def _within(folder: Path, settings: Settings) -> str:
-    """Returns a folder relative to the data root, so that hashes of documents stay when the data are moved."""
+    """Return a folder relative to the data root, so that moving the data does not change hashes of documents."""
     root = settings.root
     return str(folder if root is None or not folder.is_relative_to(root) else folder.relative_to(root))
 
@@ -137,14 +137,14 @@ def _row(facts: TaskFacts, folder: str, place: int, raw: Any, problem: str) -> d
 
 @once_per_document
 def head_of(doc: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Reads the annotation's keys beside its items, as the document has them."""
+    """Read the annotation's keys other than its items, as the document has them."""
     head: dict[str, Any] = json.loads(doc["head"])
     return head
 
 
 @once_per_document
 def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
-    """Reads the item of a document.
+    """Read the item of a document.
 
     Raises:
         DataError: it cannot be read. NotEvaluated: its keys are not known.
@@ -153,7 +153,7 @@ def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
 
 
 def item_in(folder: Path, doc: Mapping[str, Any], settings: Settings) -> Item:
-    """Reads the item of a document whose task's folder lies elsewhere than it did.
+    """Read the item of a document whose task's folder has moved.
 
     Raises:
         DataError: it cannot be read. NotEvaluated: its keys are not known.
@@ -167,19 +167,19 @@ def item_in(folder: Path, doc: Mapping[str, Any], settings: Settings) -> Item:
 
 
 def stated_type(doc: Mapping[str, Any]) -> str:
-    """Returns the ``type`` of a document's annotation: of language tasks, the class of the task; empty if absent."""
+    """Return the ``type`` of a document's annotation: of language tasks, the class of the task; empty if absent."""
     return str(head_of(doc).get("type", ""))
 
 
 def stated_name(doc: Mapping[str, Any], item: Item) -> str:
-    """Returns the name of a document's task as its annotation states it, else as the workbook does."""
+    """Return the name of a document's task as its annotation states it, else as the workbook does."""
     return str(head_of(doc).get("task", "")) or item.facts.name
 
 
 def lacking(item: Item) -> str:
-    """Names what an item lacks for a question to be asked about it; empty where it lacks nothing.
+    """Describe what an item lacks for a question; empty if it is complete.
 
-    Unknown keys are no reason to ask about a picture without showing it, or without its question.
+    With unknown keys, a picture could be asked about without being shown, or without its question.
     """
     if item.facts.modality == LANGUAGE or item.facts.paradigm != "comprehension":
         return ""
@@ -195,7 +195,7 @@ def lacking(item: Item) -> str:
 
 
 def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
-    """Returns the map from the keys of a task's items to their meaning.
+    """Return the map from the keys of a task's items to their meaning.
 
     Raises:
         DataError: the user's own file cannot be read.
@@ -210,17 +210,17 @@ def _maps(path: str | None) -> FieldMaps:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A data set's folder, looked through once."""
+    """A data set's folder, searched once."""
 
     folders: Mapping[TaskFacts, TaskFolder]
     problems: tuple[str, ...]
-    """Folders that cannot be used, or are no task's."""
+    """Folders that cannot be used, or are not a task's."""
     path: Path
 
 
 @functools.lru_cache(maxsize=8)
 def root(path: str, subset: str) -> Root:
-    """Scans a data root for the folders of tasks.
+    """Scan a data root for the folders of tasks.
 
     Raises:
         DataError: there is no such folder.
@@ -232,7 +232,7 @@ def root(path: str, subset: str) -> Root:
 
 @functools.lru_cache(maxsize=8)
 def _root_of_run(path: str, subset: str) -> Root:
-    """Scans a data root, and warns once about each folder that cannot be used."""
+    """Scan a data root, and warn once about each unusable folder."""
     found = root(path, subset)
     for problem in found.problems:
         logger.warning("General-Bench: {}", problem)
@@ -240,11 +240,11 @@ def _root_of_run(path: str, subset: str) -> Root:
 
 
 def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:
-    """Finds the folder of a task.
+    """Find the folder of a task.
 
     Raises:
-        AbsentDataError: there is none, or another one was asked for.
-        DataError: no data root was given, or it is no folder.
+        AbsentDataError: it is missing, or another folder was requested.
+        DataError: no data root was given, or it is not a folder.
     """
     place = settings.root
     if place is None:

@@ -19,16 +19,16 @@ class Source:
     facts: TaskFacts
     annotation: Annotation
     top: Record
-    """The item as it stands in the annotation."""
+    """The item, unchanged from the annotation."""
 
     @property
     def has_output(self) -> bool:
-        """Closed sets have none: no key, null, or nothing in it."""
+        """Whether the item has an output; in closed sets the key is absent, null or empty."""
         return self.top.values.get("output") not in _ABSENT
 
     @property
     def output(self) -> Record:
-        """Raises ``DataError`` if the output is no object."""
+        """Raise ``DataError`` if the output is no object."""
         return self.top.record("output")
 
 

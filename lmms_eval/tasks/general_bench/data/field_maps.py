@@ -1,4 +1,4 @@
-"""Places of an item's question, media and reference answer, for tasks whose schema is in no public source."""
+"""The keys of an item's question, media and reference answer, for tasks without a published schema."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _KINDS: tuple[MediaKind, ...] = get_args(MediaKind)
 
 @dataclass(frozen=True, slots=True)
 class FieldMap:
-    """Key paths of a task's items; of several, the first that is there counts."""
+    """Key paths of a task's items; the first existing one counts."""
 
     prompt: tuple[KeyPath, ...] = ()
     media: Mapping[MediaKind, tuple[KeyPath, ...]] = field(default_factory=dict)
     output: tuple[KeyPath, ...] = ()
     form: Form | None = None
-    """Of answers; ``None``: as the key of the reference and the row imply."""
+    """Form of answers; ``None`` if the reference's key and the row imply it."""
     is_required: bool = True
-    """An item whose ``output`` has none of these keys cannot be evaluated; else it has no reference."""
+    """Whether an item whose ``output`` lacks these keys cannot be evaluated, instead of having no reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class FieldMaps:
     """The package's field maps with a user's over them."""
 
     layers: tuple[Mapping[str, Any], ...]
-    """Later ones over earlier ones; each has ``default``, ``sheets``, ``metrics`` and ``tasks`` (by ``TaskFacts.id``),
+    """Later ones override earlier ones. Each has ``default``, ``sheets``, ``metrics``, ``tasks`` (by ``TaskFacts.id``),
     holding entries of ``prompt``, ``media``, ``output``, ``form`` and ``is_required``, as far as they are stated."""
 
     def __call__(self, facts: TaskFacts) -> FieldMap:
-        """The field map of a task."""
+        """Return the field map of a task."""
         found = FieldMap()
         for layer in self.layers:
             for entry in (
@@ -60,11 +60,11 @@ class FieldMaps:
 
 
 def load_field_maps(path: Path | None) -> FieldMaps:
-    """The package's field maps, a user's YAML file over them.
+    """Load the package's field maps, overridden by a user's YAML file.
 
     Raises:
-        DataError: the file cannot be read, or holds keys or values that field maps have not.
-        UnknownNameError: it names a task, sheet or metric that is none.
+        DataError: the file cannot be read, or holds unknown keys or values.
+        UnknownNameError: it names an unknown task, sheet or metric.
     """
     layers = [_package_layer()]
     if path is not None:
@@ -93,7 +93,7 @@ def _layer(path: Path) -> Mapping[str, Any]:
 
 
 def _known(layer: str, name: str) -> str:
-    """Returns the key of a sheet, metric or task."""
+    """Return the key of a sheet, metric or task."""
     if layer == "tasks":
         return find_task(name).id
     known = sheets() if layer == "sheets" else metrics()
@@ -103,7 +103,7 @@ def _known(layer: str, name: str) -> str:
 
 
 def _entry(value: object, where: str) -> dict[str, Any]:
-    """Reads the stated fields of a ``FieldMap``."""
+    """Read the stated fields of a ``FieldMap``."""
     return {key: made for name, given in _mapping(value, where).items() for key, made in _field(name, given, where)}
 
 

@@ -25,7 +25,7 @@ _TEXT_METRICS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Rows of these have answers of a form: pattern of the sheet, key of the metric (or ``*``), pattern of the id."""
+    """Form of the answers of rows, by patterns of sheet and id, and by the metric's key or ``*``."""
 
     form: Form
     sheet: str
@@ -84,7 +84,7 @@ _RULES = (
     _Rule("detections3d", "3D-Comprehension", "map"),
 )
 _OF_KEYS: Mapping[str, Form] = MappingProxyType({**{form: form for form in FORMS}, "keypoints": "instances"})
-"""Form of what stands under a key of ``output``; other keys say nothing."""
+"""Form of the value under a key of ``output``; other keys imply no form."""
 _ALSO: Mapping[Form, frozenset[Form]] = MappingProxyType({
     "text": frozenset({"number"}),
     "number": frozenset({"text"}),
@@ -103,16 +103,16 @@ _ALSO: Mapping[Form, frozenset[Form]] = MappingProxyType({
     "normals": frozenset({"image"}),
     "flow": frozenset({"image"}),
 })  # fmt: skip
-"""Forms, beside the row's own, whose keys may hold its reference; the row's form stays but for those of ``_OWN``."""
+"""Further forms whose keys may hold a row's reference. The row's own form is kept except for ``_OWN``."""
 _OWN: frozenset[tuple[Form, Form]] = frozenset({
     ("boxes", "instances"), ("instances", "boxes"), ("mask", "labels"), ("labels", "mask"),
 })  # fmt: skip
-"""Row's form and key's form where the latter is that of the item."""
+"""Row's form and key's form, for pairs in which the key's form is the item's."""
 
 
 @functools.lru_cache(maxsize=1024)
 def form_of(facts: TaskFacts) -> Form:
-    """Returns the form of a task's answers, as its row of the workbook implies it.
+    """Return the form of a task's answers, as its row of the workbook implies it.
 
     Raises:
         DataError: no rule knows the row.
@@ -126,10 +126,10 @@ def form_of(facts: TaskFacts) -> Form:
 
 
 def form_of_reference(facts: TaskFacts, key: str, value: object) -> Form:
-    """Returns the form of an item's answers where its reference ``value`` stands under ``output.KEY``.
+    """Return the form of an item's answers, given its reference ``value`` under ``output.KEY``.
 
-    That of the row, but: a key that names boxes, objects, a mask or class numbers where the row would have another of
-    them says what the item has (class numbers may stand as a picture under ``mask``); numbers and words where the row
+    That of the row, but: a key that names boxes, objects, a mask or class numbers decides if the row has another of
+    these (class numbers may be a picture under ``mask``); numbers and words where the row
     has a map are labels of whole pictures. What is generated has the form of the row, whatever it is compared with.
     """
     row = form_of(facts)
@@ -150,12 +150,12 @@ def form_of_reference(facts: TaskFacts, key: str, value: object) -> Form:
 
 
 def suits(form: Form, key: str) -> bool:
-    """Returns True where a key of ``output`` names the form."""
+    """Return whether a key of ``output`` names the form."""
     return _OF_KEYS.get(key) == form
 
 
 def may_hold(facts: TaskFacts, key: str) -> bool:
-    """Returns True where a key of ``output`` can hold the reference of a task: it names a fitting form, or none."""
+    """Return whether a key of ``output`` can hold the reference of a task: it names a fitting form, or no form."""
     row = form_of(facts)
     named = _OF_KEYS.get(key)
     return facts.paradigm == "generation" or named in (None, row) or named in _ALSO.get(row, ())

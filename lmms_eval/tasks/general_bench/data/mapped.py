@@ -17,16 +17,16 @@ from lmms_eval.tasks.general_bench.items import Form, MediaInput
 
 _LISTS: frozenset[Form] = frozenset({"boxes", "tube", "triplets"})
 _OBJECTS: frozenset[Form] = frozenset({"mask", "masks", "instances", "tracks", "detections3d"})
-"""JSON of the readers' own; paths too."""
+"""Forms in the readers' own JSON, or paths."""
 _PATHS_OR_LISTS: frozenset[Form] = frozenset({"points", "poses", "notes"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A value of an item, where a key path leads."""
+    """The value at a key path of an item."""
 
     record: Record
-    """That holds the last key."""
+    """The object with the last key."""
     key: str
 
     @property
@@ -35,7 +35,7 @@ class _Found:
 
 
 def read_mapped_item(source: Source, fields: FieldMap) -> Draft:
-    """An item read by a field map.
+    """Read an item by a field map.
 
     Raises:
         DataError: a value is of another kind.
@@ -57,7 +57,7 @@ def read_mapped_item(source: Source, fields: FieldMap) -> Draft:
 
 
 def _values(top: Record, paths: tuple[KeyPath, ...]) -> Iterator[_Found]:
-    """The values that are there, in the order of the paths."""
+    """Yield the existing values, in the order of the paths."""
     records: dict[KeyPath, Record | None] = {(): top}
     for path in paths:
         record = _inner(path[:-1], records)
@@ -66,7 +66,7 @@ def _values(top: Record, paths: tuple[KeyPath, ...]) -> Iterator[_Found]:
 
 
 def _inner(keys: KeyPath, records: dict[KeyPath, Record | None]) -> Record | None:
-    """The object where keys lead, kept in ``records``; ``None`` if there is none."""
+    """Return the object at a key path, kept in ``records``; ``None`` without one."""
     if keys not in records:
         outer = _inner(keys[:-1], records)
         is_there = outer is not None and isinstance(outer.values.get(keys[-1]), Mapping)
@@ -75,7 +75,7 @@ def _inner(keys: KeyPath, records: dict[KeyPath, Record | None]) -> Record | Non
 
 
 def _media(source: Source, fields: FieldMap) -> tuple[MediaInput, ...]:
-    """Of each kind, the first that is there."""
+    """Return the first existing medium of each kind."""
     media: list[MediaInput] = []
     for kind, paths in fields.media.items():
         found = next(_values(source.top, paths), None)
@@ -85,7 +85,7 @@ def _media(source: Source, fields: FieldMap) -> tuple[MediaInput, ...]:
 
 
 def _reference(source: Source, fields: FieldMap) -> _Found | None:
-    """The value whose key names the row's form, else the first that can be it."""
+    """Return the value whose key names the row's form, else the first one that fits it."""
     found = list(_values(source.top, fields.output))
     if fields.form is None:
         found = [one for one in found if may_hold(source.facts, one.key)]
@@ -108,7 +108,7 @@ def _reference(source: Source, fields: FieldMap) -> _Found | None:
 
 
 def _checked(form: Form, found: _Found) -> Any:
-    """Returns the reference if it is of a kind that the form may have; readers look closer."""
+    """Return the reference if it is of a kind that the form may have; readers look closer."""
     record, key, value = found.record, found.key, found.value
     where = f"{record.where}: `{key}`"
     if form == "number":
@@ -128,7 +128,7 @@ def _checked(form: Form, found: _Found) -> Any:
 
 
 def _number(value: object, where: str) -> Any:
-    """A number, or a text that is one; true is 1."""
+    """Read a number, or a text of a number; true is 1."""
     if isinstance(value, bool) or is_number(value):
         return int(value) if isinstance(value, bool) else value
     try:

@@ -13,7 +13,7 @@ from lmms_eval.tasks.general_bench.items import Annotation, MediaInput, MediaKin
 
 VIDEO_SUFFIXES = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".gif")
 MAX_FILES = 100_000
-"""Of one item."""
+"""Most files of one item."""
 _FOLDERS: Mapping[MediaKind, tuple[str, ...]] = MappingProxyType({
     "image": ("images", ""),
     "video": ("videos", "video", ""),
@@ -21,13 +21,13 @@ _FOLDERS: Mapping[MediaKind, tuple[str, ...]] = MappingProxyType({
     "audio": ("audios", ""),
     "points": ("pointclouds", ""),
 })  # fmt: skip
-"""Below a task's folder, in the order in which they are looked in."""
+"""Media folders below a task's folder, in the order of the search."""
 
 
 def media_of(kind: MediaKind, record: Record, key: str, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """Returns the media that the paths under a key name: one input for each file, or one for all the frames of a video.
+    """Return the media that the paths under a key name: one input for each file, or one for all the frames of a video.
 
-    A video stays one where frames are expected. Files need not be there: what nobody looks at may be missing.
+    A video file is kept if frames are expected. Files need not exist, since some are never opened.
 
     Raises:
         DataError: the value is no path or list of paths, or one leads out of the task's folder.
@@ -42,14 +42,14 @@ def media_of(kind: MediaKind, record: Record, key: str, annotation: Annotation) 
 
 
 def located(values: Sequence[str], kind: MediaKind, annotation: Annotation) -> tuple[Path, ...]:
-    """Checked paths below the media folder in which the first of them is, else below the first media folder."""
+    """Return checked paths below the media folder that holds the first of them, else below the first media folder."""
     bases = [annotation.folder / folder for folder in _FOLDERS[kind]]
     base = next((base for base in bases if os.path.exists(base / values[0])), bases[0])
     return tuple(base / value for value in values)
 
 
 def first_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """The media of the first of some keys that is there; none if none is.
+    """Return the media of the first existing key; empty without any.
 
     Raises:
         DataError: it is no path or list of paths.
@@ -61,10 +61,10 @@ def first_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Anno
 
 
 def required_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """As ``first_media``.
+    """Return the media as ``first_media``.
 
     Raises:
-        DataError: none of the keys is there, too.
+        DataError: as well, all of the keys are missing.
     """
     found = first_media(kinds, record, annotation)
     if not found:

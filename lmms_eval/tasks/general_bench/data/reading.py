@@ -1,6 +1,6 @@
-"""Entries of an annotation as items: for each kind of task the schema that its data are written in.
+"""Reads entries of an annotation as items, by the schema of each kind of task.
 
-Which keys are read is told in the benchmark's README; what stands under other keys stays in ``Item.raw``.
+The benchmark's README lists the keys that are read. Values of other keys stay in ``Item.raw``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INTENT_PARTS = ("action", "object", "location")
 """Maps of the annotation's ``intent_label``, in the order of an answer's three class numbers."""
 _SEPARATOR = ","
 _BACKSLASHES = frozenset(map(find_task, ("Music Genre Classification", "Speech Command", "Vocal Technique Detection")))
-"""Their paths are written with backslashes."""
+"""Tasks whose paths have backslashes."""
 _BIRD = find_task("Bird Sound Detection")
 _NOTES = find_task("Note Qualities Analysis")
 _INTENT = find_task("Intent Classification")
@@ -37,7 +37,7 @@ _YES_NO: Mapping[str, str] = MappingProxyType({"1": "Yes", "0": "No", "yes": "Ye
 
 
 def read_sound_item(source: Source) -> Draft:
-    """``input.audio_file`` below ``audios``, ``input.prompt``, ``output.text``.
+    """Read ``input.audio_file`` below ``audios``, ``input.prompt`` and ``output.text``.
 
     Raises:
         DataError: a key is missing or of another kind.
@@ -68,7 +68,7 @@ def _reference(source: Source) -> str | list[str]:
 
 
 def _yes_or_no(output: Record) -> str:
-    """Reads 1 as ``Yes``, any other number ``No``; the words stay."""
+    """Read 1 as ``Yes`` and any other number as ``No``; words are kept."""
     value = output.values.get("text")
     if isinstance(value, int):
         return "Yes" if value == 1 else "No"
@@ -79,7 +79,7 @@ def _yes_or_no(output: Record) -> str:
 
 
 def _intent(output: Record, head: Mapping[str, Any]) -> str:
-    """Reads three class numbers, each by its own map (the reference looks all three up in the first: a defect)."""
+    """Read three class numbers, each by its own map (the reference looks all three up in the first: a defect)."""
     value = output.values.get("text")
     numbers = re.split(r"[\s,]+", value.strip(" []()")) if isinstance(value, str) else value
     if not isinstance(numbers, list) or len(numbers) != len(INTENT_PARTS):
@@ -89,7 +89,7 @@ def _intent(output: Record, head: Mapping[str, Any]) -> str:
 
 
 def _name(number: object, labels: Record, part: str) -> str:
-    """Finds a class's name by its number; maps are written from number to name, from name to number, or as a list."""
+    """Find a class's name by its number; maps are written from number to name, from name to number, or as a list."""
     if isinstance(number, bool) or not isinstance(number, int | str) or not str(number).isdigit():
         raise DataError(f"{labels.where}: {number!r:.80} is no class number")
     names = labels.values.get(part)
@@ -107,11 +107,11 @@ def _name(number: object, labels: Record, part: str) -> str:
 
 
 Tube = list[Box | None]
-"""A box, or ``None`` where the thing is not, for each frame."""
+"""A box, or ``None`` if the thing is out of sight, for each frame."""
 
 
 def tube_of(record: Record) -> Tube | None:
-    """The tube of an item's ``trajectory`` over its ``frame_count``; ``None`` if it has no trajectory.
+    """Read the tube of an item's ``trajectory`` over its ``frame_count``; ``None`` without a trajectory.
 
     Both conventions (General-Bench specification §2.3): a list of boxes with both bounds counted from one, or an
     object from frame numbers to ``{bbox}`` with bounds counted from zero, the end exclusive.
@@ -136,10 +136,10 @@ def tube_of(record: Record) -> Tube | None:
 
 
 def frame_boxes(record: Record, key: str) -> Tube:
-    """A list of a box for each frame, null or four zeros where the thing is not.
+    """Read a list of a box for each frame; null or four zeros mean no object.
 
     Raises:
-        DataError: it is none, or is too long.
+        DataError: it is not valid, or is too long.
     """
     values = record.values.get(key)
     if not isinstance(values, list) or len(values) > MAX_FRAMES:
@@ -148,7 +148,7 @@ def frame_boxes(record: Record, key: str) -> Tube:
 
 
 def _of_list(trajectory: list[Any], first: int, last: int, frames: int, record: Record) -> dict[int, Box | None]:
-    """Boxes by frame. The list has the tube's frames, its end counted or not, or all of the video's."""
+    """Return boxes by frame. The list has the frames of the tube, its end included or not, or of the whole video."""
     boxes = [box_of(value, f"{record.where}: `trajectory` at {place}") for place, value in enumerate(trajectory)]
     if len(boxes) in (last - first + 1, last - first):
         return {first + place: box for place, box in enumerate(boxes)}
@@ -161,7 +161,7 @@ def _of_list(trajectory: list[Any], first: int, last: int, frames: int, record: 
 
 
 def _of_mapping(trajectory: Mapping[str, Any], tube: range, record: Record) -> dict[int, Box | None]:
-    """Boxes by frame, those of the tube only."""
+    """Return boxes by frame, only those of the tube."""
     found: dict[int, Box | None] = {}
     for number, value in trajectory.items():
         where = f"{record.where}: `trajectory` of frame {number!r:.20}"
@@ -177,11 +177,11 @@ _VIDEOS: Mapping[str, MediaKind] = MappingProxyType(
     {"video_file_list": "frames", "video_folder": "frames", "video_file": "video", "video_path": "video"}
 )
 _DEPTHS = "depth"
-"""Below a task's folder: depths of its videos, which lie in ``video``."""
+"""Folder of the depths of a task's videos, which are in ``video``."""
 
 
 def read_video_item(source: Source, fields: FieldMap) -> Draft:
-    """Reads an item of the schema that its task's metric goes with.
+    """Read an item of the schema that its task's metric goes with.
 
     Raises:
         DataError: a key is missing or of another kind.
@@ -205,7 +205,7 @@ def read_video_item(source: Source, fields: FieldMap) -> Draft:
 
 
 def _answer(source: Source) -> Any:
-    """Reads boxes of a tracked thing, a flow's path, else a text."""
+    """Read boxes of a tracked thing, a flow's path, else a text."""
     output = source.output
     match form_of(source.facts):
         case "tube":
@@ -216,7 +216,7 @@ def _answer(source: Source) -> Any:
 
 
 def _depth(source: Source) -> Draft:
-    """Reads an item whose ``input`` and ``output`` are paths, below ``video`` and ``depth``."""
+    """Read an item whose ``input`` and ``output`` are paths, below ``video`` and ``depth``."""
     media = media_of("video", source.top, "input", source.annotation)
     reference = None
     if source.has_output:
@@ -227,7 +227,7 @@ def _depth(source: Source) -> Draft:
 
 
 def _segmentation(source: Source) -> Draft:
-    """Reads a mask (COCO run lengths) for each frame, in the order of the output's keys; prompts of referring tasks."""
+    """Read a mask (COCO run lengths) for each frame, in the order of the output's keys; prompts of referring tasks."""
     given = source.top.record("input")
     media = first_media(_VIDEOS, given, source.annotation)
     if not media:
@@ -237,7 +237,7 @@ def _segmentation(source: Source) -> Draft:
 
 
 def _masks(output: Record) -> list[Mapping[str, Any] | None]:
-    """Reads run lengths by frame, ``None`` where nothing is to be seen."""
+    """Read run lengths by frame, ``None`` if nothing is to be seen."""
     if len(output.values) > MAX_FRAMES:
         raise output.wrong("mask", f"a mask for each of at most {MAX_FRAMES} frames")
     frames = [output.record(name) for name in output.values]
@@ -249,15 +249,15 @@ def _masks(output: Record) -> list[Mapping[str, Any] | None]:
 
 _DIALOGUE = "Dialogue"
 _ACTION_ID = "original_video_id"
-"""Stands for ``id`` where the flat items of action detection and grounding have none."""
+"""Replaces a missing ``id`` in the flat items of action detection and grounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """An entry that is no item."""
+    """An entry that is not an item."""
 
     index: int
-    """From 0, in the annotation's ``data``."""
+    """Position in the annotation's ``data``, from 0."""
     id: Any
     """``None`` if it has none."""
     message: str
@@ -271,20 +271,20 @@ class Items:
     problems: tuple[ItemProblem, ...]
     """Entries that cannot be read."""
     dropped: tuple[ItemProblem, ...]
-    """Entries that the benchmark leaves out: dialogues without a turn."""
+    """Entries that the benchmark excludes: dialogues without a turn."""
     duplicates: tuple[ItemProblem, ...] = ()
-    """Items whose id an earlier one has; they are items all the same, and take the same prediction."""
+    """Items with the id of an earlier one; they still count, with the same prediction."""
 
 
 def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_folder: Path, fields: FieldMap) -> Item:
-    """An entry of an annotation's ``data``.
+    """Read an entry of an annotation's ``data``.
 
     Args:
         facts: the task's row.
         annotation: only its folder and head are looked at.
         raw: the entry.
-        prediction_folder: where relative paths of predictions start.
-        fields: for the tasks that ``field_maps`` tells the keys of.
+        prediction_folder: folder to which paths of predictions are relative.
+        fields: the keys of tasks that ``field_maps`` lists.
 
     Raises:
         DataError: a key is missing or of another kind; the message names item and key.
@@ -313,10 +313,10 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
 
 
 def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path, fields: FieldMap) -> Items:
-    """All entries of an annotation; those that cannot be read are problems of their own.
+    """Read all entries of an annotation; unreadable ones become problems.
 
     Raises:
-        NotEvaluated: no entry could be read, and one for its unknown keys.
+        NotEvaluated: no entry could be read, at least one because of unknown keys.
     """
     items: list[Item] = []
     problems: list[ItemProblem] = []
@@ -342,7 +342,7 @@ def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path
 
 
 def _draft(source: Source, fields: FieldMap) -> Draft:
-    """By the field map for every task whose map states a form: a user's own map of any schema."""
+    """Read by the field map if the map states a form, as a user's map may for any schema; else by the task's schema."""
     if fields.form is not None:
         return read_mapped_item(source, fields)
     match source.facts.sheet:

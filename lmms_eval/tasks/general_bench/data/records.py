@@ -1,4 +1,4 @@
-"""Values of an item by key, with errors that name the item and the key."""
+"""Reads values of an item by key, with errors that name the item and the key."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Box = list[float]
 
 
 def id_key(item_id: object) -> str:
-    """Returns the key by which ids of items and predictions are matched.
+    """Return the key by which ids of items and predictions are matched.
 
-    It is made of value and type: 1 is not ``"1"``, but is 1.0.
+    It depends on value and type: 1 differs from ``"1"`` but equals 1.0.
 
     Raises:
-        DataError: it is no text, number, true or false.
+        DataError: it is not a text, number, true or false.
     """
     if isinstance(item_id, float) and math.isfinite(item_id) and item_id.is_integer():
         item_id = int(item_id)
@@ -34,7 +34,7 @@ def id_key(item_id: object) -> str:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """A finite number of JSON, true and false not being numbers."""
+    """Return whether a value is a finite number of JSON; true and false are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -49,22 +49,22 @@ class Record:
 
     values: Mapping[str, Any]
     where: str
-    """Item and, below its top, the key: for messages."""
+    """Name of the item, and of the key below its top level, for messages."""
 
     @classmethod
     def of(cls, value: object, where: str) -> Record:
-        """Raises ``DataError`` if the value is no object."""
+        """Make a record. Raises ``DataError`` if the value is not an object."""
         if not isinstance(value, Mapping):
             raise DataError(f"{where} is {value!r:.80}; an object is expected")
         return cls(value, where)
 
     def wrong(self, key: str, expected: str) -> DataError:
-        """The error for a key whose value is missing or of another kind."""
+        """Make the error for a key whose value is missing or of another kind."""
         has = f"{self.values[key]!r:.80}" if self.values.get(key) is not None else "missing"
         return DataError(f"{self.where}: `{key}` is {has}; {expected} is expected")
 
     def has(self, key: str) -> bool:
-        """Returns True where a key is there with a value."""
+        """Return whether a key has a value."""
         return self.values.get(key) is not None
 
     def record(self, key: str) -> Record:
@@ -79,11 +79,11 @@ class Record:
         return value
 
     def optional_text(self, key: str) -> str:
-        """Empty where there is none."""
+        """Return the text of a key; empty without one."""
         return self.text(key) if self.has(key) else ""
 
     def texts(self, key: str) -> list[str]:
-        """A list of texts that is not empty; one text is a list of one."""
+        """Return a non-empty list of texts; one text is a list of one."""
         value = self.values.get(key)
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list) or not found or not all(isinstance(one, str) for one in found):
@@ -91,18 +91,18 @@ class Record:
         return found
 
     def count(self, key: str, most: int) -> int:
-        """A whole number from 0 to ``most``."""
+        """Return a whole number from 0 to ``most``."""
         value = self.values.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             raise self.wrong(key, f"a whole number up to {most}")
         return value
 
     def path(self, key: str) -> str:
-        """A path below the task's folder."""
+        """Return a path below the task's folder."""
         return checked_path(self.values.get(key), f"{self.where}: `{key}`")
 
     def answer(self, key: str) -> str | list[str]:
-        """Reference text: numbers are taken as text, a list is one of several references."""
+        """Return the reference text: numbers become text, and a list holds several references."""
         value = self.values.get(key)
         if isinstance(value, list) and value:
             found = [_as_text(one) for one in value]
@@ -114,10 +114,10 @@ class Record:
 
 
 def checked_path(value: object, where: str) -> str:
-    """A path of an annotation.
+    """Check a path of an annotation.
 
     Raises:
-        DataError: it is none, is absolute, or leads out of its folder.
+        DataError: it is not valid, is absolute, or leads out of its folder.
     """
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise DataError(f"{where} is {value!r:.80}; a path is expected")
@@ -128,10 +128,10 @@ def checked_path(value: object, where: str) -> str:
 
 
 def box_of(value: object, where: str) -> Box | None:
-    """A box of a frame; ``None`` for null, and for one that is all zero: nothing is there.
+    """Read a box of a frame; ``None`` for null and for four zeros, which mean no object.
 
     Raises:
-        DataError: it is no list of four numbers.
+        DataError: it is not a list of four numbers.
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""The task folders of a copy of General-Bench, and the rows of the workbook that they hold."""
+"""Finds the task folders of a copy of General-Bench and their rows of the workbook."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LEFTOVERS = "__MACOSX"
 
 
 def is_visible(path: Path) -> bool:
-    """Not hidden, and not what packing programs leave behind."""
+    """Return whether a path is neither hidden nor left behind by packing programs."""
     return not path.name.startswith((".", "__"))
 
 
 def packed_content(folder: Path) -> list[Path]:
-    """The archives of a task's folder, sorted, if they have not been unpacked: all else there is JSON, or it has no
-    annotation.
+    """Return the sorted archives of a task's folder if they are not unpacked yet: all other files are JSON, or the
+    annotation is missing.
 
     Raises:
         OSError: the folder cannot be listed.
@@ -39,13 +39,13 @@ def packed_content(folder: Path) -> list[Path]:
 
 
 def unpack_here(folder: Path, archives: Iterable[Path]) -> None:
-    """Unpack archives of a task's folder into it, without the folders that they wrap its content in.
+    """Unpack archives of a task's folder into it, without the folders that wrap their content.
 
-    Files that are there already are kept. Another process that is at it is waited for.
+    Existing files are kept. If another process is unpacking, wait for it.
 
     Raises:
         DataError: the folder cannot be written, or an archive is damaged, leads outside or does not fit on the disk;
-            nothing is changed then. The message says what to do.
+            then nothing is changed. The message explains what to do.
     """
     if not os.access(folder, os.W_OK):
         names = ", ".join(archive.name for archive in archives)
@@ -59,7 +59,7 @@ def unpack_here(folder: Path, archives: Iterable[Path]) -> None:
 
 
 def _inner(content: Path, name: str) -> Path:
-    """Finds the innermost nested single folder that is the task's: it has its name, or holds JSON or media folders."""
+    """Find the innermost nested single folder that is the task's: it has its name, or holds JSON or media folders."""
     found = inner = content
     while True:
         entries = [entry for entry in inner.iterdir() if is_visible(entry)]
@@ -89,18 +89,18 @@ class TaskFolder:
     path: Path
     annotation: Path
     modality: str
-    """As ``TaskFacts.modality``."""
+    """Modality, as ``TaskFacts.modality``."""
     paradigm: str
     """``comprehension``, ``generation``, or empty for language."""
     name: str
-    """Of the folder."""
+    """Name of the folder."""
     task: str
     """The annotation's ``task``; empty if it has none."""
     subset: Subset
 
     @property
     def set_folder(self) -> Path:
-        """The set that it belongs to."""
+        """The set of the folder."""
         return self.path.parents[2 if self.paradigm else 1]
 
 
@@ -109,7 +109,7 @@ class Scan:
     """The content of a data folder."""
 
     folders: tuple[TaskFolder, ...]
-    """By set, modality, paradigm and name."""
+    """Folders, sorted by set, modality, paradigm and name."""
     problems: tuple[str, ...]
     """Folders and files that could not be used, each by name, with the remedy."""
 
@@ -120,9 +120,9 @@ class Matched:
 
     folders: Mapping[TaskFacts, TaskFolder]
     unmatched: tuple[TaskFolder, ...]
-    """Folders of no row; ``problems`` names the nearest rows."""
+    """Folders without a row; ``problems`` names the nearest rows."""
     problems: tuple[str, ...]
-    """Of matching only; those of the scan are not repeated."""
+    """Problems of matching; those of the scan are not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,9 @@ class _Place:
 
 
 def scan(root: Path) -> Scan:
-    """All task folders below a folder: of General-Bench's sets in it, or of the set (also a scoped one) that it is.
+    """Find all task folders below a folder that holds General-Bench's sets, or is a set (also a scoped one).
 
-    Names are compared without regard to case. Where a task's folder holds its content as archives only, they are
+    Names are compared without regard to case. If a task's folder holds its content as archives only, they are
     unpacked into it. One unusable folder never stops the others.
 
     Raises:
@@ -159,7 +159,7 @@ def scan(root: Path) -> Scan:
 
 
 def match(found: Scan, subset: str | None = None) -> Matched:
-    """The rows of the workbook that task folders hold, by the annotation's ``task``, else by the folder's name.
+    """Match task folders with rows of the workbook, by the annotation's ``task``, else by the folder's name.
 
     Args:
         subset: take folders of this set only (``open`` or ``closed``); without it, the open set's where both have one.
@@ -188,9 +188,9 @@ def match(found: Scan, subset: str | None = None) -> Matched:
 
 
 def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
-    """Returns the folder of a task's media: its own, unless that holds nothing but JSON and another set has them.
+    """Return the folder of a task's media: its own, unless that holds nothing but JSON and another set has them.
 
-    Looked for in the sets beside the folder's own set, then in ``roots`` (sets, or folders that hold some), the
+    They are searched in the sets next to the folder's own set, then in ``roots`` (sets, or folders that hold some), the
     folder's subset first.
     """
     if folder.modality == LANGUAGE or _has_media(folder.path):
@@ -206,7 +206,7 @@ def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
 
 
 def _sets(root: Path) -> list[tuple[Subset, Path]]:
-    """Lists the named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
+    """List the named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
     if not root.is_dir():
         raise MissingDataError(f"{root}: no such folder; give the folder that holds General-Bench-Openset")
     children = _children(root)
@@ -223,7 +223,7 @@ def _sets(root: Path) -> list[tuple[Subset, Path]]:
 
 
 def _subset(folder: Path) -> Subset:
-    """Tells the set by its name; scoped sets (``S-A-Quick``) are closed."""
+    """Return the set by its name; scoped sets (``S-A-Quick``) are closed."""
     name = fold(folder.name)
     return "closed" if "close" in name or folder.name.casefold().startswith("s-") else "open"
 
@@ -253,7 +253,7 @@ def _places(set_folder: Path, subset: Subset, problems: list[str]) -> Iterator[_
 
 
 def _listed(folder: Path, problems: list[str]) -> list[Path]:
-    """Lists the folders in a folder; archives beside them are problems, since nobody knows what they hold."""
+    """List the folders in a folder; archives next to them are problems, since their content is unknown."""
     try:
         entries = sorted(filter(is_visible, folder.iterdir()), key=lambda entry: (entry.name.casefold(), entry.name))
     except OSError as error:
@@ -268,7 +268,7 @@ def _listed(folder: Path, problems: list[str]) -> list[Path]:
 
 
 def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
-    """Reads a task's folder: an archive that cannot be unpacked matters only if there is no annotation beside it."""
+    """Read a task's folder: an archive that cannot be unpacked matters only if there is no annotation next to it."""
     archives = packed_content(path)
     unpacking: DataError | None = None
     if archives:
@@ -293,7 +293,7 @@ def _has_media(folder: Path) -> bool:
 
 
 def _below(folder: Path, steps: Iterable[str]) -> Path | None:
-    """Finds the folder of these names, whatever their case."""
+    """Find the folder of these names, whatever their case."""
     for step in steps:
         found = [child for child in _children(folder) if child.name.casefold() == step.casefold()]
         if not found:

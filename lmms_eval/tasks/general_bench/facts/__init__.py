@@ -1,4 +1,4 @@
-"""The 699 tasks of the benchmark's workbook, in its order: how they are named, scored, and what specialists reach.
+"""The 699 tasks of the benchmark's workbook, in its order: names, metrics and scores of specialists.
 
 ``tasks.tsv`` has a line for each row of the workbook, ``skills.tsv`` the names of the 145 skills, ``metrics.tsv`` the
 63 metrics (``facts.metrics``).
@@ -30,14 +30,14 @@ _FIRST_CJK = 0x2E80
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskFacts:
-    """A row of the workbook; there is one object for each, so that they are told apart by identity."""
+    """A row of the workbook. Each row is one object, so rows are compared by identity."""
 
     sheet: str
     modality: str
     paradigm: str
     """``comprehension``, ``generation``, or empty for language."""
     row: int
-    """From 0, in its sheet."""
+    """Row in its sheet, from 0."""
     number: int
     """``No`` of the workbook."""
     name: str
@@ -48,30 +48,30 @@ class TaskFacts:
     metric: str
     """Its key in ``facts.metrics``."""
     needs: str
-    """Of the score: ``offline-text``, ``offline-array``, ``network``, ``human``, ``llm-judge`` or ``unspecified``."""
+    """Kind of scoring: ``offline-text``, ``offline-array``, ``network``, ``human``, ``llm-judge``, ``unspecified``."""
     skill: str
-    """Code; its name is in ``skills()``."""
+    """Code of the skill; ``skills()`` has its name."""
     specialist: float
     """The specialist's score as published."""
     correction: Correction
     note: str
     id: str
-    """``general_bench_`` and this is the name of its task."""
+    """Name of its task without ``general_bench_``."""
 
     @property
     def sound_specialist(self) -> float:
-        """The specialist's score in the unit that the mapping expects (before the mapping)."""
+        """The specialist's unmapped score in the unit that the mapping expects."""
         return self.specialist / 100 if self.correction == "fraction" else self.specialist
 
 
 def sheet_name(modality: str, paradigm: str) -> str:
-    """The workbook's sheet of a modality and paradigm; language has one sheet."""
+    """Return the workbook's sheet of a modality and paradigm; language has one sheet."""
     return LANGUAGE if modality == LANGUAGE else f"{modality}-{paradigm.capitalize()}"
 
 
 @functools.cache
 def tasks() -> tuple[TaskFacts, ...]:
-    """All 699 tasks, in the order of the workbook."""
+    """Return all 699 tasks, in the order of the workbook."""
     found: list[TaskFacts] = []
     rows: dict[str, int] = {}
     for line in read_table("tasks.tsv"):
@@ -83,7 +83,7 @@ def tasks() -> tuple[TaskFacts, ...]:
 
 @functools.cache
 def sheets() -> Mapping[str, tuple[TaskFacts, ...]]:
-    """Returns the tasks by sheet, in the order of the workbook."""
+    """Return the tasks by sheet, in the order of the workbook."""
     found: dict[str, list[TaskFacts]] = {}
     for task in tasks():
         found.setdefault(task.sheet, []).append(task)
@@ -92,41 +92,41 @@ def sheets() -> Mapping[str, tuple[TaskFacts, ...]]:
 
 @functools.cache
 def skills() -> Mapping[str, str]:
-    """Returns the names of the 145 skills by code."""
+    """Return the names of the 145 skills by code."""
     return MappingProxyType({line["skill"]: line["name"] for line in read_table("skills.tsv")})
 
 
 @functools.cache
 def tasks_by_name() -> Mapping[str, TaskFacts]:
-    """Returns the tasks by their names as the table spells them."""
+    """Return the tasks by their names as the table spells them."""
     return MappingProxyType({task.name: task for task in tasks()})
 
 
 @functools.cache
 def folded_tasks() -> Mapping[str, TaskFacts]:
-    """Returns the tasks by their folded names, which are all different."""
+    """Return the tasks by their folded names, which are unique."""
     return MappingProxyType({fold(task.name): task for task in tasks()})
 
 
 @functools.cache
 def tasks_by_id() -> Mapping[str, TaskFacts]:
-    """Returns the tasks by ``id``."""
+    """Return the tasks by ``id``."""
     return MappingProxyType({task.id: task for task in tasks()})
 
 
 def fold(name: str) -> str:
-    """Returns a task's name without case, spaces, punctuation, full-width forms and the workbook's Chinese remarks."""
+    """Return a task's name without case, spaces, punctuation, full-width forms and the workbook's Chinese remarks."""
     normal = unicodedata.normalize("NFKC", name).casefold()
     return "".join(character for character in normal if character.isalnum() and ord(character) < _FIRST_CJK)
 
 
 def find_task(name: str) -> TaskFacts:
-    """Finds the task of a name, however it is spaced, cased or punctuated.
+    """Find the task of a name, ignoring spaces, case and punctuation.
 
     Raises:
         UnknownNameError: no such task; the message has the nearest names.
     """
-    # Folding a name takes longer than all else that ranking does for a row, and nearly all are spelt as in the table.
+    # Folding a name is the slowest step of ranking a row, and nearly all names are spelt as in the table.
     task = tasks_by_name().get(name) or folded_tasks().get(fold(name))
     if task is None:
         raise UnknownNameError("task", name, [task.name for task in tasks()])
@@ -134,7 +134,7 @@ def find_task(name: str) -> TaskFacts:
 
 
 def read_table(name: str) -> Iterator[dict[str, str]]:
-    """Yields the lines of a table of this folder as dictionaries."""
+    """Yield the lines of a table of this folder as dictionaries."""
     with open(Path(__file__).with_name(name), encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
 

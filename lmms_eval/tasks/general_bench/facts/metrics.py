@@ -1,6 +1,6 @@
 """The 63 metrics that the workbook names, under one key each: spellings, unit, direction, range, mapping.
 
-Facts only; how a metric is computed is no part of this table.
+The table does not define how a metric is computed.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class Metric:
     key: str
     title: str
     spellings: tuple[str, ...]
-    """Those of the workbook first, then others in use."""
+    """Spellings of the workbook first, then others in use."""
     unit: Unit
-    """Of the value in a result table."""
+    """Unit of the value in a result table."""
     higher_is_better: bool
     low: float
-    """Least value that can be; minus infinity where there is none."""
+    """Least possible value; minus infinity if it is unbounded."""
     high: float
     mapping: Rule
     constant: float
-    """T of the mapping; 0 where it has none."""
+    """Constant T of the mapping; 0 without one."""
 
 
 @functools.cache
 def metrics() -> Mapping[str, Metric]:
-    """Returns all metrics by key."""
+    """Return all metrics by key."""
     return MappingProxyType({line["key"]: _metric(line) for line in read_table("metrics.tsv")})
 
 
@@ -58,16 +58,16 @@ def _spellings() -> Mapping[str, Metric]:
 
 @functools.cache
 def fold_metric(spelling: str) -> str:
-    """Returns a spelling without case, spaces, hyphens, ``_``, ``@`` and explanations in brackets."""
+    """Return a spelling without case, spaces, hyphens, ``_``, ``@`` and explanations in brackets."""
     normal = unicodedata.normalize("NFKC", spelling).casefold()
     return re.sub(r"\([^)]*\)|[\s_@-]", "", normal)
 
 
 def find_metric(spelling: str) -> Metric:
-    """Finds the metric that a spelling means.
+    """Find the metric of a spelling.
 
     Raises:
-        UnknownNameError: no metric is spelt so; the message has the nearest spellings.
+        UnknownNameError: no metric has this spelling; the message has the nearest ones.
     """
     metric = _spellings().get(fold_metric(spelling))
     if metric is None:

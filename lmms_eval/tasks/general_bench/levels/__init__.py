@@ -1,1 +1,1 @@
-"""General-Level: from one score a task to the levels, by two profiles (``reference`` and ``paper``)."""
+"""General-Level: levels from the scores of tasks, by two profiles (``reference`` and ``paper``)."""

@@ -25,7 +25,7 @@ _CSV_COLUMNS = ("sheet", "row", "task_name", "metric", "score")
 
 
 def read_result_table(path: Path, model: str) -> Table:
-    """A result table; CSV and JSON files hold one model each, whose column is then named ``model``.
+    """Read a result table. CSV and JSON files hold one model each, whose column is named ``model``.
 
     Raises:
         DataError: the file is missing, unreadable, or of another layout.
@@ -43,7 +43,7 @@ def read_result_table(path: Path, model: str) -> Table:
 
 
 def read_workbook(path: Path) -> Table:
-    """All sheets of a workbook.
+    """Read all sheets of a workbook.
 
     Raises:
         DataError: it cannot be opened as a workbook.
@@ -84,7 +84,7 @@ def _csv_rows(path: Path) -> Iterator[Mapping[str, Cell]]:
 
 
 def _cell(text: str | None) -> Cell:
-    """Cell of a workbook for a text of a CSV file: nothing, a number, or the text."""
+    """Return the cell for a text of a CSV file: ``None``, a number, or the text."""
     try:
         return float(text) if text else None
     except ValueError:
@@ -115,7 +115,7 @@ def _from_rows(path: Path, rows: list[Mapping[str, Cell]], model: str) -> Table:
 
 
 def write_workbook(table: Table, path: Path) -> None:
-    """The workbook of a table, values only.
+    """Write the workbook of a table, values only.
 
     Raises:
         DataError: it cannot be written.
@@ -124,7 +124,7 @@ def write_workbook(table: Table, path: Path) -> None:
     book = openpyxl.Workbook(write_only=True)
     content = io.BytesIO()
     refused: list[type[Exception]] = [OSError]
-    with contextlib.suppress(ImportError):  # where lxml is installed, openpyxl uses it, and it raises errors of its own
+    with contextlib.suppress(ImportError):  # openpyxl uses lxml if it is installed, which raises its own errors
         refused.append(importlib.import_module("lxml.etree").LxmlError)
     try:  # each sheet goes through a temporary file
         for name, sheet in table.sheets.items():
@@ -139,7 +139,7 @@ def write_workbook(table: Table, path: Path) -> None:
 
 
 def write_rows(table: Table, model: str, stem: Path) -> list[Path]:
-    """``STEM.csv`` and ``STEM.json``: a row for each task, empty where there is no score."""
+    """Write ``STEM.csv`` and ``STEM.json``: a row for each task, empty if there is no score."""
     rows: list[dict[str, Cell]] = []
     for name, sheet in table.task_sheets.items():
         task, metric, score = (sheet.columns.index(one) for one in (NAME_COLUMN, METRIC_COLUMN, model))

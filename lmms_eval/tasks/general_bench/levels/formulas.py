@@ -20,18 +20,18 @@ WHOLE_LANGUAGE = 100.0
 
 
 def mean_of_rows(scores: Sequence[float]) -> float:
-    """The sum of the finite scores over the number of rows; 0 for no rows."""
+    """Divide the sum of the finite scores by the number of rows; 0 without rows."""
     return math.fsum(score for score in scores if math.isfinite(score)) / len(scores) if scores else 0.0
 
 
 def winning_mean(specialists: Sequence[float], scores: Sequence[float]) -> float:
-    """The sum of the scores that reach the specialist's (``>=``), over the number of the specialists' rows."""
+    """Divide the sum of the scores that reach the specialist's (``>=``) by the number of the specialists' rows."""
     won = [score for theirs, score in zip(specialists, scores, strict=False) if is_win(theirs, score)]
     return math.fsum(won) / len(specialists) if specialists else 0.0
 
 
 def is_win(specialist: float, score: float) -> bool:
-    """Both have a score, and the model's is not below the specialist's."""
+    """Return whether both have a score and the model's is not below the specialist's."""
     return math.isfinite(specialist) and math.isfinite(score) and score >= specialist
 
 
@@ -45,7 +45,7 @@ def level4(comprehension: float, generation: float, epsilon: float = 0.0) -> flo
 def reference_language(metrics: Sequence[str], specialists: Sequence[float], scores: Sequence[float]) -> float:
     """The reference's mean over won language rows (0 to 100).
 
-    Nothing is mapped but the model's first RMSE; the specialist's stays raw.
+    Only the model's first RMSE is mapped; the specialist's stays raw.
 
     Raises:
         DataError: that RMSE is 0.
@@ -66,7 +66,7 @@ def level5(level4_score: float, language: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class GroupMeans:
-    """A sheet's mean over all rows, and over all rows with only the won ones counted."""
+    """Means of a sheet: over all rows, and over all rows with only the won ones counted."""
 
     mean: float
     winning: float
@@ -110,7 +110,7 @@ class AllLevels:
 
 
 def combine(groups: Mapping[str, GroupMeans], epsilon: float = 0.0) -> AllLevels:
-    """All levels from the means of each sheet, by the sheets' names.
+    """Compute all levels from the means of each sheet, by the sheets' names.
 
     Levels 2 to 4 are means of the modalities that have sheets, equally weighted; language takes part in level 5 only.
     """
@@ -131,5 +131,5 @@ def combine(groups: Mapping[str, GroupMeans], epsilon: float = 0.0) -> AllLevels
 
 
 def mean_of_modalities(scores: Sequence[float]) -> float:
-    """A level of the whole: modalities weigh the same, however many tasks they have; 0 for none."""
+    """Average a level over the modalities, which weigh the same for any number of tasks; 0 without any."""
     return math.fsum(scores) / len(scores) if scores else 0.0

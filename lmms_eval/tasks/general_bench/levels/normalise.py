@@ -1,6 +1,6 @@
 """Mapping of a metric's value to a score from 0 to 100 (General-Bench specification §6; the paper has the same table).
 
-``map_score`` and ``ranker_score`` are the reference's, quirks included: names are compared in upper case and exactly,
+``map_score`` and ``ranker_score`` are the reference's, faults included: names are compared in upper case and exactly,
 zero and infinity become 0, values outside the domain are not clipped. ``paper_score`` is the mapping that the paper
 describes: by metric, the limit at zero, clipped.
 """
@@ -43,7 +43,7 @@ def inverse(x: float, constant: float) -> float:
 
 
 def adjusted_rmse(x: float) -> float:
-    """The share that the reference makes of an NLP model's RMSE: 2σ(5/x) - 1.
+    """Map an NLP model's RMSE to a share as the reference does: 2σ(5/x) - 1.
 
     Raises:
         DataError: ``x`` is zero (the reference divides by it), or so small and negative that nothing can be computed.
@@ -66,16 +66,16 @@ _RULES: Mapping[Rule, Callable[[float, float], float]] = MappingProxyType(
 
 @functools.cache
 def mapped_names() -> Mapping[str, Metric]:
-    """The metrics that the reference maps, by the only name under which it does."""
+    """Return the metrics that the reference maps, by the names that it knows."""
     mapped = (metric for metric in metrics().values() if metric.mapping)
     return MappingProxyType({_RECOGNISED.get(metric.key, metric.key.upper()): metric for metric in mapped})
 
 
 def map_score(name: str, x: float) -> float:
-    """The reference's bare mapping.
+    """Map a score by the reference's mapping.
 
     Raises:
-        DataError: a name that has no mapping, or a value that is not above zero.
+        DataError: the name has no mapping, or the value is not above zero.
     """
     metric = mapped_names().get(name.upper())
     if metric is None:
@@ -86,9 +86,9 @@ def map_score(name: str, x: float) -> float:
 
 
 def ranker_score(name: str, x: float) -> float:
-    """The mapping as the reference's ranker applies it; plus infinity stands for "no score".
+    """Map a score as the reference's ranker does; plus infinity means "no score".
 
-    A mapped metric without score, or with zero, gets 0; other metrics keep what they have.
+    A mapped metric without score, or with zero, gets 0; other metrics keep their score.
 
     Raises:
         DataError: a negative value of a mapped metric.
@@ -99,7 +99,7 @@ def ranker_score(name: str, x: float) -> float:
 
 
 def paper_score(metric: Metric, x: float) -> float:
-    """The mapping of the paper: percentages as they are, others mapped, the result clipped to 0 to 100."""
+    """Map a score as in the paper: percentages are kept, others mapped, and the result is clipped to 0 to 100."""
     if not metric.mapping:
         value = x
     elif x == 0 and metric.mapping == "inverse":
@@ -110,7 +110,7 @@ def paper_score(metric: Metric, x: float) -> float:
 
 
 def paper_value(metric: Metric, score: float) -> float:
-    """The value whose ``paper_score`` is ``score`` (0 to 100): infinity where only the limit has it."""
+    """Return the value whose ``paper_score`` is ``score`` (0 to 100); infinity if only the limit has it."""
     share = score / 100.0
     match metric.mapping:
         case "":

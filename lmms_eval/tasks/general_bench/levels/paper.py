@@ -1,6 +1,6 @@
 """Profile ``paper``: General-Level as the paper describes it (arXiv 2505.04620), on sound specialist scores.
 
-What the reference does otherwise stands in ``levels.reference``. Here rows are found by task names, metrics by any of
+``levels.reference`` has the reference's differences. Here rows are found by task names, metrics by any of
 their spellings; both sides are mapped and clipped; a task without a score counts as 0 and never wins; a lower-is-better
 value of 0 is perfect; level 4 has no epsilon (General-Bench specification §10).
 """
@@ -23,14 +23,14 @@ from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Units that a table may declare otherwise than expected."""
+    """Units that a table may declare instead of the expected ones."""
 
     wer_in_percent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Scores of a table by the row they belong to, and the values that could not be used."""
+    """Scores of a table by row, and the unusable values."""
 
     scores: Mapping[TaskFacts, float]
     problems: tuple[str, ...]
@@ -84,7 +84,7 @@ def rank_paper(
 
 
 def final_levels(scores: Mapping[TaskFacts, float]) -> Mapping[int, float]:
-    """Levels by number of a model with these scores, in the units of the result table; tasks without one count as 0."""
+    """Return the levels of a model with these scores, in the units of the result table; missing scores count as 0."""
     given = {task.sheet for task in scores}
     means = {
         name: group_means(
@@ -99,7 +99,7 @@ def final_levels(scores: Mapping[TaskFacts, float]) -> Mapping[int, float]:
 
 @functools.cache
 def _unscored_entries() -> Mapping[str, Sequence[tuple[TaskFacts, Entry]]]:
-    """By sheet the entries of a model that has no score at all."""
+    """Return the entries, by sheet, of a model without scores."""
     scope = find_scope("A")
     entries = _entries({}, _specialists(scope, None)[0], scope)
     return {name: list(zip(rows, entries[name], strict=True)) for name, rows in scope.rows.items()}
@@ -115,7 +115,7 @@ def _entries(
 
 
 def read_values(model: str, table: Table, scope: Scope, units: Units) -> Values:
-    """The model's scores by task; whatever cannot be used is named, and counts as missing.
+    """Read the model's scores by task. Unusable ones are named and count as missing.
 
     Raises:
         DataError: no sheet has the model's column.
@@ -178,7 +178,7 @@ class _Reader:
 
 
 def checked(task: TaskFacts, spelling: str, value: float, units: Units) -> float:
-    """A value of a task's row, in the unit of the row.
+    """Check a value of a task's row, in the unit of the row.
 
     Raises:
         DataError: it is of another metric than the row's, or outside the metric's range.
@@ -194,7 +194,7 @@ def checked(task: TaskFacts, spelling: str, value: float, units: Units) -> float
 
 
 def check_range(metric: Metric, value: float) -> None:
-    """Refuse what the metric cannot be.
+    """Refuse values outside the metric's range.
 
     Raises:
         DataError: the value is outside the metric's range.
@@ -204,7 +204,7 @@ def check_range(metric: Metric, value: float) -> None:
 
 
 def unit_warnings(scores: Mapping[TaskFacts, float]) -> list[str]:
-    """Warnings of values that look like another unit than the one assumed; nothing is converted."""
+    """Warn about values that seem to be in another unit; nothing is converted."""
     found = []
     percent = {key for key, metric in metrics().items() if metric.unit == "percent"}
     language = [score for task, score in scores.items() if task.sheet == LANGUAGE and task.metric in percent]
@@ -219,7 +219,7 @@ def unit_warnings(scores: Mapping[TaskFacts, float]) -> list[str]:
 
 
 def _specialists(scope: Scope, other: Table | None) -> tuple[dict[TaskFacts, float], list[str]]:
-    """Sound specialist scores, raw, of the scope's tasks."""
+    """Return the corrected specialist scores, unmapped, of the scope's tasks."""
     found = {task: task.sound_specialist for rows in scope.rows.values() for task in rows}
     if other is None:
         return found, []
@@ -272,14 +272,14 @@ def _entry(task: TaskFacts, value: float | None, specialist: float) -> Entry:
 
 
 def group_means(entries: Sequence[Entry]) -> GroupMeans:
-    """A sheet's mean over all rows, and with only the won ones counted."""
+    """Compute a sheet's mean over all rows, and with only the won ones counted."""
     return GroupMeans(
         mean_of_rows([entry.counted for entry in entries]), mean_of_rows([entry.winning for entry in entries])
     )
 
 
 def support(entries: Sequence[Entry]) -> Support:
-    """``supported`` counts scores above zero."""
+    """Count supported tasks (scores above zero) and wins."""
     return Support(
         sum(entry.score is not None and entry.score > 0 for entry in entries),
         len(entries),

@@ -23,7 +23,7 @@ _LEAST_SPOKES = 3
 
 
 def draw(ranked: Ranked, path: Path) -> list[Path]:
-    """Write ``path`` (``.png``) and the same as ``.svg`` beside it; gives both.
+    """Write ``path`` (``.png``) and the same picture as ``.svg`` next to it; returns both paths.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
@@ -36,7 +36,7 @@ def draw(ranked: Ranked, path: Path) -> list[Path]:
 
 
 def figure(ranked: Ranked) -> Figure:
-    """Draw the modalities on the left (a radar; bars where there are fewer than three), the ladder on the right.
+    """Draw the modalities on the left (a radar; bars for fewer than three), the ladder on the right.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
@@ -56,7 +56,7 @@ def figure(ranked: Ranked) -> Figure:
     ]
     if is_radar:
         spokes = []
-        for name, report in ranked.modalities.items():  # with the exact values, which need no place in the drawing then
+        for name, report in ranked.modalities.items():  # with the exact values, which the drawing then omits
             exact = " / ".join(f"{value:.1f}" for level, value in report.levels.items() if level in ranked.levels)
             spokes.append(f"{name}\n{exact}")
         draw_radar(left, spokes, polygons)

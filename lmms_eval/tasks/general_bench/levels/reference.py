@@ -1,8 +1,8 @@
 """Profile ``reference``: the reference's ranker as computed, defects included (General-Bench specification §8, §9).
 
 Rows are paired by position, metric names are compared exactly, negative values of mapped metrics are refused, missing
-mapped values become 0 (and beat a negative specialist), NLP stays raw, and level 4 has an epsilon. Where that program
-would have stopped, there is a refusal or a warning.
+mapped values become 0 (and beat a negative specialist), NLP stays raw, and level 4 has an epsilon. If that program
+stops with an error, there is an error or a warning.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lmms_eval.tasks.general_bench.levels.tables import (
 )
 
 _MAPPED_NAME = {"rte": "RTE", "chamfer_distance": "CD"}
-"""Spellings under which the ranker maps the metrics that the workbook spells otherwise."""
+"""Spellings that the ranker maps, of metrics that the workbook spells differently."""
 _STOPS = "the authors' program stops there"
 
 
@@ -49,7 +49,7 @@ class Pairs:
     raw_scores: tuple[float, ...]
     specialists: tuple[float, ...]
     scores: tuple[float, ...]
-    """May be fewer than the specialists, if the model's sheet is shorter."""
+    """Scores; fewer than the specialists if the model's sheet is shorter."""
 
     @property
     def support(self) -> Support:
@@ -63,7 +63,7 @@ class Pairs:
 
 
 def specialists(corrected: bool = False) -> Mapping[str, tuple[Row, ...]]:
-    """The specialists' table that ships with the package; ``corrected``: as a sound scorer would have it."""
+    """Return the shipped table of specialists; ``corrected`` removes its faults."""
     return {name: tuple(_specialist(task, corrected) for task in rows) for name, rows in sheets().items()}
 
 
@@ -138,7 +138,7 @@ def _mapped(sheet: str, rows: Sequence[Row], metrics: Sequence[str], values: Seq
 
 
 def reference_levels(pairs: Mapping[str, Pairs]) -> AllLevels:
-    """All levels from the paired sheets; sheets of other modalities are passed over.
+    """Compute all levels from the paired sheets; sheets of other modalities are skipped.
 
     Raises:
         DataError: the RMSE of the language sheet is 0.
@@ -216,14 +216,14 @@ def _order_warnings(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> l
     if [row.name for row in ours] == [row.name for row in theirs]:
         return []
     if len(ours) != len(theirs):
-        return [f"sheet {sheet}: {len(ours)} rows beside {len(theirs)} of the specialists; paired by position"]
+        return [f"sheet {sheet}: {len(ours)} rows and {len(theirs)} of the specialists; paired by position"]
     return [f"sheet {sheet}: rows are named otherwise than the specialists'; paired by position all the same"]
 
 
 def _stops(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> list[str]:
-    """Warnings of contents at which the reference stops, and which are read here as the specification has it.
+    """Warn about contents at which the reference stops, and which are read here by the specification.
 
-    The reference compares the language sheet's cells as they stand, so that any text there ends it, and it takes names
+    The reference compares the language sheet's cells unchanged, so that any text there ends it, and it takes names
     of sheets of two parts only.
     """
     if sheet != LANGUAGE:

@@ -1,4 +1,4 @@
-"""Filling a result table with the scores of tasks (General-Bench specification §7 and §10.4)."""
+"""Fills a result table with the scores of tasks (General-Bench specification §7 and §10.4)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Filled:
     cells: Mapping[str, Mapping[int, float]]
     """Scores by sheet and row."""
     updated: tuple[str, ...]
-    """Sheets for which there was a result (profile ``reference``: whether or not a row was found)."""
+    """Sheets with a result (profile ``reference``: even if no row was found)."""
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -39,17 +39,17 @@ class Filled:
 def register(model: str, results: Sequence[TaskResult], table: Table, profile: Profile = "paper") -> Filled:
     """Put results into a table's rows, in a column named after the model.
 
-    ``paper``: rows are found by task names however spaced and cased, metrics by any of their spellings, units that a
-    result declares are converted; what fits no row, or is given twice with different scores, is a problem.
-    ``reference``: names and metrics must be equal, the last of several results wins, values are taken as they are;
-    what fits no row is a warning.
+    ``paper``: rows are found by task names in any spacing and case, and metrics by any spelling; declared units are
+    converted. A result without a row, or given twice with different scores, is a problem.
+    ``reference``: names and metrics must be equal, the last of several results counts, and values are unchanged.
+    A result without a row is a warning.
 
     Raises:
-        UsageError: the model's name is no text for a cell, or the table has a column of that name already.
+        UsageError: the model's name is not a text for a cell, or the table has a column of that name already.
         DataError: the table's form is not the template's.
     """
     if not model.strip() or not model.isprintable():
-        raise UsageError(f"model {model!r}: give a name that can stand above a column")
+        raise UsageError(f"model {model!r}: give a name that can be the head of a column")
     for name, sheet in table.sheets.items():
         if model.casefold() in (column.casefold() for column in sheet.columns):
             raise UsageError(
@@ -128,13 +128,13 @@ def _folded_rows(table: Table) -> dict[TaskFacts, tuple[str, int]]:
         for row, (name, _) in enumerate(_places(table, sheet)):
             try:
                 found.setdefault(find_task(str(name)), (sheet, row))
-            except UsageError:  # a row that is none of the benchmark's stays as it is
+            except UsageError:  # a row of another benchmark is kept unchanged
                 continue
     return found
 
 
 def _taken(result: TaskResult) -> tuple[TaskFacts, float]:
-    """The task that a result is of, and its score in the unit of the result table."""
+    """Return the task of a result, and its score in the unit of the result table."""
     task = find_task(result.task_name)
     for kind, given, known in (("modality", result.modality, task.modality), ("type", result.task_type, task.paradigm)):
         if given and known and fold(given) != fold(known):

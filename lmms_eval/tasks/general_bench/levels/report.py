@@ -11,13 +11,13 @@ Profile = Literal["paper", "reference"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A task as the levels see it."""
+    """A task's part in the levels."""
 
     sheet: str
     task: str
     metric: str
     raw: float | None
-    """The value of the table; ``None``: there is none."""
+    """The value of the table; ``None`` without one."""
     score: float | None
     """Score between 0 and 100 (profile ``reference``: whatever its mapping gives)."""
     raw_specialist: float
@@ -76,14 +76,14 @@ class Ranked:
     scope: str
     modalities: Mapping[str, ModalityReport]
     language: LanguageReport | None
-    """``None`` where the scope leaves language out."""
+    """``None`` if the scope leaves language out."""
     levels: Mapping[int, float]
-    """Levels that the scope has, by number."""
+    """Levels of the scope by number."""
     epsilon: float
     entries: Mapping[str, tuple[Entry, ...]] = field(repr=False)
     """Entries by sheet."""
     problems: tuple[str, ...] = ()
-    """Items that could not be used; each counts as missing."""
+    """Unusable values; each counts as missing."""
     warnings: tuple[str, ...] = ()
 
     @property

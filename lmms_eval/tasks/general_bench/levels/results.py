@@ -1,4 +1,4 @@
-"""Scores of tasks on their way into a result table, as scorers write them, and their reading."""
+"""Reads scores of tasks that scorers write for a result table."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lmms_eval.errors import DataError, UsageError
 
 _NAMES = ("task_name", "task")
 _DEPTHS = ("", "*/", "*/*/", "*/*/*/", "*/*/*/*/")
-"""Depths of a data set's files: the top, and those of a task's folder, also below the folder of its sets."""
+"""Patterns for the depths of a data set's files: the top, and a task's folder, also below the folders of sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """The score of one task. ``modality`` and ``task_type`` (the paradigm) may be left out: names are all different."""
+    """The score of one task. ``modality`` and ``task_type`` (the paradigm) are optional, since names are unique."""
 
     task_name: str
     metric: str
@@ -38,7 +38,7 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Contents of files: results, files with predictions (``standalone`` scores them), and problems."""
+    """The contents of files: results, files with predictions (``standalone`` scores them), and problems."""
 
     results: tuple[TaskResult, ...]
     predictions: tuple[Path, ...]
@@ -46,7 +46,7 @@ class Gathered:
 
 
 def gather(paths: Iterable[Path]) -> Gathered:
-    """Read result files; each that cannot be read, and each entry that is no result, is named."""
+    """Read result files. Unreadable files and entries that are not results are named."""
     results: list[TaskResult] = []
     predictions: list[Path] = []
     problems: list[str] = []
@@ -74,7 +74,7 @@ def gather(paths: Iterable[Path]) -> Gathered:
 
 
 def files_of(dataset: Path, name: str) -> list[Path]:
-    """The files of a name in a data set's folder: at the top and in the tasks' folders, sorted.
+    """Find the files of a name in a data set's folder: at the top and in the tasks' folders, sorted.
 
     Raises:
         DataError: there is no such folder, or no such file in it.

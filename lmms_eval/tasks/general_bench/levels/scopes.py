@@ -16,7 +16,7 @@ _FORMS = "A, B:MODALITY[+MODALITY...], C:MODALITY-PARADIGM, D:SKILL"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Rows that count, and levels that can be reached with them."""
+    """The rows that count, and the levels that they allow."""
 
     name: str
     rows: Mapping[str, tuple[TaskFacts, ...]]
@@ -25,10 +25,10 @@ class Scope:
 
 
 def find_scope(text: str) -> Scope:
-    """The scope that a text names; letters' case does not matter.
+    """Find the scope of a name, in any case.
 
     Raises:
-        UsageError: no such scope, or one of language alone, which has no levels of its own.
+        UsageError: the scope is unknown, or of language alone, which has no levels.
     """
     letter, _, what = (part.strip() for part in text.partition(":"))
     match letter.upper():

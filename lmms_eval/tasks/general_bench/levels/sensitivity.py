@@ -1,4 +1,4 @@
-"""Sensitivity of the levels to the choice of tasks, and to those that have no score."""
+"""Sensitivity of the levels to the choice of tasks and to missing scores."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class LevelSensitivity:
     interval: Interval | NoInterval
     """Interval of the level over resampled tasks."""
     missing_rows: int
-    """Tasks without a score among those that enter the level."""
+    """Number of tasks of the level without a score."""
     if_at_specialist: float
-    """The level if each of those tasks had the specialist's score, which bounds the loss by missing rows."""
+    """The level if those tasks had the specialists' scores, which bounds the loss by missing rows."""
     wins_needed: int | None
-    """The least number of missing tasks to win for the level to be above zero; 0 where it is; ``None``: they cannot."""
+    """The least number of missing tasks whose win makes the level positive; 0 if it is; ``None`` if they cannot."""
     modalities: Mapping[str, Interval | NoInterval] = field(default_factory=dict)
     """Intervals of this level of each modality; level 5 is one of the whole."""
 
@@ -39,7 +39,7 @@ def sensitivity(
     """Every level's interval under resampling of tasks, and its dependence on missing rows.
 
     Tasks are drawn with replacement within each sheet (so that M, N and T stay), ``draws`` times by one generator
-    seeded with ``seed``; the interval holds the middle ``level`` of the draws. There is none without draws, nor where
+    seeded with ``seed``; the interval holds the middle ``level`` of the draws. It is absent without draws, or if
     all draws give one number.
 
     Raises:
@@ -86,7 +86,7 @@ def _drawn_levels(ranked: Ranked, draws: int, seed: int) -> list[AllLevels]:
 
 
 def _interval(values: Sequence[float], level: float) -> Interval | NoInterval:
-    """The middle of the draws, which lie within the scale as every level does."""
+    """Return the middle of the draws, which are within the scale like every level."""
     if not values:
         return NoInterval("no draws")
     if math.isclose(values[0], values[-1], rel_tol=1e-9):
@@ -102,14 +102,14 @@ def _interval(values: Sequence[float], level: float) -> Interval | NoInterval:
 
 
 def _filled(entries: Sequence[Entry]) -> GroupMeans:
-    """A sheet's means with the specialists' scores in place of missing ones."""
+    """Return a sheet's means with the specialists' scores instead of missing ones."""
     counted = [entry.specialist if _is_open(entry) else entry.counted for entry in entries]
     winning = [entry.specialist if _is_open(entry) else entry.winning for entry in entries]
     return GroupMeans(math.fsum(counted) / len(entries), math.fsum(winning) / len(entries))
 
 
 def _is_open(entry: Entry) -> bool:
-    """The model has no score, and the specialist has one."""
+    """Return whether the model has no score and the specialist has one."""
     return entry.raw is None and math.isfinite(entry.specialist)
 
 
@@ -129,7 +129,7 @@ def _wins_needed(ranked: Ranked, number: int) -> int | None:
 
 
 def _group_need(entries: Sequence[Entry]) -> int | None:
-    """Wins that a sheet lacks (0 or 1); ``None`` if no missing task can bring one."""
+    """Return the wins that a sheet lacks (0 or 1); ``None`` if no missing task can win."""
     if any(entry.winning > 0 for entry in entries):
         return 0
     return 1 if any(_is_open(entry) and entry.specialist > 0 for entry in entries) else None

@@ -19,7 +19,7 @@ LEVEL_SHEET = "level-scores"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A task's name, its metric as spelt there, and the cell of one model."""
+    """A task's name, its metric in the table's spelling, and the cell of one model."""
 
     name: str
     metric: str
@@ -28,7 +28,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A sheet as it was read."""
+    """A sheet of a table."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -47,7 +47,7 @@ class Table:
 
 
 def column(sheet: Sheet, where: str, model: str) -> tuple[Row, ...]:
-    """The rows of a sheet with the cell of one model, whose name is compared without case.
+    """Return the rows of a sheet with the cells of one model, whose name is compared without case.
 
     Raises:
         DataError: a column is missing.
@@ -63,7 +63,7 @@ def column(sheet: Sheet, where: str, model: str) -> tuple[Row, ...]:
 
 
 def template() -> Table:
-    """The empty result table: every row of the benchmark, no model."""
+    """Return the empty result table: every row of the benchmark, without a model."""
     found = {
         name: Sheet(COLUMNS, tuple((task.number, task.name, task.short_name, task.spelling) for task in rows))
         for name, rows in sheets().items()
@@ -72,7 +72,7 @@ def template() -> Table:
 
 
 def reference_number(cell: Cell) -> float:
-    """A cell as the reference reads it: plus infinity stands for "no score" (empty, infinite, or no number)."""
+    """Read a cell as the reference does: plus infinity means "no score" (empty, infinite, or not a number)."""
     if cell is None or (isinstance(cell, str) and cell.strip().casefold() in ("∞", "inf", "")):
         return math.inf
     try:
@@ -83,7 +83,7 @@ def reference_number(cell: Cell) -> float:
 
 
 def exact_number(cell: Cell) -> float | None:
-    """A cell as a score; ``None`` where the workbook says that there is none (empty, ``inf``, ``∞``).
+    """Read a cell as a score; ``None`` if the workbook has no score (empty, ``inf``, ``∞``).
 
     Raises:
         DataError: the cell is no finite number.
@@ -105,7 +105,7 @@ def exact_number(cell: Cell) -> float | None:
 
 
 def with_column(table: Table, name: str, cells: Mapping[str, Mapping[int, float]]) -> Table:
-    """The table with a further column, filled where ``cells`` (by sheet and row) has a score."""
+    """Return the table with another column, filled with the scores of ``cells`` (by sheet and row)."""
     filled = {}
     for sheet, content in table.sheets.items():
         given = cells.get(sheet, {})

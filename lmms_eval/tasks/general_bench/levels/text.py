@@ -1,4 +1,4 @@
-"""Printed summary of a ranking, its log, and its JSON and CSV form."""
+"""The printed summary, log, JSON and CSV of a ranking."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
 from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
-from lmms_eval.utils.markdown import Column, markdown_table
 from lmms_eval.utils.numbers import two_decimals
+from lmms_eval.utils.terminal import Column, markdown_table
 
 Sensitivities = Mapping[int, LevelSensitivity]
 
 
 def summary(ranked: Ranked, found: Sensitivities) -> str:
-    """The blocks that are printed: modalities, language, levels; two decimals."""
+    """Return the printed blocks: modalities, language, levels, with two decimals."""
     scope = f", scope {ranked.scope}" if ranked.scope != "A" else ""
     lines = [f"General-Level of {ranked.model} (profile {ranked.profile}{scope})", "", _modalities(ranked), ""]
     if ranked.language:
@@ -79,7 +79,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def log(ranked: Ranked, found: Sensitivities) -> str:
-    """The printed summary, every task's score as given and as mapped beside the specialist's, and all remarks."""
+    """Return the printed summary, every task's score as given and as mapped, with the specialist's, and all remarks."""
     lines = [summary(ranked, found), ""]
     lines += [f"error: {problem}" for problem in ranked.problems]
     lines += [f"warning: {warning}" for warning in ranked.warnings]
@@ -94,7 +94,7 @@ def log(ranked: Ranked, found: Sensitivities) -> str:
 
 
 def numbers(ranked: Ranked, found: Sensitivities) -> dict[str, Any]:
-    """The levels of the whole, of modalities and of language, with what they depend on, as JSON."""
+    """Return the levels of the whole, of modalities and of language, with their inputs, as JSON."""
     language = ranked.language
     return {
         "levels": {f"level{number}": score for number, score in ranked.levels.items()},
@@ -138,7 +138,7 @@ def _ends(interval: Interval | NoInterval) -> dict[str, Any]:
 
 
 def as_json(ranked: Ranked, found: Sensitivities) -> str:
-    """Everything, unrounded."""
+    """Return all values, unrounded, as JSON."""
     content: dict[str, Any] = {
         "model": ranked.model,
         "profile": ranked.profile,
@@ -166,12 +166,12 @@ def _task(entry: Entry) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """JSON has no infinity, which stands for a specialist without score."""
+    """Replace infinity, which marks a specialist without score, since JSON lacks it."""
     return value if math.isfinite(value) else None
 
 
 def as_csv(ranked: Ranked) -> str:
-    """A line for each modality, and one for the whole."""
+    """Return a line for each modality, and one for the whole."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("part", "supported", "total", "wins", *(f"level{number}" for number in ranked.levels)))

@@ -30,7 +30,7 @@ class Counts:
 
 
 def token_f1(prediction: str, references: Sequence[str]) -> float:
-    """The best F1 with a reference, of white-space tokens as they stand; 0 without references.
+    """The best F1 with a reference, of white-space tokens unchanged; 0 without references.
 
     The overlap counts *distinct* common tokens, the lengths count repeated tokens.
     """
@@ -45,7 +45,7 @@ def token_f1(prediction: str, references: Sequence[str]) -> float:
 
 
 def labels(text: str) -> frozenset[str]:
-    """The labels between ``<p>`` of the stripped text, as they stand; an empty text has one empty label."""
+    """The labels between ``<p>`` of the stripped text, unchanged; an empty text has one empty label."""
     return frozenset(text.strip().split(SEPARATOR))
 
 
@@ -89,7 +89,7 @@ def exact_match(prediction: Any, reference: Any) -> float:
 
 
 def audio_contains(prediction: str, reference: Any) -> float:
-    """1 if the reference, as it stands, occurs in the stripped and lower-cased prediction (audio tasks)."""
+    """1 if the reference, unchanged, occurs in the stripped and lower-cased prediction (audio tasks)."""
     return float(str(reference) in prediction.strip().lower())
 
 
@@ -114,7 +114,7 @@ HIT = 0.5
 
 
 def paired_iou(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    """IoU of boxes, shapes (..., 4) which broadcast; 0 where the union is empty."""
+    """IoU of boxes, shapes (..., 4) which broadcast; 0 if the union is empty."""
     import numpy as np
 
     left = np.maximum(one[..., :2], other[..., :2])
@@ -153,7 +153,7 @@ def jaccard(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
         truth: Boxes of the same frames.
 
     Raises:
-        DataError: the numbers of frames differ, or there is none.
+        DataError: the numbers of frames differ or are zero.
     """
     if len(predicted) != len(truth) or not len(truth):
         raise DataError(f"J needs a box for each frame on both sides, not {len(predicted)} and {len(truth)}")

@@ -46,7 +46,7 @@ def ground_distance(one: Box3D, other: Box3D) -> float:
 
 
 def iou3d(one: Box3D, other: Box3D) -> float:
-    """Volume of the intersection by that of the union; 0 where the union is empty."""
+    """Volume of the intersection by that of the union; 0 if the union is empty."""
     height = min(one.z + one.dz / 2, other.z + other.dz / 2) - max(one.z - one.dz / 2, other.z - other.dz / 2)
     reach = (math.hypot(one.dx, one.dy) + math.hypot(other.dx, other.dy)) / 2
     if height <= 0 or ground_distance(one, other) >= reach:

@@ -1,8 +1,8 @@
 """Matching of free answers with classes, options, numbers and yes/no, by rules of this harness where the benchmark has
 none.
 
-The reference code has no scorer of pictures and point clouds. An answer that goes through the classes hits by none of
-these rules where they are known, and else only if it neither puts them as alternatives nor lists many.
+The reference code has no scorer of pictures and point clouds. An answer that lists the classes matches
+no rule if the classes are known. Otherwise it matches only if it neither gives alternatives nor lists many.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _POLES = (("yes", "no"), ("true", "false"))
 _WORD = re.compile(r"[a-z]+")
 _OPTION_KEYS = ("options", "choices", "candidates")
 MAX_WORDS_AROUND = 30
-"""An answer that has more words beside the reference is no answer with one class in it."""
+"""Most words other than the reference of an answer that may name one class."""
 _MAX_OPTIONS = 26
 _MAX_DIGITS = 30
 _ALTERNATIVES = re.compile(r"\bor\b|[/|]", re.IGNORECASE)
@@ -39,7 +39,7 @@ _LISTED, _SHORT = 4, 3
 def choice_match(
     prediction: str, references: Sequence[str], options: Sequence[str] = (), classes: Sequence[str] = ()
 ) -> bool:
-    """Tell whether an answer agrees with a reference by the first rule that applies to that reference.
+    """Return whether an answer agrees with a reference by the first rule that applies to that reference.
 
     1. The texts are equal without case, outer punctuation, and the difference of spaces, hyphens and underscores.
     2. Of several ``options``, the reference is one (by letter or text): the answer names the same
@@ -47,8 +47,8 @@ def choice_match(
     3. The reference is a letter: the answer names it in one of the first three ways.
     4. The reference is yes, no, true or false: the first of the pair in the answer is it.
     5. The reference is a number: it is the only number in the answer.
-    6. The reference stands in the answer between word borders, with at most 30 words beside it, and is no entry of a
-       list of alternatives there; where it is one of ``classes``, the answer names no other of them.
+    6. The reference is in the answer between word borders, with at most 30 other words, and is no entry of a
+       list of alternatives there; if it is one of ``classes``, the answer names no other of them.
 
     Args:
         prediction: the answer.
@@ -86,7 +86,7 @@ def _agrees(prediction: str, reference: str, options: Sequence[str], classes: Se
 
 
 def _is_entry(prediction: str, wanted: str) -> bool:
-    """Tell whether an answer gives a text as one of several: beside "or" or a stroke, or in a long list."""
+    """Return whether an answer gives a text as one of several: next to "or" or a slash, or in a long list."""
     parts = [] if _ALTERNATIVES.search(wanted) else _entries(_ALTERNATIVES, prediction)
     before, behind = parts[:-1], parts[1:]
     if any(f" {part}".endswith(f" {wanted}") for part in before) or any(
@@ -119,7 +119,7 @@ def _light(text: str) -> str:
 
 
 def _signed(text: str) -> bool:
-    """Tell whether a text is a number with a minus, which is no outer punctuation."""
+    """Return whether a text is a number with a minus, which is no outer punctuation."""
     return bool(re.match(r"\s*[-−]\s*[\d.]", text))
 
 
@@ -147,7 +147,7 @@ def _targets(reference: str, options: Sequence[str]) -> frozenset[int]:
 
 def options_of(raw: Mapping[str, Any], prompt: str) -> list[str]:
     """The options of an item: a list under ``options``, ``choices`` or ``candidates``, else ``A. ... B. ...`` in the
-    prompt; empty if there are none."""
+    prompt; empty without one."""
     inner = raw.get("input")
     for place in (inner if isinstance(inner, Mapping) else {}, raw):
         for key in _OPTION_KEYS:

@@ -1,7 +1,7 @@
 """CodeBLEU by the ``codebleu`` package, whose faults are reported rather than scored 0.
 
 S. Ren et al., "CodeBLEU: a method for automatic evaluation of code synthesis", 2020: the mean of BLEU, keyword-weighted
-BLEU, the share of common syntax subtrees and of common data flow. Where the references have no data flow the package
+BLEU, the share of common syntax subtrees and of common data flow. If the references have no data flow the package
 counts that part as 1; hence an unrelated answer scores 0.25 there.
 
 The package numbers the variables of a data flow by the order of a set of their names, so that its value for the same
@@ -55,7 +55,7 @@ def code_bleu(predictions: Sequence[str], references: Sequence[str], language: s
 
 
 def code_fault(text: str, language: str = "python") -> str:
-    """Reason not to give a predicted program to the package ("has more than ..."); empty if there is none.
+    """Reason not to give a predicted program to the package ("has more than ..."); empty without one.
 
     Raises:
         NotEvaluated: the package or the grammar of ``language`` is missing or does not fit.
@@ -99,7 +99,7 @@ def _encodable(text: str) -> str:
 
 @contextlib.contextmanager
 def _package_errors() -> Iterator[None]:
-    """Turn errors of the package and its parsers into ``NotEvaluated``; none of them is a score of 0."""
+    """Turn errors of the package and its parsers into ``NotEvaluated``, since they do not mean a score of 0."""
     try:
         yield
     except ImportError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
@@ -21,24 +20,8 @@ _ROWS = 1 << 18
 """Normals worked on at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """A prediction's least-squares scale and shift onto its reference."""
-
-    scale: float
-    shift: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pair:
-    """Valid values of a frame."""
-
-    prediction: Floats
-    reference: Floats
-
-
 def has_valid_depth(reference: Any) -> bool:
-    """Tell whether any value lies between 0.001 and 80."""
+    """Return whether any value lies between 0.001 and 80."""
     return any(bool(((frame > NEAREST) & (frame < FARTHEST)).any()) for frame in reference)
 
 
@@ -57,12 +40,12 @@ def aligned_abs_rel(prediction: Any, reference: Any) -> float:
     """
     import numpy as np
 
-    fit = _fit(prediction, reference)
+    scale, shift = _fit(prediction, reference)
     sums, count = [], 0
-    for pair in _valid_pairs(prediction, reference):
-        aligned = np.clip(fit.scale * pair.prediction + fit.shift, NEAREST, FARTHEST)
-        sums.append(float((np.abs(aligned - pair.reference) / pair.reference).sum()))
-        count += pair.reference.size
+    for ours, theirs in _valid_values(prediction, reference):
+        aligned = np.clip(scale * ours + shift, NEAREST, FARTHEST)
+        sums.append(float((np.abs(aligned - theirs) / theirs).sum()))
+        count += theirs.size
     return math.fsum(sums) / count
 
 
@@ -95,7 +78,7 @@ def angular_rms(prediction: Any, reference: Any, *, oriented: bool) -> float:
         oriented: whether opposite normals are 180 degrees apart, or the same.
 
     Raises:
-        DataError: different shapes, no reference with a length, or a prediction that is not finite where there is one.
+        DataError: shapes differ, no reference has a length, or a prediction is not finite at a pixel with a reference.
     """
     import numpy as np
 
@@ -124,36 +107,37 @@ def _angles(ours: Floats, theirs: Floats, oriented: bool) -> Floats:
     return angles if oriented else np.minimum(angles, 180 - angles)
 
 
-def _fit(prediction: Any, reference: Any) -> Fit:
-    """Least-squares fit; a flat prediction is moved to the reference's mean.
+def _fit(prediction: Any, reference: Any) -> tuple[float, float]:
+    """Return the least-squares scale and shift of a prediction; a flat one is moved to the reference's mean.
 
     There are two passes, so that large means do not drown the slope.
     """
     _same_shape(prediction, reference)
-    ours, theirs, count = [], [], 0
-    for pair in _valid_pairs(prediction, reference):
-        ours.append(float(pair.prediction.sum()))
-        theirs.append(float(pair.reference.sum()))
-        count += pair.reference.size
+    sums, target_sums, count = [], [], 0
+    for ours, theirs in _valid_values(prediction, reference):
+        sums.append(float(ours.sum()))
+        target_sums.append(float(theirs.sum()))
+        count += theirs.size
     if not count:
         raise DataError(f"the reference has no depth between {NEAREST} and {FARTHEST}")
-    mean, target = _finite(math.fsum(ours)) / count, math.fsum(theirs) / count
+    mean, target = _finite(math.fsum(sums)) / count, math.fsum(target_sums) / count
     squares, products = [], []
-    for pair in _valid_pairs(prediction, reference):
-        offset = pair.prediction - mean
+    for ours, theirs in _valid_values(prediction, reference):
+        offset = ours - mean
         squares.append(float(offset @ offset))
-        products.append(float(offset @ (pair.reference - target)))
+        products.append(float(offset @ (theirs - target)))
     spread = _finite(math.fsum(squares))
     scale = math.fsum(products) / spread if spread > 0 else 0.0
-    return Fit(scale, target - scale * mean)
+    return scale, target - scale * mean
 
 
-def _valid_pairs(prediction: Any, reference: Any) -> Iterator[_Pair]:
+def _valid_values(prediction: Any, reference: Any) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the valid values of each frame of both sides."""
     import numpy as np
 
     for ours, theirs in zip(prediction, reference, strict=True):
         valid = (theirs > NEAREST) & (theirs < FARTHEST)
-        yield _Pair(np.maximum(ours[valid].astype(np.float64), NEAREST), theirs[valid].astype(np.float64))
+        yield np.maximum(ours[valid].astype(np.float64), NEAREST), theirs[valid].astype(np.float64)
 
 
 def _same_shape(prediction: Any, reference: Any) -> None:

@@ -29,7 +29,7 @@ class ClassHits:
     scores: list[float]
     """Scores of the predictions, best first."""
     hits: list[int]
-    """1 where the prediction matched a reference object."""
+    """1 if the prediction matched a reference object."""
 
     def as_json(self) -> State:
         """Part of a state."""
@@ -76,8 +76,8 @@ def match_classes(
 ) -> State:
     """The state of an item: its ``ClassHits`` by label.
 
-    Where the reference has no labels, those of the predictions are left aside; predictions without labels are matched
-    with all reference objects, and stand under ``UNNAMED`` (``mean_average_precision`` uses them if the whole task has
+    If the reference has no labels, those of the predictions are left aside; predictions without labels are matched
+    with all reference objects, and are under ``UNNAMED`` (``mean_average_precision`` uses them if the whole task has
     one class only).
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def mean_absolute_error(pairs: Iterable[tuple[Any, Any]]) -> float:
-    """Mean |prediction − reference| over the pairs that are numbers or numeric texts; 0 if there are none."""
+    """Mean |prediction − reference| over the pairs that are numbers or numeric texts; 0 without one."""
     found: list[float] = []
     for prediction, reference in pairs:
         try:

@@ -1,4 +1,4 @@
-"""Vectors of pictures, videos and texts: files beside predictions or references, and comparisons.
+"""Vectors of pictures, videos and texts: files next to predictions or references, and comparisons.
 
 A prediction ``{"features": "FILE.npy"}`` is used in place of running a network over the predicted file; features of a
 reference (or of its text) are looked for at ``REFERENCE_FEATURES/<task folder>/<item id>.npy`` (the setting
@@ -30,7 +30,7 @@ MAX_ROWS = 20_000
 MAX_DIMENSIONS = 8192
 _MAX_NUMBERS = 2**26
 _DIGITS = 9
-"""Significant digits that tell any two float32 apart."""
+"""Significant digits that distinguish any two float32 values."""
 
 
 def predicted_features(prediction: Any, item: Item, key: str = "features") -> Floats | None:
@@ -127,7 +127,7 @@ def as_state(row: Floats) -> list[float]:
 
 
 def cosines(first: Floats, second: Floats, item: Item) -> npt.NDArray[np.float64]:
-    """``(rows of first, rows of second)`` cosines; 0 where a row has no length.
+    """``(rows of first, rows of second)`` cosines; 0 if a row has no length.
 
     Raises:
         UnreadableAnswer: rows of different lengths, which is the prediction's fault: it holds the features.
@@ -146,7 +146,7 @@ def similarity(first: Floats, second: Floats, item: Item) -> float:
 
 
 def consistency(frames: Floats, item: Item) -> State:
-    """Sum over the frames but the first of ``(max(0, cos to the previous) + max(0, cos to the first)) / 2``, and their
+    """Sums over the frames but the first of ``(max(0, cos to the previous) + max(0, cos to the first)) / 2``, and their
     number.
 
     Raises:

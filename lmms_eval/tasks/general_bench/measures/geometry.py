@@ -46,8 +46,8 @@ def translation_errors(truth: Floats, estimate: Floats) -> TranslationErrors:
     """Errors of the estimated motion over all sub-sequences of 100, 200, ... 800 m.
 
     A sub-sequence ends at the first frame that is farther along the true path than its length. A path of at most 100 m
-    has none of them: it is measured over eighths of its own length (1/8, ... 7/8), from every frame (from a thousand
-    of them, where there are more). A path that stands still gives none.
+    has no such lengths: it is measured over eighths of its own length (1/8, ... 7/8), from every frame (from a
+    thousand of them, if there are more). A path without movement gives no error.
 
     Args:
         truth: ``(frames, 4, 4)``, camera to world, in metres.
@@ -98,7 +98,7 @@ def chamfer_distance(first: Floats, second: Floats) -> float:
 
 
 def nearest_distances(points: Floats, others: Floats) -> Floats:
-    """Distance of each point to the nearest of ``others``, ``(points,)``: a tree of SciPy where it is installed, else
+    """Distance of each point to the nearest of ``others``, ``(points,)``: a tree of SciPy if it is installed, else
     all distances, a part at a time."""
     try:
         from scipy.spatial import cKDTree
@@ -137,7 +137,7 @@ def _odometry_state(prediction: Any, item: Item, context: Context) -> State:
         raise UnreadableAnswer(f"{item.where}: the prediction has {len(estimate)} poses, {len(truth)} are needed")
     errors = translation_errors(truth, estimate)
     if not errors.count:
-        raise DataError(f"{item.where}: the reference stands still: it has no relative translation error")
+        raise DataError(f"{item.where}: the reference does not move: it has no relative translation error")
     return dataclasses.asdict(errors)
 
 

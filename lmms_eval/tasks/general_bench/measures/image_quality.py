@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
@@ -27,14 +26,6 @@ _K1, _K2 = 0.01, 0.03
 _SCALE_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 LEAST_SIDE = _WINDOW * 2 ** (len(_SCALE_WEIGHTS) - 1)
 """Pixels: a smaller picture has no fifth scale."""
-
-
-@dataclass(frozen=True, slots=True)
-class Similarity:
-    """Means over a picture of SSIM and of its factors without luminance."""
-
-    whole: float
-    contrast: float
 
 
 def mean_squared_error(first: Any, second: Any) -> float:
@@ -74,8 +65,8 @@ def ms_ssim(first: Any, second: Any, peak: float = PEAK) -> float:
     product = 1.0
     last = len(_SCALE_WEIGHTS) - 1
     for scale, weight in enumerate(_SCALE_WEIGHTS):
-        found = similarity(first, second, peak)
-        product *= max(0.0, found.whole if scale == last else found.contrast) ** weight
+        whole, contrast = similarity(first, second, peak)
+        product *= max(0.0, whole if scale == last else contrast) ** weight
         if scale < last:
             first, second = _halved(first), _halved(second)
     return product
@@ -110,10 +101,11 @@ def _differences(first: Any, second: Any) -> Iterator[Floats]:
         yield first[row : row + _ROWS].astype(np.float64) - second[row : row + _ROWS]
 
 
-def similarity(first: Any, second: Any, peak: float) -> Similarity:
+def similarity(first: Any, second: Any, peak: float) -> tuple[float, float]:
     """Structural similarity of two grey pictures ``(height, width)`` (Wang, Bovik, Sheikh and Simoncelli, 2004).
 
-    Windows of 11x11 pixels weighted by a normal distribution (1.5 pixels), only where they lie in the picture.
+    Returns the means over the picture of SSIM and of its factors without luminance. Windows of 11x11 pixels are
+    weighted by a normal distribution (1.5 pixels), and count only if they lie in the picture.
 
     Raises:
         DataError: different shapes, or a side below 11 pixels.
@@ -135,7 +127,7 @@ def similarity(first: Any, second: Any, peak: float) -> Similarity:
         wholes.append(float((contrast * luminance).sum()))
         contrasts.append(float(contrast.sum()))
         count += contrast.size
-    return Similarity(math.fsum(wholes) / count, math.fsum(contrasts) / count)
+    return math.fsum(wholes) / count, math.fsum(contrasts) / count
 
 
 def _blurred(picture: Floats) -> Floats:

@@ -31,7 +31,7 @@ def question(item: Item, prediction: Any) -> JudgeQuestion:
     """Question to the judge about an answer; text only.
 
     Raises:
-        UnreadableAnswer: the answer is no text.
+        UnreadableAnswer: the answer is not a text.
         DataError: the item has no reference answer.
     """
     text = prompt(item.prompt, labels_of(item), answer_of(prediction, item))
@@ -56,7 +56,7 @@ def prompt(asked: str, labels: tuple[str, ...], answer: str) -> str:
 
 
 def is_readable(reply: str) -> bool:
-    """Tell whether a reply is of the form asked for; for any other, the judge is asked again."""
+    """Return whether a reply is of the form asked for; for any other, the judge is asked again."""
     return reply in (_RIGHT, _WRONG)
 
 
@@ -69,7 +69,7 @@ def labels_of(item: Item) -> tuple[str, ...]:
     """The reference answers.
 
     Raises:
-        DataError: there is none, or something else than text.
+        DataError: it is missing, or something else than text.
     """
     labels = item.reference if isinstance(item.reference, list) else [item.reference]
     if not labels or not all(isinstance(label, str | int | float) for label in labels):
@@ -81,7 +81,7 @@ def answer_of(prediction: Any, item: Item) -> str:
     """The answer as text.
 
     Raises:
-        UnreadableAnswer: it is none.
+        UnreadableAnswer: it is not valid.
     """
     if not isinstance(prediction, str | int | float) or not str(prediction).strip():
         raise UnreadableAnswer(f"{item.where}: the prediction {prediction!r:.80} is no text")

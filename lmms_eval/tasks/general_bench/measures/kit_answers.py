@@ -77,7 +77,7 @@ def check_answer(prediction: Any, item: Item) -> None:
     if not isinstance(prediction, Mapping):
         predicted_path(prediction, item)
     elif not _ENTRIES & prediction.keys():
-        raise UnreadableAnswer(f"{item.where}: the prediction has none of the entries {', '.join(sorted(_ENTRIES))}")
+        raise UnreadableAnswer(f"{item.where}: the prediction lacks the entries {', '.join(sorted(_ENTRIES))}")
 
 
 def detections(prediction: Any, item: Item) -> Detections:
@@ -127,7 +127,7 @@ def smoothness(prediction: Any, item: Item) -> float:
 
 
 def moves(prediction: Any, item: Item, context: Context) -> bool:
-    """Tell whether a video moves: by given radii, by given flows, else by RAFT over its frames at about 8 a second.
+    """Return whether a video moves: by given radii, by given flows, else by RAFT over its frames at about 8 a second.
 
     Raises:
         NotEvaluated: nothing is given, and RAFT is not there.
@@ -160,7 +160,7 @@ def wanted_colour(item: Item) -> str:
     """``input.color``, else the first of the twelve colours among the words of the prompt.
 
     Raises:
-        DataError: there is none.
+        DataError: it is missing.
     """
     named = input_text(item, "color")
     words = [named] if named else re.findall(r"[a-z]+", _prompt(item).lower())
@@ -176,7 +176,7 @@ def wanted_relation(item: Item) -> Relation:
     """``input.object_a``, ``input.relationship``, ``input.object_b``, else what the prompt says of them.
 
     Raises:
-        DataError: neither tells two objects and a relation.
+        DataError: neither names two objects and a relation.
     """
     parts = [input_text(item, key) for key in ("object_a", "relationship", "object_b")]
     if all(parts):
@@ -205,7 +205,7 @@ def read_small_json(path: Path) -> Any:
 
 
 def _given(prediction: Any, item: Item, key: str) -> Any:
-    """The value under a key, read from its file if it is a path; ``None`` if there is none."""
+    """The value under a key, read from its file if it is a path; ``None`` without one."""
     value = prediction.get(key) if isinstance(prediction, Mapping) else None
     if not isinstance(value, str):
         return value
@@ -274,7 +274,7 @@ def _by_raft(prediction: Any, item: Item, context: Context) -> bool:
 
 
 def _moving(flows: Iterable[Any]) -> bool:
-    """Tell whether flows, at least one, show movement."""
+    """Return whether flows, at least one, show movement."""
     radii = []
     side = 0
     for flow in flows:
@@ -293,5 +293,5 @@ def _prompt(item: Item) -> str:
 
 
 def _bare(name: str) -> str:
-    """A name without its article and what stands after a comma."""
+    """A name without its article and the part after a comma."""
     return _ARTICLE.sub("", name.strip().partition(",")[0].rstrip(". "))

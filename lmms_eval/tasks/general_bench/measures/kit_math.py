@@ -25,7 +25,7 @@ COLOURS = (
 )  # fmt: skip
 """Words that count as a description of colour in a region's caption."""
 _OVERLAP = 0.1
-"""IoU from which objects that should stand apart lose score."""
+"""IoU from which objects that should be apart lose score."""
 _PEAK = 255.0
 _LARGEST_SHARE = 0.05
 _MOVING_RADIUS, _MOVING_SIDE = 6.0, 256.0
@@ -52,12 +52,12 @@ class ColourCounts:
 
 
 def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]) -> float:
-    """Score of two boxes ``[x1, y1, x2, y2]`` that should stand beside (left, right) or above each other (top, bottom).
+    """Score two boxes ``[x1, y1, x2, y2]`` that should be next to (left, right) or above each other (top, bottom).
 
     1 if their centres are further apart along that axis and they hardly overlap, 0.1 / IoU if they overlap more,
     else 0.
 
-    As published: on which side the first box stands makes no difference.
+    As published, the side of the first box makes no difference.
 
     Raises:
         DataError: a relation without one of the four words, or a box that is no four finite numbers.
@@ -65,7 +65,7 @@ def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]
     words = relation.lower().split()
     horizontal = any(word in words for word in _HORIZONTAL)
     if not horizontal and not any(word in words for word in _VERTICAL):
-        raise DataError(f"{relation!r} names none of {', '.join((*_HORIZONTAL, *_VERTICAL))}")
+        raise DataError(f"{relation!r} does not name one of {', '.join((*_HORIZONTAL, *_VERTICAL))}")
     for box in (first, second):
         if len(box) != 4 or not all(math.isfinite(value) for value in box):
             raise DataError(f"{list(box)!r:.80} is no box [x1, y1, x2, y2]")

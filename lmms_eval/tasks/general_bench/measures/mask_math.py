@@ -18,7 +18,7 @@ class Runs:
 
     height: int
     width: int
-    """Width; for points height 1 and width their number (0 where that is not known)."""
+    """Width; for points height 1 and width their number (0 if that is not known)."""
     starts: NDArray[Any]
     """Shape (runs,), int64, rising."""
     ends: NDArray[Any]
@@ -75,7 +75,7 @@ def box_of(mask: Runs) -> list[int]:
     if not len(mask.starts):
         return [0, 0, 0, 0]
     first, last = mask.starts // mask.height, (mask.ends - 1) // mask.height
-    whole = bool((last > first).any())  # a run that goes on in the next column touches both edges
+    whole = bool((last > first).any())  # a run that continues in the next column touches both edges
     top = 0 if whole else int((mask.starts % mask.height).min())
     bottom = mask.height - 1 if whole else int(((mask.ends - 1) % mask.height).max())
     left, right = int(first.min()), int(last.max())
@@ -212,7 +212,7 @@ def pooled(parts: Sequence[MaskOverlap]) -> MaskOverlap:
 
 
 def overlap_row(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
-    """IoU of a mask with each of others; 0 where both are empty."""
+    """IoU of a mask with each of others; 0 if both are empty."""
     import numpy as np
 
     shared = shared_areas(one, others)

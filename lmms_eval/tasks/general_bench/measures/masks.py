@@ -1,4 +1,4 @@
-"""Measures of masks, class maps, anomaly maps and saliency: segmentation of pictures, videos and point clouds."""
+"""Measures of boxes, tubes, key points, masks, class maps, anomaly maps and saliency."""
 
 from __future__ import annotations
 
@@ -136,25 +136,6 @@ def _detection(percent: int) -> Measure:
     )
 
 
-BOX_MEASURES: tuple[Measure, ...] = (
-    *(_detection(percent) for percent in (10, 50, 75)),
-    Measure(
-        "detection_ap@50/instances", "instances", instance_state, mean_average_precision, all_missed(instance_state),
-        checked=f"{BY_COCO} masks",
-    ),
-    Measure(
-        "detection_ap@50/keypoints", "instances", _key_point_state, mean_average_precision,
-        all_missed(_key_point_state), checked=f"{BY_COCO} key points",
-    ),
-    Measure(
-        "auc", "tube", _track, mean, is_mean=True,
-        checked="cases by hand; perfect boxes give 20/21; with the option `tracking=j_and_f` the authors' script "
-        "(recorded)",
-    ),
-    Measure("m_viou", "tube", _tube_overlap, mean, is_mean=True, checked="the authors' script (recorded)"),
-)  # fmt: skip
-
-
 MATCH = 0.5
 
 
@@ -169,21 +150,6 @@ class SegmentCounts:
     missed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    overlap: float
-    predicted: int
-    truth: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Classes:
-    """Classes of the segments of both sides."""
-
-    predicted: list[str]
-    truth: list[str]
-
-
 def segment_counts(predicted: Instances, truth: Instances) -> State:
     """The state of an item: ``[sum of IoU, matched, false, missed]`` by class.
 
@@ -194,17 +160,17 @@ def segment_counts(predicted: Instances, truth: Instances) -> State:
     given = _labels(predicted, predicted.marked.labels if truth.marked.labels or not truth.regions else None)
     wanted = _labels(truth, truth.marked.labels)
     ignored = [int(shared_areas(region, [truth.void])[0]) if truth.void else 0 for region in predicted.regions]
-    pairs = _pairs(predicted, truth, ignored, _Classes(given, wanted))
+    pairs = _pairs(predicted, truth, ignored, (given, wanted))
     counts = {label: SegmentCounts() for label in (*wanted, *given)}
     reached: set[int] = set()
     used: set[int] = set()
-    for pair in sorted(pairs, key=lambda one: -one.overlap):
-        if pair.predicted in used or pair.truth in reached:
+    for iou, number, other in sorted(pairs, key=lambda pair: -pair[0]):
+        if number in used or other in reached:
             continue
-        used.add(pair.predicted)
-        reached.add(pair.truth)
-        counts[wanted[pair.truth]].matched += 1
-        counts[wanted[pair.truth]].overlap += pair.overlap
+        used.add(number)
+        reached.add(other)
+        counts[wanted[other]].matched += 1
+        counts[wanted[other]].overlap += iou
     for number, label in enumerate(wanted):
         counts[label].missed += number not in reached
     for number, label in enumerate(given):
@@ -236,21 +202,26 @@ def _labels(found: Instances, labels: Sequence[str] | None) -> list[str]:
     return [UNNAMED] * len(found.marked.scores) if labels is None else list(labels)
 
 
-def _pairs(predicted: Instances, truth: Instances, open_areas: Sequence[int], classes: _Classes) -> list[_Pair]:
-    """All pairs of one class with an overlap above one half; others that their areas exclude are not looked at."""
-    found: list[_Pair] = []
+def _pairs(
+    predicted: Instances, truth: Instances, open_areas: Sequence[int], classes: tuple[Sequence[str], Sequence[str]]
+) -> list[tuple[float, int, int]]:
+    """Return ``(IoU, predicted, true)`` of the segments of one class with an IoU above one half.
+
+    ``classes`` are those of the predicted and of the true segments. Pairs that their areas exclude are skipped.
+    """
+    found: list[tuple[float, int, int]] = []
     areas = [region.area for region in truth.regions]
     for number, region in enumerate(predicted.regions):
         base = region.area - open_areas[number]
         near = [
             other
             for other, area in enumerate(areas)
-            if classes.truth[other] == classes.predicted[number] and min(base, area) > MATCH * max(base, area)
+            if classes[1][other] == classes[0][number] and min(base, area) > MATCH * max(base, area)
         ]
         for other, shared in zip(near, shared_areas(region, [truth.regions[other] for other in near]), strict=True):
-            overlap = float(shared / (base + areas[other] - int(shared)))
-            if overlap > MATCH:
-                found.append(_Pair(overlap, number, other))
+            iou = float(shared / (base + areas[other] - int(shared)))
+            if iou > MATCH:
+                found.append((iou, number, other))
     return found
 
 
@@ -327,7 +298,7 @@ def _similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def authors_structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
-    """The authors' simplified S-measure, from 0 to 1; NaN where a quarter has no pixel.
+    """The authors' simplified S-measure, from 0 to 1; NaN if a quarter has no pixel.
 
     Object: spreads of the population. Region: quarters around the rounded centroid, compared by the structural
     similarity with constants. A centroid in the first row or column leaves a quarter without a pixel.
@@ -375,8 +346,7 @@ def _mask_share(share: Callable[[MaskOverlap], float]) -> Callable[[Any, Item, C
 
 def _class_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
     """``[right, in the reference, in the prediction]`` by class."""
-    pair = label_pair(prediction, item)
-    counts = class_counts(pair.predicted, pair.truth)
+    counts = class_counts(*label_pair(prediction, item))
     return {str(label): list(numbers) for label, numbers in counts.items() if label <= MAX_CLASS}
 
 
@@ -405,8 +375,7 @@ def _shape_iou(prediction: Any, item: Item, context: Context) -> State:  # noqa:
 
     Parts: ``parts`` of the item or the annotation's head (one that neither side has counts 1), else those that occur.
     """
-    pair = label_pair(prediction, item)
-    counts = class_counts(pair.predicted, pair.truth)
+    counts = class_counts(*label_pair(prediction, item))
     counts.pop(MAX_CLASS + 1, None)
     parts = option(item, "parts")
     if parts is None:
@@ -423,8 +392,7 @@ def _shape_iou(prediction: Any, item: Item, context: Context) -> State:  # noqa:
 
 
 def _video_iou(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
-    found = video_masks(prediction, prediction_of(item), item.reference, reference_of(item))
-    return 100 * video_iou(found.predicted, found.truth)
+    return 100 * video_iou(*video_masks(prediction, prediction_of(item), item.reference, reference_of(item)))
 
 
 def _saliency(prediction: Any, item: Item, context: Context) -> State:
@@ -437,9 +405,9 @@ def _saliency(prediction: Any, item: Item, context: Context) -> State:
     if not frames:
         raise other.refuse("has no frame")
     values = []
-    for frame in frames:
-        truth = _saliency_of(frame.truth, other, None)
-        predicted = _saliency_of(frame.predicted, side, (truth.shape[0], truth.shape[1]))
+    for given, wanted in frames:
+        truth = _saliency_of(wanted, other, None)
+        predicted = _saliency_of(given, side, (truth.shape[0], truth.shape[1]))
         values.append(score(predicted, truth > 0.5))
     if any(map(math.isnan, values)):
         raise DataError(
@@ -565,7 +533,21 @@ def _segment_state(prediction: Any, item: Item, context: Context) -> State:  # n
 _POOLED = "counts by hand and by scikit-learn's confusion matrix, pooled over all items"
 _BY_SKLEARN = "scikit-learn's average_precision_score"
 MEASURES: tuple[Measure, ...] = (
-    *BOX_MEASURES,
+    *(_detection(percent) for percent in (10, 50, 75)),
+    Measure(
+        "detection_ap@50/instances", "instances", instance_state, mean_average_precision, all_missed(instance_state),
+        checked=f"{BY_COCO} masks",
+    ),
+    Measure(
+        "detection_ap@50/keypoints", "instances", _key_point_state, mean_average_precision,
+        all_missed(_key_point_state), checked=f"{BY_COCO} key points",
+    ),
+    Measure(
+        "auc", "tube", _track, mean, is_mean=True,
+        checked="cases by hand; perfect boxes give 20/21; with the option `tracking=j_and_f` the authors' script "
+        "(recorded)",
+    ),
+    Measure("m_viou", "tube", _tube_overlap, mean, is_mean=True, checked="the authors' script (recorded)"),
     Measure("dice", "mask", _mask_share(lambda one: one.dice), mean, is_mean=True, checked="set arithmetic"),
     Measure(
         "miou/mask", "mask", _mask_share(lambda one: one.iou), mean, is_mean=True, checked="pycocotools' mask.iou"

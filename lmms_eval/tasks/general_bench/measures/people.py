@@ -55,7 +55,7 @@ class Scale:
     high: float
     factor: float
     what: str
-    """People's part, for the message where there are no ratings."""
+    """Task of the raters, for the message about missing ratings."""
 
 
 OPINION = Scale("mos", 1, 5, 1, "people's opinions from 1 to 5")
@@ -67,7 +67,7 @@ def read_ratings(path: Path) -> Ratings:
     """All ratings of a file.
 
     Raises:
-        DataError: it cannot be read, or a row (which is named) lacks a key or has a rating that is no number.
+        DataError: it cannot be read, or a row (which is named) lacks a key or has a rating that is not a number.
     """
     regular_file(path, MAX_BYTES)
     return _read_ratings(path, path.stat().st_mtime_ns)

@@ -1,6 +1,6 @@
 """Metrics over pixels: flow, depth, normals, restored pictures and videos, mattes, maps, flickering.
 
-A prediction has its reference's size: nothing is resized. Where the benchmark leaves a scale or a colour space open,
+A prediction has its reference's size: nothing is resized. If the benchmark leaves a scale or a colour space open,
 the measure's ``checked`` says which one is taken here.
 """
 
@@ -245,7 +245,7 @@ MEASURES: tuple[Measure, ...] = (
         "depth",
         rms_state,
         mean,
-        checked="by hand; mean over pictures, in the unit of the references, no alignment; the benchmark tells no unit",
+        checked="by hand; mean over pictures, in the unit of the references, no alignment; the benchmark has no unit",
     ),
     Measure(
         "rmse/normals",
@@ -281,7 +281,7 @@ MEASURES: tuple[Measure, ...] = (
         "image",
         rmse_state,
         mean,
-        checked="NumPy; RGB from 0 to 255, mean over pictures; the benchmark tells no colour space",
+        checked="NumPy; RGB from 0 to 255, mean over pictures; the benchmark states no colour space",
     ),
     Measure("sad", "alpha", sad_state, mean, checked="by hand; alpha from 0 to 1, in thousands, mean over pictures"),
     Measure(
@@ -289,7 +289,7 @@ MEASURES: tuple[Measure, ...] = (
         "alpha",
         mse_state,
         mean,
-        checked="by hand; alpha from 0 to 1, in thousandths as matting papers write it; the benchmark tells no scale",
+        checked="by hand; alpha from 0 to 1, in thousandths as matting papers write it; the benchmark states no scale",
     ),
     Measure(
         "auc/map",

@@ -75,7 +75,7 @@ def measure_for(facts: TaskFacts, form: Form) -> Measure:
     """The measure for a task's items of a form.
 
     Raises:
-        DataError: there is none.
+        DataError: it is missing.
     """
     return line_for(facts, form).load()
 

@@ -25,7 +25,7 @@ _CAPTION_KEYS = ("caption", "text")
 
 
 def media_of(prediction: Any) -> Any:
-    """The path in a prediction that is one, or that has one as ``path`` beside other entries; ``None`` without."""
+    """Return the path that a prediction is, or that it has as ``path`` among other entries; ``None`` without one."""
     return prediction.get("path") if isinstance(prediction, Mapping) else prediction
 
 
@@ -33,7 +33,7 @@ def predicted_picture(prediction: Any, item: Item) -> Image.Image:
     """The predicted picture.
 
     Raises:
-        UnreadableAnswer: there is none that could be read.
+        UnreadableAnswer: there is no readable one.
     """
     with as_prediction(item):
         return _picture(predicted_path(media_of(prediction), item))
@@ -43,7 +43,7 @@ def predicted_frames(prediction: Any, item: Item) -> Iterator[Image.Image]:
     """The frames of the predicted video, decoded while they are asked for.
 
     Raises:
-        UnreadableAnswer: there is none, or, when the frame is reached, it cannot be read, or is one of too many.
+        UnreadableAnswer: it is missing, or, when the frame is reached, it cannot be read, or is one of too many.
     """
     with as_prediction(item):
         yield from frames_of(predicted_path(media_of(prediction), item))
@@ -128,7 +128,7 @@ def wanted_text(item: Item) -> str:
 
 
 def input_text(item: Item, key: str) -> str:
-    """The text of ``input.<key>``; empty where there is none."""
+    """The text of ``input.<key>``; empty without one."""
     given = item.raw.get("input")
     value = given.get(key) if isinstance(given, Mapping) else None
     return value.strip() if isinstance(value, str) else ""

@@ -2,7 +2,7 @@
 
 A CLAP score is 100 times the plain cosine. Words of speech are compared without case and punctuation, each Chinese
 character as a word of its own (Whisper writes both as it hears them); the option ``wer_words`` = ``written`` compares
-the words between spaces as they stand. A transcript made elsewhere is a prediction ``{"transcript": "..."}``, vectors
+the words between spaces unchanged. A transcript made elsewhere is a prediction ``{"transcript": "..."}``, vectors
 made elsewhere are ``{"features": "FILE.npy"}`` (``measures.embeddings``).
 """
 
@@ -207,7 +207,7 @@ MEASURES: tuple[Measure, ...] = (
         "audio",
         error_rate,
         mean,
-        lambda item, context: _least_error("", item, context),  # nothing was said: every word is missing
+        lambda item, context: _least_error("", item, context),  # no transcript: every word is missing
         needs=_WHISPER,
         checked=f"word error rate: the recorded vectors; transcript: {_GREEDY}",
     ),

@@ -80,7 +80,7 @@ def pitch_class_consistency(notes: Iterable[Note]) -> float | None:
     """Mean over neighbouring bars of the overlap of their pitch-class histograms, 0 to 1.
 
     A bar's histogram holds the shares of the notes that begin in it (C, C sharp, ... B); the overlap of two is the sum
-    of the smaller shares. Bars in which no note begins are passed over. ``None`` for fewer than two bars with notes.
+    of the smaller shares. Bars in which no note begins are skipped. ``None`` for fewer than two bars with notes.
     """
     bars: dict[int, list[int]] = {}
     for note in notes:

@@ -88,7 +88,7 @@ def clipped_matches(prediction: Sequence[str], reference: Sequence[str], order: 
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """Count of each n-gram of ``order`` tokens."""
+    """Counts of each n-gram of ``order`` tokens."""
     return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
 
 
@@ -101,7 +101,7 @@ def brevity_penalty(n_predicted: int, n_reference: int) -> float:
 
 RougeKind = Literal["rouge1", "rouge2", "rougeL"]
 _SHORT, _LONG = 3, 1000
-"""Words up to the first length are not stemmed. Longer than the second they are none, and stemming takes seconds."""
+"""Words up to the first length, or above the second, are not stemmed: stemming very long ones takes seconds."""
 _WORD = re.compile("[a-z0-9]+")
 
 
@@ -160,7 +160,7 @@ def word_error_rate(hypothesis: str, reference: str) -> float:
     """Least insertions, deletions and substitutions of white-space words, over the words of the reference.
 
     May exceed 1. Without a word in the reference the insertions count as they are (so does ``jiwer``). The task's
-    value is the mean over utterances. Texts are compared as they stand.
+    value is the mean over utterances. Texts are compared unchanged.
     """
     from rapidfuzz.distance import Levenshtein
 

@@ -80,7 +80,7 @@ def references_of(item: Item) -> list[str]:
     """The texts of an item's reference, at least one; numbers count as their digits.
 
     Raises:
-        DataError: there is none, or one that is no text.
+        DataError: it is missing, or one that is not a text.
     """
     given = item.reference if isinstance(item.reference, list) else [item.reference]
     if not given or any(isinstance(one, bool) or not isinstance(one, str | int | float) for one in given):

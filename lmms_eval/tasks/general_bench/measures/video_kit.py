@@ -11,7 +11,7 @@ GRiT, Tag2Text, ViCLIP, UMT and AMT are run elsewhere; what they found stands in
 * ``flow_scores``: ``{short_side, frame_count, pair_scores}``, or ``flows``: a folder of ``.flo`` files;
 * ``motion_smoothness``: AMT's share, 0 to 1.
 
-The JSON values may stand there themselves or in a file, whose path then stands there.
+The JSON values may be given directly or as the path of a file that holds them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Metrics of generated videos that networks compute (specification §5.3 and §5.4).
 
-Where the toolkit pools over all frames or frame pairs of a task rather than over videos, so do these.
+If the toolkit pools over all frames or frame pairs of a task rather than over videos, so do these.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def subject(prediction: Any, item: Item, context: Context) -> State:
 
 
 def style(prediction: Any, item: Item, context: Context) -> State:
-    """Sum over the frames of the cosine with the style (``input.style``, else the whole prompt), and their number."""
+    """Sums over the frames of the cosine with the style (``input.style``, else the whole prompt), and their number."""
     rows = _clip_rows(prediction, item, context)
     given = reference_features(item, context)
     if given is None:

@@ -43,7 +43,7 @@ class Classifier:
 
     def find(self, label: str | int) -> int | None:
         """The class of a number, or of a name as the checkpoint's ``id2label`` has it (any of the names that it lists
-        between commas, in any case); ``None`` if there is none.
+        between commas, in any case); ``None`` without one.
         """
         names: dict[int, str] = self.model.config.id2label
         if isinstance(label, int) or label.strip().isdigit():

@@ -1,7 +1,7 @@
 """DINO (Caron et al., 2021): the class token of a self-supervised ViT, which follows the subject of a picture.
 
 Pictures are scaled (bilinear) to the network's size by their shorter side and seen whole: position encodings are
-interpolated where they are not square.
+interpolated if they are not square.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RAFT (Teed and Deng, 2020): optical flow of two frames, by torchvision where it is installed."""
+"""RAFT (Teed and Deng, 2020): optical flow of two frames, by torchvision if it is installed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """MUSIQ (Ke et al., 2021): quality of a picture without a reference, 0 to 100, by the package pyiqa.
 
-pyiqa's licence forbids commercial use; it is asked for by no extra, and whoever may use it installs it. Without it, the
+pyiqa's licence forbids commercial use, so no extra requires it. Users who may use it install it. Without it, the
 scores of frames can be computed elsewhere and given with the prediction.
 """
 

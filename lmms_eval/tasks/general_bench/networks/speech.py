@@ -45,7 +45,7 @@ class Speech:
     device: str
 
     def transcript(self, samples: Floats) -> str:
-        """The words of mono samples at 16 kHz; empty where none are heard."""
+        """The words of mono samples at 16 kHz; empty if none are heard."""
         cut = samples[: SECONDS * SAMPLING_RATE]
         made = self.features(cut, sampling_rate=SAMPLING_RATE, return_tensors="pt")
         with inference():
@@ -89,7 +89,7 @@ class Speech:
         return int(end[0] if isinstance(end, list) else end)
 
     def _scores(self, heard: Any, tokens: Sequence[int], cache: Any) -> tuple[Any, Any]:
-        """Scores of the next token, and the cache for the step after."""
+        """Score of the next token, and the cache for the step after."""
         import torch
 
         made = self.model(

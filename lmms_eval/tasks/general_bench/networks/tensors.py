@@ -109,7 +109,7 @@ def read_weights(source: str) -> dict[str, torch.Tensor]:
     if path.is_dir():
         known = next((path / name for name in _WEIGHT_FILES if (path / name).is_file()), None)
         if known is None:
-            raise FileNotFoundError(f"{path} holds none of {', '.join(_WEIGHT_FILES)}")
+            raise FileNotFoundError(f"{path} does not hold any of {', '.join(_WEIGHT_FILES)}")
         path = known
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file

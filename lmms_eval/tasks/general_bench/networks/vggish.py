@@ -103,7 +103,7 @@ def mel_bands() -> Doubles:
 
 
 def tensors() -> list[str]:
-    """Names of the network's tensors."""
+    """Name of the network's tensors."""
     layers = [f"features.{number}" for number in _CONVOLUTIONS] + [f"embeddings.{number}" for number in _DENSE]
     return [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
 

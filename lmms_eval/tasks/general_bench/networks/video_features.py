@@ -2,7 +2,7 @@
 
 The toolkit of the benchmark calls this network I3D. Weights are torchvision's (``r3d_18-b3b3357e.pth``, Kinetics-400);
 the network is written over that table, without torchvision. A clip is the video's first 16 frames, the last one
-repeated where it is shorter, each scaled (bilinear) to 224 x 224 and normalised with the colours of Kinetics.
+repeated if it is shorter, each scaled (bilinear) to 224 x 224 and normalised with the colours of Kinetics.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Network:
     key: str
     """Name of its sub-folder (as ``save_pretrained`` writes it) or of its file in the folder of weights."""
     model_id: str
-    """Repository on the hub; empty where there is none that could be loaded from it."""
+    """Repository on the hub; empty without one that could be loaded from it."""
     package: str
     """Modules that must be there, separated by spaces (``torch transformers``)."""
     metrics: tuple[str, ...]

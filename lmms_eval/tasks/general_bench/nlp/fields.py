@@ -22,25 +22,25 @@ class Fields:
     raw: Mapping[str, Any]
 
     def get(self, *path: str) -> Any:
-        """The value, or ``None`` where it or an object above it is missing."""
+        """The value, or ``None`` if it or an object above it is missing."""
         value: Any = self.raw
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
         return value
 
     def value(self, *path: str) -> Any:
-        """The value; ``DataError`` where it is missing or null."""
+        """The value; ``DataError`` if it is missing or null."""
         value = self.get(*path)
         if value is None:
             raise self.error(f"no {'.'.join(path)}")
         return value
 
     def text(self, *path: str) -> str:
-        """The value as text; ``DataError`` where it is missing or null."""
+        """The value as text; ``DataError`` if it is missing or null."""
         return as_text(self.value(*path))
 
     def entries(self, *path: str) -> list[Any]:
-        """A list; ``DataError`` where it is missing or no list."""
+        """The value as list; ``DataError`` if it is missing or not a list."""
         value = self.value(*path)
         if not isinstance(value, list):
             raise self.error(f"{'.'.join(path)} is {value!r:.80}, no list")

@@ -105,7 +105,7 @@ def installed_tokenizer(nltk_data: str | None = None) -> WordTokenizer:
 
 
 def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedTask | None:
-    """Score a task as the reference does; ``None`` where no item has both a reference and a prediction.
+    """Score a task as the reference does; ``None`` if no item has both a reference and a prediction.
 
     Args:
         annotation: content of ``annotation.json``.
@@ -195,7 +195,7 @@ def _process(annotation: Any, predictions: Any, tokenize: Tokenize) -> Processed
 
 
 def _answers(predictions: Any) -> dict[str, Any]:
-    """Predictions by id: the last of an id counts, a record without one is none."""
+    """Return predictions by id. The last record of an id counts; records without an id are skipped."""
     if not isinstance(predictions, list):
         raise DataError(f"a list of records is expected, not {predictions!r:.80}")
     found: dict[str, Any] = {}
@@ -243,7 +243,7 @@ def _text(value: Any) -> str:
     """A text as it is, a number as Python writes it."""
     if isinstance(value, str | int | float):
         return str(value)
-    raise DataError(f"{value!r:.80} stands where a text or a number is expected")
+    raise DataError(f"{value!r:.80} found where a text or a number is expected")
 
 
 def _texts(value: Any) -> list[str]:
@@ -251,5 +251,5 @@ def _texts(value: Any) -> list[str]:
 
 
 def _f1_texts(reference: Any) -> list[str]:
-    """The texts of a reference of F1; a number alone is none, as for exact match."""
+    """The texts of a reference of F1; a single number is not a text, as for exact match."""
     return _texts(reference) if isinstance(reference, list) else reference_texts(reference)

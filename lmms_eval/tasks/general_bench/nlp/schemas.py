@@ -1,4 +1,4 @@
-"""Items of language tasks: where their reference answers stand (General-Bench specification §2.3).
+"""Items of language tasks: the place of their reference answers (General-Bench specification §2.3).
 
 ``reference_of`` reads as the reference's scorer does; ``read_nlp_item`` reads the same places, but takes numbers and
 lists of labels for what they mean where that scorer would stop or see an empty text.
@@ -25,7 +25,7 @@ _LABEL_COMMA = ", "
 def read_nlp_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_folder: Path) -> Item:
     """An entry of the annotation's ``data``.
 
-    The reference is a text or a list of texts, for time series a number or numeric text; ``None`` where the entry has
+    The reference is a text or a list of texts, for time series a number or numeric text; ``None`` if the entry has
     none. Labels are in lower case with ``<p>`` between them. The prompt is made from ``raw`` (``prompts.nlp``).
 
     Raises:
@@ -37,7 +37,7 @@ def read_nlp_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction
     try:
         id_key(raw.get("id"))
     except DataError as error:
-        raise DataError(f"{where}: an item cannot be told apart: {error}") from error
+        raise DataError(f"{where}: an item has no usable id: {error}") from error
     kind = type_of(annotation.type)
     try:
         reference = _number(_found(kind, raw)) if kind.is_number else _texts(_found(kind, raw))
@@ -58,7 +58,7 @@ def read_nlp_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction
 
 
 def reference_of(annotation_type: object, raw: Mapping[str, Any]) -> Any:
-    """The reference answer as the reference's scorer reads it; ``None`` where it leaves the item out.
+    """The reference answer as the reference's scorer reads it; ``None`` if it leaves the item out.
 
     That is where the reference is missing or an empty text; labels may be empty, and an empty list stays a list but for
     a summary. Texts and lists are not checked.
@@ -104,7 +104,7 @@ def _read(kind: NlpType, output: Any) -> Any:
 
 
 def _object(value: Any, name: str) -> Mapping[str, Any]:
-    """An object; nothing stands for an empty one."""
+    """An object; nothing represents an empty one."""
     if value is None:
         return {}
     if isinstance(value, Mapping):

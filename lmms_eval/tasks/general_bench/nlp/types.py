@@ -13,7 +13,7 @@ from typing import Literal
 Reading = Literal["path", "summary", "translation", "target", "proof", "label", "labels", "any"]
 """Reading of the reference from an item's ``output``: the text at ``path``; ``summary``, else ``highlights``; the
 output itself, or its ``translation``; ``target`` as text; steps and conclusion in one text; the first value in lower
-case; the first value in lower case with ``<p>`` between its labels; the first value as it stands."""
+case; the first value in lower case with ``<p>`` between its labels; the first value unchanged."""
 Metric = Literal["ACC", "F1", "ROUGE-1", "BLEU-1", "CodeBLEU", "Micro-F1", "MAE"]
 """Names of metrics as the workbook spells them."""
 SHORT, MEDIUM, LONG, VERY_LONG = 64, 128, 256, 512
@@ -31,7 +31,7 @@ class NlpType:
     reading: Reading = "path"
     max_new_tokens: int = LONG
     marker: str = ""
-    """The words after which the answer begins; empty where the whole reply is the answer."""
+    """The words after which the answer begins; empty if the whole reply is the answer."""
     first_marker: bool = False
     """The answer begins after the first marker of the reply, not after its last."""
     keeps_space: bool = False

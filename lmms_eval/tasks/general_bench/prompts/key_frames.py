@@ -23,7 +23,7 @@ def tube_frames(value: Any, total: int | None) -> list[Any] | None:
 
     Entries that carry frame numbers (``[number, box]``, ``[number, x, y, w, h]``, ``{"frame": number, "bbox": ...}``,
     or an object by number) hold at these frames; between two boxes the frames in between move evenly, between a box and
-    ``null`` the earlier one holds, outside of the numbered frames there is none.
+    ``null`` the earlier one holds, frames outside the numbered ones have no answer.
     """
     alone = _tube_box(value)
     if alone is not None and alone is not _ABSENT:
@@ -60,7 +60,7 @@ def _frames(
 
 
 def _numbered(value: Any, read: Callable[[Any], Any]) -> Mapping[int, Any] | None:
-    """Reads entries by their frames' numbers; ``None`` if they carry none."""
+    """Read entries by their frames' numbers; ``None`` if they carry none."""
     pairs = _pairs(value)
     if not pairs:
         return None
@@ -94,7 +94,7 @@ def _ascend(numbers: list[Any]) -> bool:
 
 
 def _pair(entry: Any) -> list[Any] | None:
-    """Returns ``[number, answer]`` of an entry that carries its frame's number."""
+    """Return ``[number, answer]`` of an entry that carries its frame's number."""
     if isinstance(entry, dict) and "frame" in entry:
         rest = {key: part for key, part in entry.items() if key != "frame"}
         return [entry["frame"], rest]
@@ -119,14 +119,14 @@ def _mask(value: Any) -> Any:
 
 
 def _size(mask: Any, known: dict[int, int]) -> int:
-    """Counts the characters of a mask as JSON; one that holds over several frames is measured once."""
+    """Count the characters of a mask as JSON; one that holds over several frames is measured once."""
     if id(mask) not in known:
         known[id(mask)] = len(json.dumps(mask))
     return known[id(mask)]
 
 
 def _says_none(value: Any) -> bool:
-    """Returns True for an object whose only entry is ``null``."""
+    """Return True for an object whose only entry is ``null``."""
     return isinstance(value, dict) and len(value) == 1 and next(iter(value.values())) is None
 
 

@@ -1,6 +1,6 @@
 """Questions of tasks with media: the item's own prompt, its media, and the form that the answer must have.
 
-Our own wording. Media stand first, in their order. What each form asks for is what ``media_extraction`` reads back.
+Our own wording. Media come first, in their order. ``media_extraction`` reads the replies that each form requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmms_eval.tasks.general_bench.prompts.text_tasks import labels_of, listed, 
 MAX_FRAMES = 64
 """Of a video, in a question, as the reference implementation shows them."""
 _MARK = re.compile(r"<(?:image|video|audio|speech|points?|pointcloud)>[ \t]*\n?", re.IGNORECASE)
-"""Stands in some prompts where a medium goes; the media stand before the text here."""
+"""Placeholder for a medium in some prompts. Here the media come before the text."""
 _REMARK = re.compile(r"\([^)]*[一-鿿][^)]*\)")
 """Chinese remarks on the data in names of the workbook."""
 _KEY_POINTS = find_task("Person Keypoint Detection")
@@ -39,7 +39,7 @@ class Question:
 
 
 def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_FRAMES) -> Question:
-    """Puts the question of an item.
+    """Put the question of an item.
 
     Args:
         item: of a task with media.
@@ -60,12 +60,12 @@ def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_F
 
 
 def max_new_tokens(item: Item, candidates: Sequence[str] = ()) -> int:
-    """Returns the most tokens of an answer."""
+    """Return the most tokens of an answer."""
     return text_tokens(item.facts, candidates) if item.form == "text" else FORMS[item.form].max_new_tokens
 
 
 def frame_count(item: Item) -> int | None:
-    """Counts the frames that the answer to a question about a video speaks of; ``None`` where nothing tells.
+    """Count the frames to which the answer about a video refers; ``None`` if it is unknown.
 
     Raises:
         MediaError: the video is missing or unreadable.
@@ -82,7 +82,7 @@ def frame_count(item: Item) -> int | None:
 
 
 def picture_size(item: Item) -> tuple[int, int] | None:
-    """Returns width and height, in pixels, of the item's first picture or video; ``None`` if it has none.
+    """Return width and height, in pixels, of the item's first picture or video; ``None`` if it has none.
 
     Raises:
         MediaError: it is missing or unreadable.
@@ -98,7 +98,7 @@ def picture_size(item: Item) -> tuple[int, int] | None:
 
 
 def _demand(item: Item, candidates: Sequence[str], max_frames: int) -> str:
-    """The form that the answer must have; empty where there is nothing to say."""
+    """The form that the answer must have; empty if there is nothing to say."""
     match item.form:
         case "text":
             return text_demand(item.facts, candidates, item.prompt)

@@ -58,7 +58,7 @@ def nlp_prompt(task: str, type_name: str, raw: Mapping[str, Any]) -> str:
 
 
 def max_new_tokens(type_name: str) -> int:
-    """Returns the most tokens of a reply to a task of this type."""
+    """Return the most tokens of a reply to a task of this type."""
     return type_of(type_name).max_new_tokens
 
 
@@ -166,7 +166,7 @@ def _filled(fields: Fields, needed: Sequence[str] = ()) -> str:
 
 
 def _instructed(type_name: str, instruction: str, *lines: tuple[str, str]) -> Callable[[Fields], str]:
-    """A builder of an instruction, and of what stands under keys of ``input``, each after its label."""
+    """Make a builder of an instruction followed by values of ``input``, each after its label."""
 
     def build(fields: Fields) -> str:
         return _marked(type_name, instruction, *(f"{label}{fields.text('input', key)}" for label, key in lines))

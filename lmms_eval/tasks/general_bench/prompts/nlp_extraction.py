@@ -58,10 +58,10 @@ def extract(task: str, type_name: str, raw: Mapping[str, Any], reply: str) -> di
 
 
 def extract_fixed(task: str, type_name: str, raw: Mapping[str, Any], reply: str) -> dict[str, Any]:
-    """As ``extract``, but a choice or a number is read as it is meant, and is empty text where there is none.
+    """Extract as ``extract``, but read choices and numbers as they are meant; an empty text without one.
 
     A choice is the letter in the last box; else the first one that stands alone after the last ``answer``, in any case;
-    else the one that the reply begins with or consists of, or the only one that it names. A number may stand without
+    else the one that the reply begins with or consists of, or the only one that it names. A number may be without
     brackets if it is the only one.
 
     Raises:
@@ -80,10 +80,10 @@ def extract_fixed(task: str, type_name: str, raw: Mapping[str, Any], reply: str)
 
 
 def time_series_values(reply: str, horizon: int) -> list[float]:
-    """The first ``horizon`` numbers of the first list in brackets, its last one repeated where it is shorter.
+    """The first ``horizon`` numbers of the first list in brackets, with its last one repeated if it is shorter.
 
     A list has only digits, dots, commas, white space, minus signs and the letter e; what is no finite number in it is
-    passed over. Zeros without a list, or without a number in it.
+    skipped. Zeros without a list, or without a number in it.
     """
     numbers = _listed(reply)
     missing = horizon - len(numbers)
@@ -91,7 +91,7 @@ def time_series_values(reply: str, horizon: int) -> list[float]:
 
 
 def find_choice(letters: str, reply: str) -> str:
-    """Finds the letter of the option that a reply chooses; empty where none can be made out (see ``extract_fixed``)."""
+    """Find the letter of the option that a reply chooses; empty if none can be made out (see ``extract_fixed``)."""
     boxed = [match[1].upper() for match in _BOXED.finditer(reply)]
     if boxed and boxed[-1] in letters:
         return boxed[-1]
@@ -99,7 +99,7 @@ def find_choice(letters: str, reply: str) -> str:
 
 
 def _choice_after(letters: str, text: str) -> str:
-    """Finds the first letter that stands alone, or in brackets in either case; a whole text may be a small letter."""
+    """Find the first letter that stands alone, or in brackets in either case; a whole text may be a small letter."""
     found = [match for pattern in (_BRACKETED, _ALONE) for match in pattern.finditer(text)]
     for match in sorted(found, key=lambda match: match.start(1)):
         if match[1].upper() in letters:
@@ -108,7 +108,7 @@ def _choice_after(letters: str, text: str) -> str:
 
 
 def _choice_of_whole(letters: str, text: str) -> str:
-    """Finds the letter, marked as an option, that begins the text, or is all of it; else the only one that it names."""
+    """Find the letter, marked as an option, that begins the text, or is all of it; else the only one that it names."""
     leading = _LEADING.match(text)
     if leading and leading[1] in letters:
         return leading[1]
@@ -122,13 +122,13 @@ def _whole(letters: str, text: str) -> str:
 
 
 def _after_last_cue(reply: str) -> str:
-    """Returns the text after the last ``answer`` in any case; empty where that word does not occur."""
+    """Return the text after the last ``answer`` in any case; empty if that word does not occur."""
     start = re.sub(_CUE, _CUE, reply, flags=re.IGNORECASE | re.ASCII).rfind(_CUE)
     return reply[start + len(_CUE) :] if start >= 0 else ""
 
 
 def _common(kind: NlpType, reply: str) -> dict[str, Any]:
-    """Cuts the replies that both rules cut alike."""
+    """Cut the replies that both rules cut alike."""
     if kind.name == "Mathematical Word Problem Solving":
         steps, _, final = reply.partition(kind.marker)
         return {"prediction_steps": steps.strip(), "prediction_final": final.strip()}
@@ -150,7 +150,7 @@ def _marked(kind: NlpType, reply: str) -> str:
 
 
 def _next_value(reply: str) -> float | str:
-    """Returns the first number in brackets; else the only number of the reply, or else empty text."""
+    """Return the first number in brackets; else the only number of the reply, or else empty text."""
     listed = _listed(reply)
     if listed:
         return listed[0]

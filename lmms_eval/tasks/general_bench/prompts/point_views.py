@@ -1,6 +1,6 @@
 """Point clouds as pictures from four sides, for models that take pictures only.
 
-An orthographic view: z is up, the eye stands 30 degrees above the horizon, at 45, 135, 225 and 315 degrees around it;
+An orthographic view: z is up, the eye is 30 degrees above the horizon, at 45, 135, 225 and 315 degrees around it;
 the cloud fills the picture, nearer points are brighter, on black. The same cloud gives the same pixels.
 """
 
@@ -60,7 +60,7 @@ def views(points: Floats, size: int = SIZE) -> list[Image.Image]:
 
 
 def _view(cloud: Floats, azimuth: float, size: int) -> npt.NDArray[np.uint8]:
-    """Draws a cloud within the unit ball, seen from one side."""
+    """Draw a cloud within the unit ball, seen from one side."""
     import numpy as np
 
     # unit vectors to the right of the picture, to its top, and towards the eye

@@ -32,7 +32,7 @@ def message_parts(question: Question, points: PointOption = "render") -> list[di
         points: what becomes of point clouds: pictures of them, or an error.
 
     Raises:
-        MediaError: a medium is missing or unreadable, or a point cloud where they are refused.
+        MediaError: a medium is missing or unreadable, or a point cloud for a model that refuses them.
     """
     parts: list[dict[str, Any]] = []
     for part in question.parts:
@@ -92,7 +92,7 @@ Doc = Mapping[str, Any]
 
 @once_per_document
 def question(doc: Doc, settings: Settings) -> Question:
-    """Puts the question of a document.
+    """Put the question of a document.
 
     Raises:
         DataError: the item cannot be read. MediaError: a medium is missing. NotEvaluated: its keys are not known.
@@ -107,24 +107,24 @@ def question(doc: Doc, settings: Settings) -> Question:
 
 
 def answer_limit(doc: Doc, settings: Settings) -> int:
-    """Returns the most tokens of an answer to a task's documents, by one of them; 16 where it cannot be read."""
+    """Return the most tokens of an answer to a task's documents, by one of them; 16 where it cannot be read."""
     if tasks_by_id()[doc["task"]].modality == LANGUAGE:
         return nlp.max_new_tokens(stated_type(doc))
     return 16 if doc["problem"] else media.max_new_tokens(item_of(doc, settings), doc["candidates"])
 
 
 def messages(doc: Doc, settings: Settings) -> list[dict[str, Any]]:
-    """Returns one user turn: media first, then the text."""
+    """Return one user turn: media first, then the text."""
     return [{"role": "user", "content": message_parts(question(doc, settings), settings.points)}]
 
 
 def text(doc: Doc, settings: Settings) -> str:
-    """Returns the question's text."""
+    """Return the question's text."""
     return "\n".join(part for part in question(doc, settings).parts if isinstance(part, str))
 
 
 def visuals(doc: Doc, settings: Settings) -> list[Any]:
-    """Returns the media of the question for the simple interface: pictures (RGB), paths of videos and sounds."""
+    """Return the media of the question for the simple interface: pictures (RGB), paths of videos and sounds."""
     found: list[Any] = []
     for part in message_parts(question(doc, settings), settings.points):
         if part["type"] == "image":

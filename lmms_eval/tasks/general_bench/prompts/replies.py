@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -42,18 +41,6 @@ _MAX_DIGITS = 18
 """Of an integer: what 64 bits hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    start: int
-    sign: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    start: int
-    stop: int
-
-
 def json_values(text: str) -> Iterator[Any]:
     """The JSON lists and objects of a text that stand in no other, the last first; 50 at most.
 
@@ -62,37 +49,39 @@ def json_values(text: str) -> Iterator[Any]:
     """
     spans, unclosed = _spans(text)
     if spans:
-        start = next((place.start for place in reversed(unclosed) if place.start < spans[-1].start), None)
+        start = next((start for start, _ in reversed(unclosed) if start < spans[-1][0]), None)
         if start is not None and text[start] == "[":
-            yield from _parsed(text[start : spans[-1].stop] + "]")
+            yield from _parsed(text[start : spans[-1][1]] + "]")
     yield from itertools.islice(
-        (value for span in reversed(spans) for value in _parsed(text[span.start : span.stop])), _MOST_VALUES
+        (value for start, stop in reversed(spans) for value in _parsed(text[start:stop])), _MOST_VALUES
     )
 
 
-def _spans(text: str) -> tuple[list[_Span], list[_Place]]:
-    """Finds the outermost pairs of brackets in order, and the brackets that nothing closes."""
-    opened: list[_Place] = []
-    spans: list[_Span] = []
+def _spans(text: str) -> tuple[list[tuple[int, int]], list[tuple[int, str]]]:
+    """Find the bounds of the outermost pairs of brackets in order, and the unclosed brackets with their places."""
+    opened: list[tuple[int, str]] = []
+    spans: list[tuple[int, int]] = []
     pending = {"[": 0, "{": 0}
-    for place in _brackets(text):
-        wanted = _OPENS.get(place.sign)
+    for place, sign in _brackets(text):
+        wanted = _OPENS.get(sign)
         if wanted is None:
-            opened.append(place)
-            pending[place.sign] += 1
+            opened.append((place, sign))
+            pending[sign] += 1
         elif pending[wanted]:
-            while (last := opened.pop()).sign != wanted:
-                pending[last.sign] -= 1
+            start, last = opened.pop()
+            while last != wanted:
+                pending[last] -= 1
+                start, last = opened.pop()
             pending[wanted] -= 1
-            while spans and spans[-1].start > last.start:
+            while spans and spans[-1][0] > start:
                 spans.pop()
-            spans.append(_Span(last.start, place.start + 1))
+            spans.append((start, place + 1))
     return spans, opened
 
 
-def _brackets(text: str) -> Iterator[_Place]:
-    """Yields the brackets outside of quotations; a quotation mark that its line does not close begins none."""
-    held: list[_Place] | None = None
+def _brackets(text: str) -> Iterator[tuple[int, str]]:
+    """Yield place and sign of brackets outside quotations; a quotation mark that its line does not close is ignored."""
+    held: list[tuple[int, str]] | None = None
     for match in _SIGN.finditer(text):
         sign = match[0]
         if sign == '"':
@@ -101,16 +90,15 @@ def _brackets(text: str) -> Iterator[_Place]:
             yield from held or ()
             held = None
         elif sign[0] != "\\":
-            place = _Place(match.start(), sign)
             if held is None:
-                yield place
+                yield match.start(), sign
             else:
-                held.append(place)
+                held.append((match.start(), sign))
     yield from held or ()
 
 
 def _parsed(text: str) -> Iterator[Any]:
-    """Yields the value of a text, if it is one, as JSON or as nearly that: other quotes, ``None``, a last comma."""
+    """Yield the value of a text, if it is one, as JSON or as nearly that: other quotes, ``None``, a last comma."""
     plain = _TRAILING_COMMA.sub("", _NONE.sub("null", text))
     for attempt in (text, plain if '"' in plain else plain.replace("'", '"')):
         try:
@@ -156,7 +144,7 @@ _READERS: Mapping[Form, Callable[[Any], Any]] = MappingProxyType(
         "notes": rows,
     }
 )
-"""The reader that makes a prediction of a JSON value; ``None`` where the value is no answer."""
+"""The reader that makes a prediction of a JSON value; ``None`` if the value is no answer."""
 
 
 def extract_media(item: Item, reply: str) -> Any:
@@ -187,7 +175,7 @@ def extract_media(item: Item, reply: str) -> Any:
 
 
 def last_number(text: str) -> int | float | None:
-    """The last number of a text, thousands parted by commas or not; ``None`` if there is none of usable length."""
+    """The last number of a text, thousands parted by commas or not; ``None`` without one of usable length."""
     last = None
     for match in _NUMBER.finditer(text):
         last = match
@@ -214,7 +202,7 @@ PREDICTION = "prediction"
 
 
 def record(doc: Mapping[str, Any], reply: Any, settings: Settings) -> dict[str, Any]:
-    """Reads a reply as a record: ``id`` and ``prediction``, or for word problems steps and final answer.
+    """Read a reply as a record: ``id`` and ``prediction``, or for word problems steps and final answer.
 
     A text that would be taken for a path stands in a mapping (``REPLY``): a model names no files, but for the pictures
     that it made itself.
@@ -231,5 +219,5 @@ def record(doc: Mapping[str, Any], reply: Any, settings: Settings) -> dict[str, 
 
 
 def prediction(made: Mapping[str, Any]) -> Any:
-    """Returns the value of a record that is scored: ``prediction`` wins over ``prediction_final``."""
+    """Return the value of a record that is scored: ``prediction`` wins over ``prediction_final``."""
     return made.get(PREDICTION, made.get("prediction_final"))

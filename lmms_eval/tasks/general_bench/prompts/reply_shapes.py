@@ -1,6 +1,6 @@
 """Boxes, polygons, objects and triplets as models write them, brought to the form of ``prediction.json``.
 
-Each function takes a JSON value and returns ``None`` where it is no answer of its form.
+Each function takes a JSON value and returns ``None`` if it is no answer of its form.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def polygons(value: Any) -> Any:
 def instances(value: Any) -> list[Any] | None:
     """``{"mask" | "box" | "indices" | "keypoints": ..., "label", "score"}`` each, from objects with such keys.
 
-    Masks and indices stand in the reply itself: a path that a model writes is none.
+    Masks and indices are part of the reply itself; a path that a model writes is not accepted.
     """
     values = [value] if _instance(value) is not None else unwrapped(value)
     return _each(values, _instance)

@@ -55,7 +55,7 @@ _ANSWER_ALONE = "Answer with the answer alone, without explanation."
 def candidate_answers(facts: TaskFacts, items: Iterable[Item]) -> tuple[str, ...]:
     """The answers among which a task's questions choose, sorted: fixed ones, or all references of its items.
 
-    For boxes and other objects these are their labels. Empty where the answer is free, where the references are not
+    For boxes and other objects these are their labels. Empty if the answer is free, where the references are not
     there (closed set), or where more than ``MAX_CANDIDATES`` differ.
     """
     if facts in _FIXED:
@@ -92,7 +92,7 @@ def is_cut_at_tag(facts: TaskFacts) -> bool:
 
 
 def text_demand(facts: TaskFacts, candidates: Sequence[str], prompt: str) -> str:
-    """States the form of an answer in one sentence; empty where any text will do, as for captions.
+    """State the form of an answer in one sentence; empty if any text will do, as for captions.
 
     Answers to questions are asked for without explanation, since every further word costs BLEU and ROUGE.
     """
@@ -120,7 +120,7 @@ def text_tokens(facts: TaskFacts, candidates: Sequence[str]) -> int:
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Joins texts in a line, parted by a sign that none of them holds where there is one."""
+    """Join texts in a line, separated by a sign that does not occur in them, if possible."""
     for sign in (", ", "; ", " | "):
         if not any(sign.strip() in text for text in texts):
             return sign.join(texts)
@@ -128,7 +128,7 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def labels_of(reference: Any) -> list[str]:
-    """Returns the labels of a reference's boxes or other objects; numbers as their digits."""
+    """Return the labels of a reference's boxes or other objects; numbers as their digits."""
     labels: list[Any] = []
     for entry in reference if isinstance(reference, list) else ():
         if isinstance(entry, Mapping):

@@ -58,7 +58,7 @@ def parse_array(
         if kind.kind not in kinds or kind.itemsize > 8:
             raise MediaError(f"{path} holds values of the type {kind}, not numbers of those kinds that are read")
         if count > most or count * kind.itemsize > size:
-            raise MediaError(f"{path}: {count} numbers are told, {size} bytes are there; {most} are read at most")
+            raise MediaError(f"{path}: {count} numbers are stated, {size} bytes are there; {most} are read at most")
         data = file.read(count * kind.itemsize)
         if len(data) != count * kind.itemsize:
             raise MediaError(f"{path} is cut short")

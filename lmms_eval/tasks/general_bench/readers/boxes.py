@@ -30,7 +30,7 @@ class Marked:
     labels: tuple[str, ...] | None
     """Folded labels, one an object; ``None`` if no object has one."""
     scores: NDArray[Any]
-    """Scores, one an object; 1 where none is given."""
+    """Scores, one an object; 1 if none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Tube:
     """One box a frame, or none."""
 
     xywh: NDArray[Any]
-    """Shape (frames, 4), float64; zeros where there is none."""
+    """Shape (frames, 4), float64; zeros without a box."""
     present: NDArray[Any]
     """Shape (frames,), bool."""
 
@@ -59,7 +59,7 @@ class KeyPoints:
     points: NDArray[Any]
     """Shape (bodies, points, 3): x, y, visibility (0: not labelled)."""
     areas: NDArray[Any]
-    """Shape (bodies,), in square pixels; 0 where a prediction has none."""
+    """Shape (bodies,), in square pixels; 0 if a prediction has none."""
     marked: Marked
 
 
@@ -90,7 +90,7 @@ def boxes(value: object, side: Side) -> Boxes:
 
 
 def tube(value: object, side: Side) -> Tube:
-    """A box (``[x, y, w, h]``), a mask whose box is taken, or ``null`` for each frame; a box of four zeros is none.
+    """A box (``[x, y, w, h]``), a mask whose box is taken, or ``null`` for each frame; four zeros mean no box.
 
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction.
@@ -139,7 +139,7 @@ def objects(value: object, side: Side, most: int) -> list[Any]:
     """Check that a value is a list of bounded length, and return it.
 
     Raises:
-        DataError: it is no list, or too long.
+        DataError: it is not a list, or too long.
     """
     if not isinstance(value, list):
         raise side.refuse(f"is no list: {brief(value)}")
@@ -169,7 +169,7 @@ def marked(entries: list[Any], side: Side) -> Marked:
     """Labels and scores of objects given as dictionaries.
 
     Raises:
-        DataError: some have a label and some have not, or a label or score is none.
+        DataError: some have a label and some do not, or a label or score is invalid.
     """
     import numpy as np
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float32]
 
 DEPTH_SUFFIXES = (".npy", ".png")
-"""Suffixes of the files of a folder that stands for a video."""
+"""Suffixes of the files of a folder that represents a video."""
 _ARRAY_NAMES = ("disparity", "depth")
 _ARCHIVE_ERRORS = (
     OSError, EOFError, KeyError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
@@ -39,7 +39,7 @@ def read_depth(path: Path) -> Floats:
 
     Raises:
         DataError: no file, or larger than 1 GiB.
-        MediaError: none of these, too large, cut short or damaged.
+        MediaError: another format, too large, cut short or damaged.
     """
     import numpy as np
 
@@ -61,12 +61,12 @@ def read_depth(path: Path) -> Floats:
 
 
 def read_normals(path: Path) -> Floats:
-    """Normals of a map ``(height, width, 3)`` or of points ``(points, 3)``, as they stand in the file, not normalised:
+    """Normals of a map ``(height, width, 3)`` or of points ``(points, 3)``, unchanged in the file, not normalised:
     ``.npy``, or for maps ``.png`` with ``2 value / 255 - 1`` in red, green, blue for x, y, z.
 
     Raises:
         DataError: no file, or larger than 1 GiB.
-        MediaError: none of these, too large, cut short or damaged.
+        MediaError: another format, too large, cut short or damaged.
     """
     import numpy as np
 

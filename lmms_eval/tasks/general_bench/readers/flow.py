@@ -50,7 +50,7 @@ def parse_flo(data: bytes, path: Path) -> Flow:
     """The flow of the bytes of a ``.flo`` file: the number 202021.25, width and height, then (u, v) row by row.
 
     Raises:
-        MediaError: no such bytes, or not as many as the header tells.
+        MediaError: the mark is missing, or the file is shorter or longer than the header states.
     """
     import numpy as np
 

@@ -67,7 +67,7 @@ def files_of(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def natural_key(name: str) -> tuple[tuple[tuple[int, str], ...], str]:
-    """Sorts runs of digits by their number (its digits without leading zeros: longer is larger)."""
+    """Sort runs of digits by their number (its digits without leading zeros: longer is larger)."""
     parts = re.split(r"([0-9]+)", name)
     return tuple(
         (len(part.lstrip("0")), part.lstrip("0")) if index % 2 else (0, part) for index, part in enumerate(parts)

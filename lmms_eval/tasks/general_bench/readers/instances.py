@@ -36,7 +36,7 @@ class Instances:
 
     @property
     def size(self) -> Size | None:
-        """Size of the picture; ``None`` where no region has one (no regions, or sets of indices)."""
+        """Size of the picture; ``None`` if no region has one (no regions, or sets of indices)."""
         return next((region.size for region in self.regions if region.width), None)
 
 
@@ -49,7 +49,7 @@ def instances(value: object, side: Side, truth: Instances | None = None) -> Inst
             panoptic map: path of a picture or ``.npy`` array of ids, or ``{"map": path, "segments": [{"id": ...,
             "label": ...}, ...]}``.
         side: Prediction or reference.
-        truth: The reference, for a prediction. Where that has no object, masks are not looked at (all are wrong).
+        truth: The reference, for a prediction. If that has no object, masks are not looked at (all are wrong).
 
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction, also for another size than the reference's.

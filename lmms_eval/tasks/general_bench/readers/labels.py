@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
 MAX_CLASS = 65_535
 MAX_CLASSES = 4_096
 """Different classes in one answer."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelPair:
-    """Class numbers of the pixels or points that the reference labels."""
-
-    predicted: NDArray[Any]
-    """Shape (labelled pixels,), int32; those without a class (negative numbers) hold ``MAX_CLASS + 1``."""
-    truth: NDArray[Any]
 
 
 def label_map(value: object, side: Side) -> NDArray[Any]:
@@ -64,10 +54,11 @@ def integers(path: Path, side: Side) -> NDArray[Any]:
     return np.atleast_1d(kept.squeeze())
 
 
-def label_pair(prediction: object, item: Item) -> LabelPair:
-    """Prediction and reference of an item, without the pixels that the reference leaves unlabelled.
+def label_pair(prediction: object, item: Item) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the predicted and the true class numbers of the pixels or points that the reference labels.
 
-    These are its negative numbers, and those that ``ignore`` of the annotation's head (or of the item) names.
+    Both have the shape (labelled pixels,). Pixels are unlabelled if the reference is negative there, or a number that
+    ``ignore`` of the annotation's head (or of the item) names. Negative predictions become ``MAX_CLASS + 1``.
 
     Raises:
         DataError: a faulty reference.
@@ -84,7 +75,7 @@ def label_pair(prediction: object, item: Item) -> LabelPair:
     given = np.where(predicted < 0, MAX_CLASS + 1, predicted)[labelled]
     if np.count_nonzero(np.bincount(given.ravel())) > MAX_CLASSES:
         raise side.refuse(f"has more than {MAX_CLASSES} different classes")
-    return LabelPair(given, truth[labelled])
+    return given, truth[labelled]
 
 
 def ignored_classes(item: Item) -> list[int]:

@@ -42,22 +42,6 @@ MAX_VIDEO_FRAMES = 100_000
 MAX_VIDEO_RUNS = 50_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class VideoMasks:
-    """Masks of a video's frames, those of prediction and reference in step."""
-
-    predicted: tuple[Runs, ...]
-    truth: tuple[Runs, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FramePair:
-    """A predicted frame and the reference's: paths, or JSON values."""
-
-    predicted: Any
-    truth: Any
-
-
 def mask(value: object, side: Side, size: Size | None = None) -> Runs:
     """One mask.
 
@@ -83,8 +67,12 @@ def mask(value: object, side: Side, size: Size | None = None) -> Runs:
     raise side.refuse(f"is no mask (path, run lengths or polygons): {brief(value)}")
 
 
-def video_masks(predicted: object, predicted_side: Side, truth: object, truth_side: Side) -> VideoMasks:
-    """The masks of a video: folders of pictures, or lists with a mask (or ``null`` for an empty one) for each frame.
+def video_masks(
+    predicted: object, predicted_side: Side, truth: object, truth_side: Side
+) -> tuple[tuple[Runs, ...], tuple[Runs, ...]]:
+    """Read the predicted and the true masks of a video's frames.
+
+    They are folders of pictures, or lists with a mask (or ``null`` for an empty one) for each frame.
 
     Frames of folders are paired by name if each reference frame has its namesake, else by place.
 
@@ -92,9 +80,8 @@ def video_masks(predicted: object, predicted_side: Side, truth: object, truth_si
         DataError: a faulty reference; ``UnreadableAnswer`` for a faulty prediction or one of another length or size.
     """
     frames = paired(frames_of(predicted, predicted_side), predicted_side, frames_of(truth, truth_side))
-    truths = _each([frame.truth for frame in frames], truth_side, [None] * len(frames))
-    sizes = [one.size for one in truths]
-    return VideoMasks(_each([frame.predicted for frame in frames], predicted_side, sizes), truths)
+    truths = _each([frame for _, frame in frames], truth_side, [None] * len(frames))
+    return _each([frame for frame, _ in frames], predicted_side, [one.size for one in truths]), truths
 
 
 def frames_of(value: object, side: Side) -> list[Any]:
@@ -112,9 +99,10 @@ def frames_of(value: object, side: Side) -> list[Any]:
     return value
 
 
-def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[FramePair]:
-    """Frames of ``frames_of`` in step: those of two folders by name if each of the reference has its namesake, else by
-    place.
+def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Pair the predicted and the true frames of ``frames_of``.
+
+    Frames of two folders are paired by name if each reference frame has its namesake, else by place.
 
     Raises:
         UnreadableAnswer: the numbers of frames differ.
@@ -125,7 +113,7 @@ def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[F
         given = list(paired_frames(files, wanted, side))
     if len(given) != len(truth):
         raise side.refuse(f"has {len(given)} frames where the reference has {len(truth)}")
-    return [FramePair(one, other) for one, other in zip(given, truth, strict=True)]
+    return list(zip(given, truth, strict=True))
 
 
 def counts_of_text(text: str) -> NDArray[Any]:

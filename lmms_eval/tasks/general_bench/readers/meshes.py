@@ -1,6 +1,6 @@
 """Vertices and triangles of PLY (text and binary), OBJ and OFF files.
 
-Polygons are cut into triangles as fans. Colours, normals, textures and other properties are passed over. Numbers in
+Polygons are cut into triangles as fans. Colours, normals, textures and other properties are skipped. Numbers in
 headers are held against the size of the file before anything is set aside for them.
 
 Read here, since trimesh (5.2) takes files that end early for whole ones, refuses binary PLY files with faces of
@@ -89,7 +89,7 @@ class _Header:
 
 
 def read_mesh(path: Path) -> Mesh:
-    """The mesh of a ``.ply``, ``.obj`` or ``.off`` file; coordinates as they stand there.
+    """The mesh of a ``.ply``, ``.obj`` or ``.off`` file; coordinates unchanged there.
 
     Raises:
         DataError: another suffix, too large, damaged, or without vertices.
@@ -118,7 +118,7 @@ def number_lines(lines: Iterable[str], columns: tuple[int, ...], path: Path) -> 
     """The columns of lines of numbers, ``(lines, columns)``.
 
     Raises:
-        DataError: a line lacks one of them, or something there is no number; no lines.
+        DataError: a line lacks one of them, or something there is not a number; no lines.
     """
     import numpy as np
 
@@ -232,7 +232,7 @@ def _read_ply(path: Path) -> Mesh:
     for element in header.elements:
         limit = MAX_VERTICES if element.is_flat else MAX_FACES
         if not 0 <= element.count <= limit:
-            raise DataError(f"{path}: the PLY header tells of {element.count} of {element.name!r}; at most {limit}")
+            raise DataError(f"{path}: the PLY header states {element.count} of {element.name!r}; at most {limit}")
     vertices, triangles = _binary_parts(path, header) if header.order else _text_parts(path, header)
     if vertices is None or not len(vertices):
         raise DataError(f"{path} has no vertices")
@@ -323,12 +323,12 @@ def _binary_parts(path: Path, header: _Header) -> tuple[Floats | None, Integers]
         elif _has_faces(element) and vertices is not None:
             return vertices, _uniform_faces(data[at:], element, header.order, path)
         else:
-            raise DataError(f"{path}: the PLY element {element.name!r} stands before the vertices and has lists")
+            raise DataError(f"{path}: the PLY element {element.name!r} comes before the vertices and has lists")
     return vertices, triangles
 
 
 def _uniform_faces(data: npt.NDArray[np.uint8], element: _Element, order: str, path: Path) -> Integers:
-    """Faces with equally many corners each, whatever stands after their lists."""
+    """Read faces with the same number of corners, whatever follows their lists."""
     import numpy as np
 
     head, *rest = element.properties

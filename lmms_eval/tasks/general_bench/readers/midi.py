@@ -84,7 +84,7 @@ class _Track:
 
     tick: int = 0
     status: int = 0
-    """Running status; 0: there is none."""
+    """Running status; 0 without one."""
     sounding: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """Starts of the notes that are on, by channel and key."""
     notes: list[MidiNote] = field(default_factory=list)
@@ -132,7 +132,7 @@ def read_midi(path: Path) -> Midi:
 
 
 def _read_track(reader: _Reader) -> _Track:
-    """The next track; chunks of other kinds before it are passed over."""
+    """The next track; chunks of other kinds before it are skipped."""
     while (mark := reader.take(4)) != b"MTrk":
         if not mark.isalnum():
             raise reader.error("has something else than a chunk where a track should begin")
@@ -184,6 +184,6 @@ def _read_other(reader: _Reader, track: _Track, first: int) -> bool:
     content = reader.take(reader.length())
     if kind == _TIME_SIGNATURE:
         if len(content) < 2 or not content[0] or content[1] > 7:
-            raise reader.error("has a time signature that is none")
+            raise reader.error("has an invalid time signature")
         track.signatures.append(Signature(track.tick, content[0] * 4 / 2 ** content[1]))
     return kind != _END_OF_TRACK

@@ -30,7 +30,7 @@ def predicted_notes(value: Any, item: Item) -> tuple[Note, ...]:
     notes) and bars of four, or ``{"notes": [...], "beats_per_bar": 3}``.
 
     Raises:
-        UnreadableAnswer: none of these, damaged, or without a note.
+        UnreadableAnswer: another format, damaged, or without a note.
     """
     side = prediction_of(item)
     with side.reading():

@@ -116,7 +116,7 @@ def paired_frames(predicted: Sequence[Path], truth: Sequence[Path], side: Side) 
     """The predicted frame of each reference frame: that of the same name (suffix aside), else that of the same place.
 
     Raises:
-        DataError: some reference frame has none of its name, and the numbers of frames differ.
+        DataError: a reference frame has no counterpart of its name, and the numbers of frames differ.
     """
     named = {path.stem: path for path in predicted}
     if all(path.stem in named for path in truth):

@@ -75,7 +75,7 @@ def number_rows(value: Any, what: str, most: int) -> Floats:
     """A list of lists of equally many numbers, at least three each, as an array.
 
     Raises:
-        DataError: it is none, it is empty, or it has more than ``most`` rows.
+        DataError: it is not valid, it is empty, or it has more than ``most`` rows.
     """
     import numpy as np
 

@@ -16,7 +16,7 @@ from lmms_eval.tasks.general_bench.readers.paths import predicted_path, referenc
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The prediction or the reference of an item, for readers: how paths are found and faults are told."""
+    """The prediction or the reference of an item, for readers: resolves paths and makes errors."""
 
     item: Item
     predicted: bool

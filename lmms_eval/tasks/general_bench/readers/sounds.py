@@ -21,7 +21,7 @@ def predicted_sound(value: Any, item: Item, sampling_rate: int | None = None) ->
     """The sound file that a prediction names.
 
     Raises:
-        UnreadableAnswer: there is none, it is no sound, or longer than half an hour.
+        UnreadableAnswer: it is missing, it is not a sound, or longer than half an hour.
     """
     side = prediction_of(item)
     with side.reading():

@@ -27,7 +27,7 @@ class TaskResult:
     """1 if the task has a demonstration."""
     num_query: int
     fixed: float | None = None
-    """The score with the official evaluator's faults repaired; ``None`` where that changes nothing, or is not told."""
+    """The score with the official evaluator's faults repaired; ``None`` if that changes nothing, or is not stated."""
 
     @property
     def fixed_score(self) -> float:

@@ -14,7 +14,7 @@ from lmms_eval.storage.atomic import read_json, replacing
 from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskResult, read_folder, read_scores
 from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown, Keyword, breakdown
 from lmms_eval.tasks.megabench.facts import Labels, demo_labels, labels
-from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.terminal import Column, markdown_table
 
 ANALYSIS = "analysis"
 SUMMARY = "summary_and_keyword_stats.json"
@@ -31,7 +31,7 @@ SINGLE_IMAGE = "1-image"
 
 
 def derive(folder: Path) -> Breakdown:
-    """The breakdown of the score files in a folder, written to its subfolder ``analysis``.
+    """Write the breakdown of the score files in a folder to its subfolder ``analysis``.
 
     Raises:
         DataError: no score file is there, one cannot be used, or the results cannot be written.
@@ -45,19 +45,19 @@ def derive(folder: Path) -> Breakdown:
 
 
 def _labels_of(results: Sequence[TaskResult]) -> Mapping[str, Labels]:
-    """The labels of the benchmark's tasks; of the demonstration's where all results are its."""
+    """Return the labels of the benchmark's tasks, or of the demonstration's if all results are of the demonstration."""
     return demo_labels() if demo_labels().keys() >= {result.name for result in results} else labels()
 
 
 def derive_single_image(source: Path, target: Path) -> Breakdown:
-    """The single-image results of a finished full run: its tasks with one picture, rule-scored ones first.
+    """Write the single-image results of a finished full run: its tasks with one picture, rule-scored ones first.
 
     Args:
         source: the folder of the full breakdown, or its ``analysis`` subfolder.
-        target: where the two official files (and ours) go.
+        target: folder for the two official files and ours.
 
     Raises:
-        DataError: there are no task results, or none of one kind: nothing is written then.
+        DataError: there are no task results, or one kind is missing; then nothing is written.
     """
     paths = [folder / TASK_RESULTS for folder in (source / ANALYSIS, source)]
     path = next((path for path in paths if path.is_file()), None)
@@ -81,7 +81,7 @@ def derive_single_image(source: Path, target: Path) -> Breakdown:
 
 
 def write(folder: Path, results: Sequence[TaskResult], found: Breakdown) -> None:
-    """The leaderboard's two files and our intervals, each replaced as a whole.
+    """Write the leaderboard's two files and our intervals, each replaced as a whole.
 
     Raises:
         DataError: a file cannot be written.
@@ -94,7 +94,7 @@ def write(folder: Path, results: Sequence[TaskResult], found: Breakdown) -> None
     for name, content in contents.items():
         path = folder / name
         try:
-            with replacing(path, survives_power_loss=False) as file:  # the same command makes it again
+            with replacing(path, survives_power_loss=False) as file:  # the same command writes it again
                 file.write(json.dumps(content, indent=4, ensure_ascii=False).encode("utf-8"))
         except OSError as error:
             raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
@@ -112,7 +112,7 @@ class _Row:
 
 
 def table(found: Breakdown) -> str:
-    """All numbers with their intervals, for a terminal; ``Fixed`` beside ``Score`` where a repaired score differs."""
+    """Return all numbers with their intervals, for a terminal; a column ``Fixed`` if a repaired score differs."""
     rows = list(_rows(found))
     columns = [
         Column("Part", tuple(row.part for row in rows), is_text=True),

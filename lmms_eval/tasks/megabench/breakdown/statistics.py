@@ -14,7 +14,7 @@ from lmms_eval.utils.numbers import SHARES
 
 DIMENSIONS = ("skills", "input_format", "output_format", "input_num", "app")
 SMALL_N = 10
-"""A keyword with fewer tasks is marked: its interval rests on little."""
+"""Number of tasks below which a keyword is marked, since its interval is unreliable."""
 EXPECTED = {"core": (440, 273), "open": (65, 42)}
 """Tasks of the full set and of the single-image set."""
 
@@ -32,7 +32,7 @@ class Side:
     """``macro_mean`` with the official evaluator's faults repaired."""
 
     def as_dict(self) -> dict[str, Any]:
-        """With the keys of the leaderboard's files."""
+        """Return the values under the keys of the leaderboard's files."""
         return {
             "num_eval_tasks": self.tasks,
             "num_eval_samples": self.samples,
@@ -58,13 +58,13 @@ class Keyword:
         return self.count < SMALL_N
 
     def as_dict(self) -> dict[str, Any]:
-        """With the keys of the leaderboard's files."""
+        """Return the values under the keys of the leaderboard's files."""
         return {"count": self.count, "num_samples": self.samples, "tasks": [], "average_score": self.average}
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """All that the leaderboard shows of one model."""
+    """The leaderboard's numbers of one model."""
 
     core: Side | None
     open: Side | None
@@ -74,7 +74,7 @@ class Breakdown:
     keywords: Mapping[str, Mapping[str, Keyword]]
     """Dimension -> keyword, in order of first use."""
     unknown: tuple[str, ...]
-    """Tasks that the benchmark does not have; they count nowhere."""
+    """Tasks outside the benchmark, which do not count."""
 
     def as_dict(self) -> dict[str, Any]:
         """``summary_and_keyword_stats.json``."""
@@ -91,7 +91,7 @@ class Breakdown:
         }
 
     def intervals(self) -> dict[str, Any]:
-        """Our own file beside the official two: 95 % intervals and the marks of small counts."""
+        """Return our own file next to the official two: 95 % intervals and the marks of small counts."""
         summary = {"core": _side_interval(self.core), "open": _side_interval(self.open)}
         return {
             "level": 0.95,
@@ -116,7 +116,7 @@ class Breakdown:
         }
 
     def warnings(self) -> list[str]:
-        """Missing parts, which a reader must know of before comparing."""
+        """Return remarks on missing parts that matter for comparisons."""
         found = []
         for name, side in (("core", self.core), ("open", self.open)):
             count = 0 if side is None else side.tasks
@@ -170,7 +170,7 @@ def _side(results: Sequence[TaskResult]) -> Side | None:
 
 
 def _overall(*sides: tuple[float, int] | None) -> float:
-    """Combines macro means, each with its number of tasks."""
+    """Combine macro means, each with its number of tasks."""
     known = [side for side in sides if side is not None]
     if len(known) < 2:
         return known[0][0] if known else 0.0

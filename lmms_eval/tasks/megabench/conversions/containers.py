@@ -1,4 +1,4 @@
-"""Texts and values to lists, sets and dictionaries."""
+"""Converts texts and values to lists, sets and dictionaries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ _CLOSERS = {"(": ")", "{": "}", "[": "]"}
 
 
 def str_to_list(text: Any) -> list[Any] | str:
-    """A list from a Python literal or from comma-separated items; empty for what is no text or cannot be read.
+    """Read a list from a Python literal or from comma-separated items; empty for anything that cannot be read.
 
-    The literal of a set of lists, which Python refuses, cannot be read.
-
-    The text ``None`` gives the empty *text*, which equals no list but itself.
+    A set of lists, which Python refuses, cannot be read. The text ``None`` gives the empty *text*, which equals only
+    itself.
     """
     items = _items(text)
     if items is None:
@@ -25,7 +24,7 @@ def str_to_list(text: Any) -> list[Any] | str:
 
 
 def str_to_set(text: Any) -> set[Any] | str:
-    """As ``str_to_list``, for a set; items that cannot be hashed (nested lists) make the whole set empty."""
+    """Read a set as ``str_to_list`` does; items that cannot be hashed (nested lists) make the whole set empty."""
     items = _items(text)
     if items is None:
         return ""
@@ -36,7 +35,7 @@ def str_to_set(text: Any) -> set[Any] | str:
 
 
 def _items(text: Any) -> Iterable[Any] | None:
-    """The items in a text; ``None`` for the literal ``None``."""
+    """Read the items in a text; ``None`` for the literal ``None``."""
     if not isinstance(text, str):
         return []
     text = text.strip(" ")
@@ -58,7 +57,7 @@ def _items(text: Any) -> Iterable[Any] | None:
 
 
 def freeze(value: Any) -> Any:
-    """Dictionaries, lists, tuples and sets as hashable values, recursively."""
+    """Convert dictionaries, lists, tuples and sets to hashable values, recursively."""
     if isinstance(value, dict):
         return frozenset((key, freeze(item)) for key, item in value.items())
     if isinstance(value, list | tuple):
@@ -69,7 +68,7 @@ def freeze(value: Any) -> Any:
 
 
 def to_set(value: Any) -> set[Any] | str:
-    """The elements of a container (frozen), or the set that a text holds; any other value gives the empty set."""
+    """Return the elements of a container (frozen), or the set in a text; any other value gives the empty set."""
     frozen = freeze(value)
     if isinstance(frozen, frozenset | tuple):
         return set(frozen)
@@ -77,7 +76,7 @@ def to_set(value: Any) -> set[Any] | str:
 
 
 def to_frozen_set(value: Any) -> set[Any] | str:
-    """As ``to_set``, but nested lists in a text are frozen to tuples instead of making the set empty."""
+    """Convert as ``to_set``, but freeze nested lists in a text to tuples instead of making the set empty."""
     if not isinstance(value, str):
         return to_set(value)
     items = _items(value)
@@ -85,10 +84,10 @@ def to_frozen_set(value: Any) -> set[Any] | str:
 
 
 def to_dict(value: Any) -> Any:
-    """The dictionary (or list) that a text holds, the values of a dictionary converted likewise.
+    """Read the dictionary (or list) in a text, and convert the values of a dictionary in the same way.
 
-    A text without a readable or with an empty structure stays as it is. Raises ``RecursionError`` for dictionaries
-    nested a thousand deep, which no reader here produces.
+    A text without a readable structure, or with an empty one, is returned unchanged. Raises ``RecursionError`` for
+    dictionaries nested a thousand deep, which no reader here produces.
     """
     if isinstance(value, dict):
         return {key: to_dict(item) for key, item in value.items()}

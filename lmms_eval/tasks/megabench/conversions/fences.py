@@ -16,14 +16,14 @@ _LONG_INPUT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """``found``: ``text`` is the content of the first code block; else it is the input."""
+    """A code block: if ``found``, ``text`` is the content of the first block, else the input."""
 
     text: str
     found: bool
 
 
 def extract_fence(text: str, mode: FenceMode = "plain") -> Fenced:
-    """The first code block of ``text``; a run of word characters after the opening backticks is its language tag.
+    """Extract the first code block of ``text``. Word characters after the opening backticks are its language tag.
 
     ``plain`` strips the content on both sides. ``ascii`` keeps the indentation of the first line and drops blanks at
     the end; ``verbatim`` also keeps the trailing blanks of the last line.
@@ -50,7 +50,7 @@ def extract_fence(text: str, mode: FenceMode = "plain") -> Fenced:
 
 
 def extract_json_fence(text: str) -> Fenced:
-    """The first block whose tag begins with ``json``, stripped; the rest of the tag (``jsonc``) belongs to it."""
+    """Extract the first block whose tag begins with ``json``, stripped; the rest of the tag (``jsonc``) is kept."""
     start = text.find(_JSON_FENCE)
     body = start + len(_JSON_FENCE)
     end = text.find(_FENCE, body)

@@ -13,19 +13,19 @@ Point = tuple[float, float]
 
 
 def is_number(value: object) -> bool:
-    """Integers, floats and truth values."""
+    """Return whether a value is an integer, a float or a truth value."""
     return isinstance(value, int | float)
 
 
 def _number_rows(values: Iterable[Any], width: int) -> list[Any]:
-    """The elements that are lists or tuples of ``width`` numbers."""
+    """Return the elements that are lists or tuples of ``width`` numbers."""
     return [
         row for row in values if isinstance(row, list | tuple) and len(row) == width and all(is_number(x) for x in row)
     ]
 
 
 def str_to_bboxes(text: Any) -> list[Any]:
-    """The boxes in a Python literal or JSON text: one flat box or a list of boxes; malformed boxes are left out.
+    """Read the boxes in a Python literal or JSON text: one flat box or a list of boxes; malformed boxes are left out.
 
     Empty for anything but a text. Raises ``ConversionError`` for literals without a length or an order (a number,
     ``None``, a set of four, a dictionary of four entries).
@@ -45,7 +45,7 @@ def str_to_bboxes(text: Any) -> list[Any]:
 
 
 def _is_flat(value: Any) -> bool:
-    """Four elements, the first a number. Raises ``ConversionError`` where the question makes no sense."""
+    """Return whether there are four elements, the first a number. Raises ``ConversionError`` for unsuitable values."""
     try:
         return len(value) == 4 and is_number(value[0])
     except (TypeError, KeyError):
@@ -53,10 +53,10 @@ def _is_flat(value: Any) -> bool:
 
 
 def str_to_coords(text: Any) -> list[Any]:
-    """The points in a Python literal or JSON text that is any container of points; other elements are left out.
+    """Read the points in a Python literal or JSON text of any container of points; other elements are left out.
 
-    Of a dictionary its keys, of a set in Python's order. Raises ``LiteralError`` for Python expressions that are no
-    literal, ``ConversionError`` for literals that hold nothing (a number, ``None``).
+    A dictionary gives its keys, a set its items in Python's order. Raises ``LiteralError`` for Python expressions that
+    are not literals, ``ConversionError`` for literals without items (a number, ``None``).
     """
     if not isinstance(text, str):
         return []
@@ -75,7 +75,7 @@ def str_to_coords(text: Any) -> list[Any]:
 
 
 def _tag_contents(text: str, tag: str) -> Iterator[str]:
-    """The texts between ``<tag>`` and the next ``</tag>`` on the same line."""
+    """Return the texts between ``<tag>`` and the next ``</tag>`` on the same line."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     for line in text.split("\n"):
         end = 0
@@ -89,7 +89,7 @@ def _tag_contents(text: str, tag: str) -> Iterator[str]:
 
 
 def _floats(text: str, count: int) -> tuple[float, ...] | None:
-    """``count`` comma-separated numbers, or ``None``."""
+    """Read ``count`` comma-separated numbers; ``None`` if that fails."""
     parts = text.split(",")
     if len(parts) != count:
         return None
@@ -100,7 +100,7 @@ def _floats(text: str, count: int) -> tuple[float, ...] | None:
 
 
 def parse_point_xml(text: Any) -> Point | None:
-    """The point of a text with exactly one ``<point>x, y</point>``; ``None`` otherwise."""
+    """Read the point of a text with exactly one ``<point>x, y</point>``; ``None`` otherwise."""
     if not isinstance(text, str):
         return None
     contents = list(_tag_contents(text, "point"))
@@ -109,7 +109,7 @@ def parse_point_xml(text: Any) -> Point | None:
 
 
 def parse_boxes_xml(text: Any) -> list[tuple[float, ...]]:
-    """Every ``<box>x1, y1, x2, y2</box>`` of the text; tags without four numbers are left out."""
+    """Read every ``<box>x1, y1, x2, y2</box>`` of the text; tags without four numbers are left out."""
     if not isinstance(text, str):
         return []
     found = (_floats(content, 4) for content in _tag_contents(text, "box"))
@@ -117,7 +117,7 @@ def parse_boxes_xml(text: Any) -> list[tuple[float, ...]]:
 
 
 def iou(first: Box, second: Box) -> float:
-    """Intersection over union of two boxes; corners are not sorted, a union of zero or less gives 0."""
+    """Compute the intersection over union of two boxes. Corners are not sorted; a union of zero or less gives 0."""
     width = max(0, min(first[2], second[2]) - max(first[0], second[0]))
     height = max(0, min(first[3], second[3]) - max(first[1], second[1]))
     shared = width * height
@@ -130,5 +130,5 @@ def _area(box: Box) -> float:
 
 
 def best_ious(predicted: Sequence[Box], truth: Sequence[Box]) -> list[float]:
-    """For each predicted box the best overlap with any true box, 0 without one."""
+    """Return for each predicted box the best overlap with any true box; 0 without one."""
     return [max((iou(box, other) for other in truth), default=0.0) for box in predicted]

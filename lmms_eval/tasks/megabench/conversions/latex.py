@@ -15,7 +15,7 @@ _UNNAMED_GREEK = re.compile("[ς\u03a2]")
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[^{}]*\}(?:\[[^\[\]]*\])?")
 CHARS_PER_TOKEN = 40
 MAX_BARS = 17
-"""The parser's time doubles with a few of them: each may open or close."""
+"""Most vertical bars that are parsed: the time doubles with every few, since each may open or close."""
 _BAR = re.compile(r"\|")
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\S")
 _DELIMITER = re.compile(r"\\[()\[\]]")
@@ -33,7 +33,7 @@ _GREEK_COMMANDS = str.maketrans(
 
 
 def normalize_latex(text: str) -> str:
-    """One spelling for overlined symbols, Greek letters as commands, without environment and formula delimiters.
+    """Unify overlined symbols, write Greek letters as commands, and remove environments and formula delimiters.
 
     Raises ``ConversionError`` for the final sigma, which LaTeX does not name, and for a text that starts with a
     combining macron.
@@ -61,12 +61,12 @@ def _overline(match: re.Match[str]) -> str:
 
 
 def token_count(text: str) -> int:
-    """Number of LaTeX tokens: commands, and single characters of all else but whitespace."""
+    """Count the LaTeX tokens: commands, and all other characters except white space."""
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
 def first_tokens(text: str, count: int) -> str:
-    """The text up to the end of its token number ``count``, before its vertical bar number ``MAX_BARS``.
+    """Return the first ``count`` tokens of a text, at most up to vertical bar number ``MAX_BARS``.
 
     Never more than ``CHARS_PER_TOKEN`` characters a token, blanks included.
     """
@@ -78,7 +78,7 @@ def first_tokens(text: str, count: int) -> str:
 
 
 def unwrap_delimiters(text: str, opening: str, closing: str) -> str:
-    """Without each pair of delimiters that stands on one line; what is between stays."""
+    """Remove each pair of delimiters on one line; the text between them is kept."""
     if opening not in text:
         return text
     return "\n".join(_unwrap_line(line, opening, closing) for line in text.split("\n"))
@@ -100,6 +100,6 @@ _BOXED = re.compile(r"\\boxed\{((?:[^{}]++|\{[^{}]*+\})*+)\}")
 
 
 def unbox(text: str) -> str:
-    r"""The content of the first ``\boxed{...}`` with at most one nested level of braces, else the text."""
+    r"""Return the content of the first ``\boxed{...}`` with at most one nested level of braces, else the text."""
     match = _BOXED.search(text)
     return match.group(1) if match else text

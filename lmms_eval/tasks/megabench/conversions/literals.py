@@ -1,4 +1,4 @@
-"""Python literals in texts that a model or a data set wrote."""
+"""Python literals in texts of models and data sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from lmms_eval.errors import LmmsEvalError
 
 MAX_LITERAL_CHARS = 200_000
-"""Longer texts are read only where they are JSON too: the syntax tree of a megabyte takes seconds and a gigabyte."""
+"""Longer texts are read only if they are also JSON: the syntax tree of a megabyte takes seconds and a gigabyte."""
 _JSON_ONLY = re.compile(r"\\|\b(?:true|false|null|NaN|Infinity)\b")
 """Spellings that JSON and Python read differently."""
 
@@ -29,10 +29,10 @@ class ConversionError(LmmsEvalError):
 
 
 class LiteralError(ConversionError):
-    """The text is no Python literal, or one that is not read (too long, too deep).
+    """The text is not a Python literal, or one that is too long or too deep.
 
-    ``problem``: ``syntax`` for a text that is no Python expression at all, ``memory`` where the parser gave up on its
-    size, ``unhashable`` for a set or dictionary of what cannot be in one, ``value`` for all else.
+    ``problem``: ``syntax`` for a text that is not a Python expression, ``memory`` if the parser gave up on its
+    size, ``unhashable`` for a set or dictionary with unhashable items, ``value`` for all else.
     """
 
     def __init__(self, message: str, problem: LiteralProblem = "value") -> None:
@@ -42,19 +42,19 @@ class LiteralError(ConversionError):
 
 @contextlib.contextmanager
 def quiet_parser() -> Iterator[None]:
-    """Without the warnings of Python's parser: invalid escape sequences in replies are no business of the log."""
+    """Suppress the warnings of Python's parser, so that invalid escape sequences in replies do not reach the log."""
     with _WARNINGS_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def read_literal(value: Any) -> Any:
-    """The value of a Python literal. Raises ``LiteralError`` for anything else, values that are no text included."""
+    """Read a Python literal. Raises ``LiteralError`` for anything else, also for values that are not texts."""
     if not isinstance(value, str):
         raise LiteralError(f"a {type(value).__name__} is no text of a literal")
     if len(value) > MAX_LITERAL_CHARS:
-        try:  # of such texts only those that JSON spells alike
-            value.encode()  # half surrogates are no Python
+        try:  # only texts that JSON spells in the same way
+            value.encode()  # half surrogates are not valid Python
             if not _JSON_ONLY.search(value):
                 return json.loads(value)
         except (ValueError, RecursionError):
@@ -74,9 +74,9 @@ def read_literal(value: Any) -> Any:
 
 
 def unwrap_string(value: Any) -> Any:
-    """The content of a text that is itself a Python string literal; any other value untouched. One layer only.
+    """Return the content of a text that is itself a Python string literal; any other value unchanged. One layer only.
 
-    A text on which the Python parser runs out of its stack gives the empty text, as the official evaluator has it.
+    If the Python parser runs out of stack, the result is empty, as in the official evaluator.
     """
     if not isinstance(value, str):
         return value

@@ -13,7 +13,7 @@ from lmms_eval.tasks.megabench.conversions.fences import extract_json_fence
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
 
 MAX_SPANS = 2_000
-"""Of the candidate structures in a text, so many are tried, from the last one backwards."""
+"""Most candidate structures of a text that are tried, from the last one backwards."""
 
 _ANSWER_LINE = re.compile(r"^(?:\*\*)?Answer:\s*(.*)", re.MULTILINE)
 _ANSWER_REST = re.compile(r"^(?:\*\*)?Answer:(?:\*\*)?\s*(.*)", re.MULTILINE | re.DOTALL)
@@ -29,7 +29,7 @@ class AnswerPart:
 
     text: str
     is_marked: bool
-    """It follows ``Answer:``; else it is the whole reply."""
+    """Whether it follows ``Answer:``; otherwise it is the whole reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class _Noted:
 
 
 def read_structure(text: str, *, whole_answer: bool = False) -> Any:
-    """The last dictionary or list in the text, as JSON or (preferred) as a Python literal.
+    """Read the last dictionary or list in the text, as JSON or (preferred) as a Python literal.
 
     If a line starts with ``Answer:``, only what follows on the first such line is read; then the content of a
     ```` ```json ```` block if there is one. Without anything readable: ``[]`` if the text starts with ``[``, else
-    ``{}``. With ``whole_answer`` all that follows the marker is read. A structure may come out as a list that holds
+    ``{}``. With ``whole_answer`` all text after the marker is read. The result may be a list with
     tuples, a set or a dictionary with any keys.
     """
     text = extract_json_fence(answer_part(text, whole_answer=whole_answer).text).text
@@ -54,14 +54,14 @@ def read_structure(text: str, *, whole_answer: bool = False) -> Any:
 
 
 def answer_part(text: str, *, whole_answer: bool = False) -> AnswerPart:
-    """The part that ``read_structure`` reads, without blanks at its ends."""
+    """Return the part that ``read_structure`` reads, stripped."""
     answer = (_ANSWER_REST if whole_answer else _ANSWER_LINE).search(text)
     return AnswerPart((answer.group(1) if answer else text).strip(), answer is not None)
 
 
 def _spans(text: str) -> Iterator[str]:
-    """Candidate structures from left to right: ``{`` to its partner, ``[`` to the last ``]`` in reach."""
-    text = text[: max(text.rfind("}"), text.rfind("]")) + 1]  # nothing closes beyond
+    """Yield candidate structures from left to right: ``{`` to its partner, ``[`` to the last ``]`` in reach."""
+    text = text[: max(text.rfind("}"), text.rfind("]")) + 1]  # no bracket closes after it
     brackets = "".join(_BRACKET.findall(text))
     positions = [match.start() for match in _BRACKET.finditer(text)]
     partner = _partners(brackets)
@@ -77,7 +77,7 @@ def _spans(text: str) -> Iterator[str]:
 
 
 def _partners(brackets: str) -> list[int]:
-    """For each ``{`` the index of its ``}``, -1 for all else; square brackets are not considered."""
+    """Return for each ``{`` the index of its ``}``, and -1 for all other characters. Square brackets are ignored."""
     stack: list[int] = []
     partner = [-1] * len(brackets)
     for index, kind in enumerate(brackets):
@@ -89,7 +89,7 @@ def _partners(brackets: str) -> list[int]:
 
 
 def _reach(brackets: str, partner: list[int]) -> list[int]:
-    """For each index: the last ``]`` from there on before an unmatched brace, jumping over ``{...}``; -1: none."""
+    """Return for each index the last ``]`` before an unmatched brace, skipping ``{...}``; -1 without one."""
     reach = [-1] * (len(brackets) + 1)
     for index in range(len(brackets) - 1, -1, -1):
         kind = brackets[index]
@@ -138,7 +138,7 @@ def _unquote_structures(span: str) -> str:
 
 
 def _standard_json(text: str) -> str | None:
-    """A JSON object or array in standard spelling; ``None`` for any other text."""
+    """Write a JSON object or array in standard spelling; ``None`` for any other text."""
     try:
         value = json.loads(text)
         return json.dumps(value) if isinstance(value, dict | list) else None

@@ -1,4 +1,4 @@
-"""The 505 tasks as published: where they stand in the data set, how they are labelled and scored (``tasks.tsv``)."""
+"""The 505 tasks as published: their place in the data set, labels and scoring (``tasks.tsv``)."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class TaskFacts:
     name: str
     subset: Subset
     first_id: int
-    """``id`` of its first query; the others follow."""
+    """``id`` of its first query; the ids of the others are consecutive."""
     queries: int
     demonstrations: int
     single_image_first_id: int | None
-    """``id`` in the single-image configuration; ``None`` where the task is not in it."""
+    """``id`` in the single-image configuration; ``None`` if the task is not in it."""
     labels: Labels
     parser: str
     aggregation: str
     metrics: Mapping[str, str]
     """Metric by field, as in ``metric_info``."""
     weights: Mapping[str, float]
-    """By field, auxiliary scores included."""
+    """Weight by field, auxiliary scores included."""
 
 
 def _rows(name: str) -> list[dict[str, str]]:
@@ -63,7 +63,7 @@ def _labels(row: Mapping[str, str]) -> Labels:
 
 @functools.cache
 def tasks() -> Mapping[str, TaskFacts]:
-    """All 505 tasks by name, in the order of the data set (core, then open)."""
+    """Return all 505 tasks by name, in the order of the data set (core, then open)."""
     found: dict[str, TaskFacts] = {}
     for row in _rows("tasks.tsv"):
         metrics = json.loads(row["metrics"])
@@ -85,11 +85,11 @@ def tasks() -> Mapping[str, TaskFacts]:
 
 @functools.cache
 def labels() -> Mapping[str, Labels]:
-    """The labels of every task by its name."""
+    """Return the labels of every task by its name."""
     return MappingProxyType({name: task.labels for name, task in tasks().items()})
 
 
 @functools.cache
 def demo_labels() -> Mapping[str, Labels]:
-    """The labels of the demonstration's tasks, in the words of the published ones (``demo.tsv``)."""
+    """Return the labels of the demonstration's tasks, in the published wording (``demo.tsv``)."""
     return MappingProxyType({row["task"]: _labels(row) for row in _rows("demo.tsv")})

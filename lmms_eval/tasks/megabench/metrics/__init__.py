@@ -14,7 +14,7 @@ from lmms_eval.tasks.megabench.metrics.values import MetricValue
 from lmms_eval.tasks.megabench.outside_data import OutsideData
 
 Metric = Callable[..., MetricValue]
-"""From the response and the truth (or the evaluation context) to the score; judged ones get the verdict as third."""
+"""Computes the score from the response and the truth (or evaluation context); judged metrics also get the verdict."""
 Need = Literal["a judge model", "the code sandbox", "linguistic data", "a geocoder"]
 
 _PACKAGE = "lmms_eval.tasks.megabench.metrics"
@@ -22,23 +22,23 @@ _PACKAGE = "lmms_eval.tasks.megabench.metrics"
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """A metric: its function, and what it is called with."""
+    """A metric: its function and the arguments that it takes."""
 
     name: str
     path: str = ""
-    """``module.function`` below this package; empty where there is no function."""
+    """``module.function`` below this package; empty if there is no function."""
     needs_context: bool = False
-    """Gets the sample's evaluation context in place of the truth."""
+    """Whether it gets the sample's evaluation context instead of the truth."""
     whole_answer: bool = False
-    """Gets the whole parsed response and the whole truth; serves as auxiliary metric only."""
+    """Whether it gets the whole parsed response and the whole truth, as auxiliary metrics do."""
     needs: Need | None = None
-    """A need beyond this package; without a function the metric is not evaluated."""
+    """A need outside this package; without a function the metric is not evaluated."""
     judged: bool = False
-    """Makes its task an ``llm`` task."""
+    """Whether a judge scores it, which makes its task an ``llm`` task."""
     reads_text: bool = False
-    """Takes the bare reply of the ``dummy`` parser; any other metric needs a value by field."""
+    """Whether it takes the bare reply of the ``dummy`` parser; other metrics need a value by field."""
     gives_info: bool = False
-    """Returns ``Scored``; an error text becomes the information."""
+    """Whether it returns ``Scored``; an error text becomes the information."""
 
     fixed: str = ""
     """``module.function`` of the variant without the official one's faults (scoring rules §3); empty: no such fault."""
@@ -61,7 +61,7 @@ class MetricSpec:
         return function
 
     def load_fixed(self, data: OutsideData | None = None) -> Metric:
-        """Return the repaired variant, where there is one; else the function itself."""
+        """Return the repaired variant if it exists, else the function itself."""
         return _load(self.fixed) if self.fixed else self.load(data)
 
 
@@ -107,6 +107,10 @@ _BY_MODULE = {
         "longest_common_list_prefix_ratio",
     ),
     "dicts": (
+        "nbbox_iou_tuple",
+        "nbbox_iou_single",
+        "nbbox_iou_sequence",
+        "xml_nbbox_iou_single",
         "dict_equality",
         "dict_precision",
         "dict_exact_str_match_agg_recall",
@@ -176,6 +180,6 @@ METRICS: Mapping[str, MetricSpec] = MappingProxyType(
     }
     | {spec.name: spec for spec in _SPECIAL}
 )
-"""By lower-case name."""
+"""Metrics by lower-case name."""
 
 UNSUPPORTED = "unsupported"

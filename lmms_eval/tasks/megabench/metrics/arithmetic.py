@@ -1,4 +1,4 @@
-"""Arithmetic expressions that a model wrote, evaluated by walking Python's syntax tree; nothing is executed."""
+"""Evaluates arithmetic expressions of a model by walking Python's syntax tree, without executing code."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from lmms_eval.tasks.megabench.conversions.literals import ConversionError, quie
 
 MAX_EXPRESSION_CHARS = 5_000
 MAX_BITS = 1 << 16
-"""Integers beyond this size are refused before they are computed."""
+"""Size of integers; larger ones are refused before they are computed."""
 MAX_DEPTH = 200
-"""Of operations in each other: three calls each on the stack of an interpreter that has a thousand."""
+"""Depth of nested operations: each takes three calls on a stack of a thousand."""
 
 Number = int | float
 Value = Number | str | list["Value"] | tuple["Value", ...]
-"""Truth values are integers here, as in Python."""
+"""Values of expressions. Truth values are integers, as in Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The names and the functions of one number that an expression may use."""
+    """The names and one-argument functions that an expression may use."""
 
     names: Mapping[str, float]
     functions: Mapping[str, Callable[[float], float]]
@@ -37,11 +37,11 @@ REPAIRED = Vocabulary({"E": 2.718, "e": math.e}, {"sqrt": math.sqrt, "exp": math
 
 
 class ArithmeticRefused(ConversionError):
-    """Not an arithmetic expression, or one too large to evaluate."""
+    """The text is not an arithmetic expression, or is too large to evaluate."""
 
 
 _TRUTH_VALUES: Mapping[str, bool] = MappingProxyType({"True": True, "False": False})
-"""As names: Python reads full-width letters as names of their own and looks them up as ASCII."""
+"""Truth values as names: Python normalises full-width letters of names to ASCII."""
 _BINARY: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = MappingProxyType(
     {
         ast.Add: operator.add,
@@ -65,10 +65,9 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = MappingPr
 
 
 def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
-    """The value of numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the vocabulary.
+    """Evaluate numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the vocabulary.
 
-    ``and``, ``or`` and ``not`` choose among values as in Python. Of the blanks around an expression only those of ASCII
-    are passed over.
+    ``and``, ``or`` and ``not`` choose among values as in Python. Only ASCII blanks around an expression are skipped.
 
     Raises ``ArithmeticRefused`` for everything else, for division by zero, overflow, complex results and integers of
     more than ``MAX_BITS`` bits.
@@ -85,7 +84,7 @@ def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
 
 
 def _check_depth(tree: ast.expr) -> None:
-    """Refuse what is nested too deeply, whatever stack this process happens to allow."""
+    """Refuse expressions that are nested too deeply, independently of this process's stack."""
     level: list[ast.AST] = [tree]
     for _ in range(MAX_DEPTH):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
@@ -121,7 +120,7 @@ class _Reader:
         raise ArithmeticRefused(f"the name {name!r} is unknown")
 
     def _choice(self, node: ast.BoolOp) -> Value:
-        """The first value that decides an ``and`` or ``or``; what follows it is not evaluated."""
+        """Return the first value that decides an ``and`` or ``or``; later ones are not evaluated."""
         decisive = isinstance(node.op, ast.Or)
         value: Value = not decisive
         for operand in node.values:

@@ -1,4 +1,4 @@
-"""Programs of the model, judged by test cases in the sandbox (specification §9.8)."""
+"""Judges programs of the model by test cases in the sandbox (specification §9.8)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 
 CPU_S, WALL_S = 2, 10.0
 OFFICIAL_OUTPUT = 64 << 10
-"""More cannot be delivered to the official judge in time."""
+"""Most output; more cannot be delivered to the official judge in time."""
 FIXED_OUTPUT = 1 << 20
 PROGRAM_S = 240.0
-"""For all test cases of a program together; what is not run by then is not passed."""
+"""Limit for all test cases of a program; cases that did not run by then fail."""
 PACKAGES = ("numpy",)
-"""Packages of the official judge's environment beside the standard library."""
+"""Packages of the official judge's environment in addition to the standard library."""
 _MAIN_GUARD = 'if __name__ == "__main__":'
 
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """Input lines joined by newlines, and the output that is wanted, stripped at its end."""
+    """Input lines joined by newlines, and the expected output, stripped at its end."""
 
     __test__ = False
 
@@ -101,7 +101,7 @@ def _run(program: Program, limits: Limits) -> Outcome:
     try:
         try:
             return run(program, limits)
-        except SandboxError:  # the child was killed from outside, say: another one may live
+        except SandboxError:  # the child may have been killed from outside; another one may succeed
             return run(program, limits)
     except (SandboxRefused, SandboxError) as error:
         raise NotEvaluated(str(error)) from error

@@ -20,10 +20,10 @@ _VERSE: Mapping[str, Callable[[list[str], str], bool]] = MappingProxyType(
 
 
 def constrained_generation(response: Any, context: Mapping[str, Any], data: OutsideData = NO_DATA) -> Scored:
-    """1 if the text keeps every constraint of the context, else 0; the information says which.
+    """Return 1 if the text keeps every constraint of the context, else 0; the information lists them.
 
-    A blank value is no constraint, an unknown name is never kept. Raises whatever a value that is no text leads to, and
-    ``NotEvaluated`` where a constraint needs data that is missing.
+    A blank value is no constraint; an unknown name is never kept. Raises ``NotEvaluated`` if a constraint needs missing
+    data; a value that is not a text may raise any error.
     """
     if not context:
         raise ConversionError("the evaluation context has no constraints")

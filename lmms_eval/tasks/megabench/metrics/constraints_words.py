@@ -1,4 +1,4 @@
-"""Constraints on words: which occur, where and how often; how many there are; with which letters the lines begin."""
+"""Constraints on words: their occurrence, position and frequency, their number, and the first letters of lines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WordConstraint:
 
 
 def parse_constraint(name: str, value: str) -> WordConstraint:
-    """Read a constraint's name and value. Raises ``ConversionError`` if their parts do not fit together."""
+    """Read a constraint's name and value. Raises ``ConversionError`` if their parts do not match."""
     names = [part.rstrip("0123456789").lower() for part in name.split("##")]
     values = [part.strip().strip('"') for part in value.split("##")]
     if len(names) != len(values):
@@ -60,7 +60,7 @@ def parse_constraint(name: str, value: str) -> WordConstraint:
 
 
 def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguistics]) -> bool:
-    """Check that the words of a constraint occur in the text, in the sentences and as often as it says.
+    """Check that the words of a constraint occur in the text, at the stated sentences and frequencies.
 
     Raises:
         ConversionError: an unreadable constraint, or a text over the limits of this module.
@@ -69,7 +69,7 @@ def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguist
     constraint = parse_constraint(name, value)
     if constraint.kind == "contain":
         groups = [str_to_list(constraint.words)]
-    else:  # each of the lists of contain_only is an alternative
+    else:  # the lists of contain_only are alternatives
         groups = list(read_literal(_WORD.sub(r'"\g<0>"', constraint.words)))
     text = text.replace(_BOLD, "")
     if len(text) > MAX_CHARS:
@@ -84,7 +84,7 @@ def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguist
 
 
 def _within_limits(occurrences: list[Occurrence], limits: Mapping[str, Any]) -> bool:
-    """``position_only`` decides alone; a ``times`` overrides a ``position``, as in the official evaluator."""
+    """Check the limits. ``position_only`` decides alone, and ``times`` overrides ``position``, as officially."""
     if "position_only" in limits:
         return [occurrence.sentence for occurrence in occurrences] == [limits["position_only"]]
     if "times" in limits:
@@ -95,7 +95,7 @@ def _within_limits(occurrences: list[Occurrence], limits: Mapping[str, Any]) -> 
 
 
 def _occurrences(phrases: Iterable[str], sentences: list[str]) -> list[Occurrence]:
-    """Occurrences of each phrase as part of a text, also inside a word."""
+    """Find the occurrences of each phrase as part of a text, also inside a word."""
     counts = (
         Occurrence(number, sentence.count(phrase))
         for phrase in phrases
@@ -106,7 +106,7 @@ def _occurrences(phrases: Iterable[str], sentences: list[str]) -> list[Occurrenc
 
 @functools.lru_cache(maxsize=4)
 def _lemmatised_sentences(text: str, language: Linguistics) -> list[str]:
-    """A reply is searched once for each of its constraints, so the last ones are kept."""
+    """Lemmatise the sentences of a text. The last ones are cached, since each constraint of a reply needs them."""
     sentences = language.sentences(text)
     different = set(sentences)
     if len(different) > MAX_SENTENCES:
@@ -120,7 +120,7 @@ def _lemmatised(text: str, language: Linguistics) -> str:
 
 
 def length(text: str, value: str) -> bool:
-    """Check that the number of words lies strictly above (``>5``) or below (``<5``) a bound; false for no number.
+    """Check that the number of words is strictly above (``>5``) or below (``<5``) a bound; false without a number.
 
     Raises ``ConversionError`` for any other relation.
     """
@@ -134,7 +134,7 @@ def length(text: str, value: str) -> bool:
 
 
 def acrostic(text: str, letters: str, *, alliteration: bool) -> bool:
-    """Check that each line begins with its letter; a blank stands for an empty line.
+    """Check that each line begins with its letter; a blank represents an empty line.
 
     With ``alliteration`` every word must begin with the letter of its line; raises ``IndexError`` for a doubled blank.
     """

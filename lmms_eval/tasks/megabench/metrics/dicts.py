@@ -32,9 +32,9 @@ def nbbox_iou_tuple(response: Any, truth: Any) -> float:
 
 
 def nbbox_iou_single(response: Any, truth: Any) -> float:
-    """IoU of two boxes, both written as text; 0 where a side is anything but one box.
+    """IoU of two boxes, both written as text; 0 if a side is anything but one box.
 
-    Raises ``LiteralError`` for a truth that is no text of a literal, a list among them, which scores 0.
+    Raises ``LiteralError`` for a truth that is not a text of a literal, a list among them, which scores 0.
     """
     true = read_literal(truth)
     if not isinstance(response, str):

@@ -29,7 +29,7 @@ def geo_proximity_location_dict(response: Any, truth: Any, data: OutsideData = N
 
     Raises:
         NotEvaluated: there is no geocoder, or it gave no answer.
-        TypeError: the truth is no dictionary.
+        TypeError: the truth is not a dictionary.
     """
     if not isinstance(response, Mapping) or response.keys() != KEYS:
         return 0.0
@@ -75,7 +75,7 @@ def open_geocoder(table: str = "", server: str = "") -> Geocoder:
 
 
 def _locate(place: Mapping[str, Any], geocoder: Geocoder) -> Coordinates | None:
-    """By country, state and city; without a hit by country and city."""
+    """Look up by country, state and city; without a hit by country and city."""
     wide = {"country": place["country"], "city": place["municipality"]}
     queries = ({**wide, "state": place["province_or_state"]}, wide)
     found = (geocoder.locate(query) for query in queries if is_askable(query))

@@ -39,7 +39,7 @@ def gpt_4o_as_judge(_response: object, _truth: object, verdict: Verdict | None) 
 
 
 def asks_about_art(response: Any, truth: Any) -> bool:
-    """Tell whether both pictures can be drawn; else there is no question, and the score is 0, or an error."""
+    """Return whether both pictures can be drawn; else there is no question, and the score is 0, or an error."""
     return isinstance(response, str) and isinstance(truth, str) and bool(response) and bool(truth)
 
 

@@ -13,8 +13,8 @@ from lmms_eval.tasks.megabench.metrics.strings import simple_str_match
 MAX_LATEX_CHARS = 10_000
 """Longer true expressions are compared as texts."""
 MAX_LATEX_TOKENS = 250
-"""Of a response so much is parsed, or twice the length of the truth: the parser takes milliseconds for a token, and a
-valid prefix is enough for it."""
+"""Most tokens of a response that are parsed, unless twice the length of the truth is more. The parser takes
+milliseconds a token and accepts a valid prefix."""
 EQUALITY_LIMIT = 15.0
 """Seconds; then the texts are compared."""
 
@@ -22,7 +22,7 @@ _FORMULA = re.compile(r"\$([^$]*)\$")
 
 
 def latex_expr_equality(response: Any, truth: Any) -> float:
-    """Symbolic equality of two expressions; unreadable ones are compared by ``simple_str_match``."""
+    """Compare two expressions symbolically; unreadable ones are compared by ``simple_str_match``."""
     if not (isinstance(response, str) and isinstance(truth, str)):
         return 0.0
     response, truth = normalize_latex(response), normalize_latex(truth)
@@ -48,7 +48,7 @@ def text_with_latex_expr_equality(response: Any, truth: Any) -> float:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Plain parts, concatenated, and formulas, joined by blanks; commas removed from both.
+    """Split a text into plain parts, concatenated, and formulas, joined by blanks; commas are removed from both.
 
     A plain part that is a lone ``$`` counts as an empty formula.
     """

@@ -17,7 +17,7 @@ MAX_TERMS = 1_000
 
 
 def latex_text(text: str) -> str | None:
-    """The printed form of the expression that a valid prefix of ``text`` gives; ``None`` if there is none."""
+    """Return the printed form of the expression in a valid prefix of ``text``; ``None`` without one."""
     from sympy.parsing.latex import parse_latex
 
     try:
@@ -30,7 +30,7 @@ def latex_text(text: str) -> str | None:
 
 
 def latex_equal(first: str, second: str) -> str:
-    """``equal`` or ``different``; ``unparsed`` where the texts have to be compared instead.
+    """Return ``equal`` or ``different``; ``unparsed`` if the texts have to be compared instead.
 
     Raises whatever sympy raises apart from its parsing, conversion, type and not-implemented errors.
     """
@@ -70,7 +70,7 @@ def _clearly_differ(left: Any, right: Any) -> bool:
 
 
 def _number_at(expression: Any, values: Mapping[Any, Any]) -> complex | None:
-    """The value with numbers for its symbols; ``None`` where it is not finite, or cannot be computed."""
+    """Return the value with numbers for its symbols; ``None`` if it is not finite, or cannot be computed."""
     try:
         value = complex(_filled(expression, values))
     except (TypeError, ValueError, ArithmeticError, NotImplementedError, AttributeError, RecursionError):
@@ -79,14 +79,14 @@ def _number_at(expression: Any, values: Mapping[Any, Any]) -> complex | None:
 
 
 def _filled(expression: Any, values: Mapping[Any, Any]) -> Any:
-    """From the leaves up: sympy's own ``evalf`` takes exponential time for deeply nested products."""
+    """Fill in numbers from the leaves up: sympy's ``evalf`` takes exponential time for deeply nested products."""
     if not expression.args:
         return values.get(expression, expression)
     return expression.func(*(_filled(part, values) for part in expression.args)).evalf(DIGITS)
 
 
 def _too_large(expression: Any) -> bool:
-    """Tell an expression whose comparison would compute, or expand to, something of astronomical size."""
+    """Return whether comparing an expression would compute, or expand to, a huge number."""
     from sympy import Pow, Product, Sum, binomial, factorial, preorder_traversal
 
     for node in preorder_traversal(expression):
@@ -101,14 +101,14 @@ def _too_large(expression: Any) -> bool:
 
 
 def _is_long(limit: Any) -> bool:
-    """Tell a sum over numbers, and over too many."""
+    """Return whether an expression is a sum over too many numbers."""
     if len(limit) != 3 or not (limit[1].is_Number and limit[2].is_Number):
         return False
     return bool(limit[2] - limit[1] > MAX_TERMS)
 
 
 def _log2(expression: Any) -> float:
-    """An estimate of the binary logarithm of a number's size; 0 for what is no number."""
+    """Estimate the binary logarithm of a number's size; 0 for anything else."""
     if expression.is_Number:
         value = abs(expression)
         if value.is_Rational and value.p:
@@ -126,7 +126,7 @@ JOBS: Mapping[str, Callable[..., Any]] = {"latex_text": latex_text, "latex_equal
 
 
 def prepare() -> None:
-    """Import and warm what reads LaTeX."""
+    """Import and warm up the LaTeX parser."""
     latex_text("1")
 
 

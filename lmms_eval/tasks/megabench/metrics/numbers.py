@@ -24,7 +24,7 @@ from lmms_eval.tasks.megabench.metrics.latex_process import evaluate_in_process
 from lmms_eval.tasks.megabench.metrics.strings import simple_str_match
 
 MAX_LATEX_TOKENS = 250
-"""So much of a text is parsed as LaTeX: the parser takes milliseconds for a token, and a valid prefix is enough."""
+"""Most tokens that are parsed as LaTeX: the parser takes milliseconds a token, and a valid prefix is enough."""
 READ_LIMIT = 5.0
 """Seconds to read one side."""
 RELATIVE_TOLERANCE = 0.01
@@ -37,7 +37,7 @@ _EQUALS = re.compile(r"(?:=|≈|\\approx)\s*(.*)")
 
 
 def number_rel_diff_ratio(response: Any, truth: Any) -> float:
-    """One minus the relative difference, at least 0; also 0 for a truth of 0 and for what is no finite number."""
+    """Return 1 minus the relative difference, at least 0; also 0 for a truth of 0 or values that are not finite."""
     try:
         predicted = response if is_number(response) else read_literal(response)
         true = read_literal(truth)
@@ -153,7 +153,7 @@ def _bare_texts(response: Any, truth: Any) -> tuple[str, str]:
 
 
 def _bare(text: str) -> str:
-    """Without formula delimiters, and what follows the first equals sign where there is one."""
+    """Remove formula delimiters, and everything up to the first equals sign."""
     text = unwrap_delimiters(unwrap_delimiters(text, r"\(", r"\)"), r"\[", r"\]")
     after = _EQUALS.search(text)
     return after.group(1).strip() if after else text
@@ -181,7 +181,7 @@ def _lists_close(predicted: list[Any], true: list[Any]) -> bool:
 
 
 def read_number(text: str, vocabulary: Vocabulary = OFFICIAL) -> Value | None:
-    """A number, a list or a tuple written in LaTeX or as an arithmetic expression; ``None`` if there is none.
+    """A number, a list or a tuple written in LaTeX or as an arithmetic expression; ``None`` without one.
 
     A valid LaTeX prefix is enough, so ``5, 6`` reads as 5. Raises ``LimitExceeded`` if the parser takes too long.
     """

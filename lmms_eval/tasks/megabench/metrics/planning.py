@@ -1,6 +1,6 @@
 """A small interpreter of the PDDL subset of the planning tasks. All matching is on the text of literals.
 
-It is no validator: types and negative literals are not enforced, as in the official evaluator. The ``fixed`` variant
+It does not validate: types and negative literals are not enforced, as in the official evaluator. The ``fixed`` variant
 enforces negative literals, and takes domains of one action and goals of one literal (scoring rules §3).
 """
 
@@ -38,7 +38,7 @@ class Action:
         values = dict(zip(self.parameters, arguments, strict=True))
 
         def fill(literals: tuple[str, ...]) -> tuple[str, ...]:
-            # a parameter at the end of the text stays, as nothing follows it
+            # a parameter at the end of the text is kept, as nothing follows it
             return tuple(_FILLED.sub(lambda found: values.get(found[0], found[0]), literal) for literal in literals)
 
         return Action(self.name, (), fill(self.preconditions), fill(self.deletes), fill(self.adds))
@@ -152,7 +152,7 @@ def _literals(body: str, key: str, whole: bool) -> tuple[str, ...]:
 
 
 def _groups_after(text: str, opening: str) -> Iterator[str]:
-    """The parenthesised groups inside the first ``opening``; none where it is absent."""
+    """Return the parenthesised groups inside the first ``opening``; empty if it is absent."""
     start = text.find(opening)
     return _groups(text[start + len(opening) :] if start >= 0 else "")
 
@@ -177,15 +177,15 @@ def _is_negative(literal: str) -> bool:
 
 
 def _negated(literal: str) -> str:
-    """The literal that a negative one denies."""
+    """Return the literal that a negative one denies."""
     return next(_groups(literal[1:-1]), "")
 
 
 def _holds(literal: str, state: set[str]) -> bool:
-    """Positive literals must be in the state; negative ones fail only if their very text is."""
+    """Check that positive literals are in the state; negative ones fail only if their exact text is."""
     return (literal in state) != _is_negative(literal)
 
 
 def _truly_holds(literal: str, state: set[str]) -> bool:
-    """A negative literal holds while what it denies is not in the state."""
+    """Check that a literal holds; a negative one holds while its positive form is not in the state."""
     return _negated(literal) not in state if _is_negative(literal) else literal in state

@@ -32,7 +32,7 @@ _SPELLED: Mapping[str, str] = MappingProxyType(
 
 
 def ascii_letters(text: str) -> str:
-    """The text in lower-case ASCII; what has no transliteration is left out, half surrogates too."""
+    """Return the text in lower-case ASCII, without characters that have no transliteration."""
     return text.lower() if text.isascii() else "".join(map(_spelling, text)).lower()
 
 

@@ -13,7 +13,7 @@ from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 
 MAX_NGRAM = 4
 MAX_CHARS = 100_000
-"""Longer texts are refused: no translation is that long, and splitting them takes seconds."""
+"""Longest text; no translation is longer, and splitting longer texts takes seconds."""
 
 
 def bleu(response: Any, truth: Any) -> float:
@@ -36,7 +36,7 @@ def bleu(response: Any, truth: Any) -> float:
 def gleu_cn(response: Any, truth: Any) -> float:
     """Sentence GLEU (Wu et al. 2016) on words of jieba's search mode.
 
-    Raises ``NotEvaluated`` where jieba is not installed.
+    Raises ``NotEvaluated`` if jieba is not installed.
     """
     if not (isinstance(response, str) and isinstance(truth, str)):
         return 0.0
@@ -45,7 +45,7 @@ def gleu_cn(response: Any, truth: Any) -> float:
 
 
 def sentence_gleu(first: Sequence[str], second: Sequence[str]) -> float:
-    """Matching n-grams (n = 1 to 4) over the larger number of n-grams; symmetric, 0 for an empty side."""
+    """Divide the matching n-grams (n = 1 to 4) by the larger number of n-grams; symmetric, 0 for an empty side."""
     counts, others = _ngrams(first), _ngrams(second)
     total = max(counts.total(), others.total())
     return (counts & others).total() / total if total else 0.0
@@ -76,8 +76,8 @@ def _tokenizer() -> Any:
         raise NotEvaluated("jieba is missing: install lmms_eval[metrics]") from error
     jieba.setLogLevel("WARNING")
     tokenizer = jieba.Tokenizer()
-    # Not initialize(): it reads and writes a cache file that any user of the machine can put into the folder of
-    # temporary files, and logs what it does.
+    # initialize() is not used: it reads and writes a cache file that any user of the machine can put into the folder of
+    # temporary files, and logs its actions.
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
     return tokenizer

@@ -18,10 +18,10 @@ MetricValue = float | Scored
 
 
 def unsupported(_response: object, _truth: object) -> float:
-    """No metric: -1, which stands for "no score". Inside a task such a field gives no entry at all."""
+    """Return -1, which means "no score". Inside a task such a field has no entry at all."""
     return -1.0
 
 
 def nli_entailment(_response: object, _truth: object) -> float:
-    """Always 0, as in the official evaluator, whose guard lets no text reach its model."""
+    """Return 0, as the official evaluator does, whose guard lets no text reach its model."""
     return 0.0

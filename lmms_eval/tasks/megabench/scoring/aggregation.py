@@ -1,4 +1,4 @@
-"""From the scores of fields to the score of a query; -1 where all its fields are left out."""
+"""Aggregates the scores of fields to the score of a query; -1 if all its fields are left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_SCORE = -1.0
 
 
 def weighted_mean(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """Mean of the scores that are 0 or more, -1 if there are none.
+    """Mean of the scores that are 0 or more, -1 without one.
 
     Raises ``TaskError`` for a field without a weight or weights that sum to zero.
     """
@@ -29,12 +29,12 @@ def weighted_mean(scores: Mapping[str, float], weights: Mapping[str, float]) -> 
 
 
 def minimum(scores: Mapping[str, float], _weights: Mapping[str, float]) -> float:
-    """The least score that is 0 or more, -1 if there is none."""
+    """The least score that is 0 or more, -1 without one."""
     return min(_counted(scores).values(), default=NO_SCORE)
 
 
 def unsupported(_scores: Mapping[str, float], _weights: Mapping[str, float]) -> float:
-    """No aggregation: always -1."""
+    """Return -1: there is no aggregation."""
     return NO_SCORE
 
 
@@ -42,11 +42,11 @@ Aggregation = Callable[[Mapping[str, float], Mapping[str, float]], float]
 AGGREGATIONS: Mapping[str, Aggregation] = MappingProxyType(
     {"mean": weighted_mean, "min": minimum, "unsupported": unsupported}
 )
-"""By lower-case name."""
+"""Aggregations by lower-case name."""
 
 
 def _counted(scores: Mapping[str, float]) -> dict[str, float]:
-    """Without negative scores and NaN."""
+    """Return the scores without negative ones and NaN."""
     for name, score in scores.items():
         if not isinstance(score, int | float):
             raise TaskError(f"the score of field {name!r} must be a number, not {score!r}")

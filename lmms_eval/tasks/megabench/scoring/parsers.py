@@ -1,4 +1,4 @@
-"""Response parsers: the raw reply of a model to the values of its answer fields."""
+"""Response parsers: from a model's raw reply to the values of its answer fields."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ANSWER_HEAD = re.compile(r"[A-Za-z0-9_-]|\([A-Za-z0-9_-]+\)\Z")
 
 @dataclass(frozen=True, slots=True)
 class AnswerShape:
-    """Facts about the true answer that the string parsers need."""
+    """Properties of the true answer that the string parsers need."""
 
     field: str
     """The only answer field of the task."""
     single_line: bool
-    """The true answer contains no newline."""
+    """Whether the true answer contains no newline."""
 
 
 Parsed = Any
@@ -79,18 +79,18 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
 )
 """By lower-case name. ``unsupported`` reads as ``json``; only the scorer's fallback to the raw reply differs."""
 STRING_PARSERS = frozenset({"answer_string", "ascii_answer_string", "verbatim_answer_string"})
-"""They need exactly one answer field."""
+"""Parsers that need exactly one answer field."""
 
 
 def is_repaired(name: str, reply: str) -> bool:
-    """Tell replies in which ``parse_repaired`` may find something else than the official parser."""
+    """Return whether ``parse_repaired`` may differ from the official parser for a reply."""
     if name in STRING_PARSERS:
         return _BOLD_MARKER.search(reply) is not None
     return name == "json" and _MARKER in reply
 
 
 def parse_repaired(name: str, reply: str, shape: AnswerShape) -> Parsed:
-    """The result of the parser ``name`` without two faults of the official ones (scoring rules §3).
+    """Return the result of the parser ``name`` without two faults of the official ones (scoring rules §3).
 
     Asterisks around the answer marker are dropped, and the ``json`` parser reads all that follows the marker.
     """
@@ -102,7 +102,7 @@ def parse_repaired(name: str, reply: str, shape: AnswerShape) -> Parsed:
 
 
 def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> str:
-    """The final answer in a reply: after the answer marker, out of its code block and its quotes.
+    """Return the final answer in a reply: after the answer marker, without code block and quotes.
 
     ``single_line``: the true answer has one line, so prose after a first paragraph that looks like an answer is cut
     (``plain`` mode only).
@@ -128,7 +128,7 @@ def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> s
 
 
 def marked_answer(reply: str) -> AnswerPart:
-    """The text after the first marker at the start of a word, up to the next asterisk if one stands before the marker.
+    """Return the text after the first marker that starts a word, up to the next asterisk if one precedes the marker.
 
     The whole text without such a marker.
     """
@@ -144,7 +144,7 @@ def marked_answer(reply: str) -> AnswerPart:
 
 
 def _tidy_blank_lines(text: str, *, keep_last_blanks: bool) -> str:
-    """Runs of blank lines as one empty line, none at either end."""
+    """Replace runs of blank lines by one empty line, and remove them at both ends."""
     lines: list[str] = []
     for line in text.split("\n"):
         if line.strip() or not lines or lines[-1].strip():

@@ -15,7 +15,7 @@ from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 
 MODULE = "lmms_eval.tasks.megabench.scoring.worker"
 TASK_LIMIT_S = 1800.0
-"""A task whose scoring takes longer ends the evaluation with an error: every metric has a limit far below it."""
+"""Limit for scoring a task. Exceeding it is an error, since every metric has a far lower limit."""
 
 
 class ScoringStopped(LmmsEvalError):
@@ -23,7 +23,7 @@ class ScoringStopped(LmmsEvalError):
 
 
 class ScorePool:
-    """Scores jobs, ``workers`` at a time; with one worker in a thread of this process."""
+    """Scores jobs, ``workers`` at a time. A single worker is a thread of this process."""
 
     def __init__(self, workers: int, allow_unsafe_code: bool = False, data: OutsideData = NO_DATA) -> None:
         self._allow_unsafe_code, self._data = allow_unsafe_code, data
@@ -33,13 +33,13 @@ class ScorePool:
         self._started: list[LineProcess] = []
 
     def submit(self, job: TaskJob) -> Future[Sequence[Mapping[str, Any]]]:
-        """The scores of a job's queries. The result raises ``TaskError`` for an unusable configuration."""
-        job.spec()  # an unusable configuration ends here, with its own error
+        """Score a job's queries. The result raises ``TaskError`` for an unusable configuration."""
+        job.spec()  # raises the error of an unusable configuration
         job = replace(job, allow_unsafe_code=self._allow_unsafe_code, data=self._data)
         return self._executor.submit(score_job if self._in_process else self._ask, job)
 
     def close(self) -> None:
-        """End what is running; queued jobs are not scored."""
+        """Stop running jobs; queued jobs are not scored."""
         self._executor.shutdown(wait=False, cancel_futures=True)
         for process in self._started:
             process.kill()

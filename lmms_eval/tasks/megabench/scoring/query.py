@@ -1,4 +1,4 @@
-"""The score of one query: reply -> fields -> metrics -> aggregate."""
+"""Scores one query: reply -> fields -> metrics -> aggregate."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from lmms_eval.tasks.megabench.scoring.parsers import (
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
 
 LONGEST = 160
-"""Characters of an extracted value; the reply itself stands in the sample whole."""
+"""Most characters of an extracted value; the sample holds the whole reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyReading:
-    """The way from a reply to the values of its fields."""
+    """How a reply was read into the values of its fields."""
 
     rule: str
     """``marker`` (the answer followed ``Answer:``, as asked) or ``whole reply``, with ``code block`` and ``fields
     missing`` behind it; ``no answer`` of an empty reply; ``unparsed`` where no field could be read."""
     missing: tuple[str, ...]
-    """Scored fields that the reply does not give."""
+    """Scored fields that the reply lacks."""
     extracted: dict[str, str]
-    """Beginnings of the values that the metrics got."""
+    """The beginnings of the values that the metrics received."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Facts for the sample; lists and values only where there are some."""
+        """Return the facts for the sample; empty lists and values are left out."""
         facts: dict[str, Any] = {"rule": self.rule}
         if self.missing:
             facts["missing"] = list(self.missing)
@@ -55,11 +55,11 @@ class ReplyReading:
 
 
 def read_reply(reply: str, parsed: Parsed, parser: str, fields: Collection[str]) -> ReplyReading:
-    """Tell how a reply was parsed.
+    """Describe how a reply was parsed.
 
     Args:
         reply: the reply.
-        parsed: what its parser made of it (``query.parse_reply``).
+        parsed: the result of its parser (``query.parse_reply``).
         parser: the parser's lower-case name.
         fields: the scored fields.
     """
@@ -69,7 +69,7 @@ def read_reply(reply: str, parsed: Parsed, parser: str, fields: Collection[str])
         return ReplyReading("whole reply", (), {})
     found = parsed if isinstance(parsed, dict) else {}
     if parser == "json" and found and all(value is reply for value in found.values()):
-        found = {}  # nothing could be read: the reply stands for every field
+        found = {}  # nothing could be read: the whole reply is the value of every field
     given = {field: found[field] for field in fields if found.get(field) not in (None, "")}
     if not given and fields:
         return ReplyReading("unparsed", tuple(fields), {})
@@ -92,14 +92,14 @@ def _place(reply: str, parser: str) -> list[str]:
 def _beginning(value: Any) -> str:
     try:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):  # keys that are no texts, numbers of thousands of digits
+    except (TypeError, ValueError, RecursionError):  # keys that are not texts, numbers of thousands of digits
         return type(value).__name__
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)
 class FixedScore:
-    """A query's score with the faults repaired that scoring rules §3 lists; reported beside the official one."""
+    """A query's score with the faults repaired that scoring rules §3 lists; reported with the official one."""
 
     fields: Mapping[str, float]
     """The fields whose score differs."""
@@ -111,18 +111,18 @@ class QueryScore:
     """The outcome of one query."""
 
     fields: Mapping[str, float]
-    """Scores by field; -1 and NaN are left out of the aggregate."""
+    """Scores by field; the aggregate ignores -1 and NaN."""
     info: Mapping[str, Any]
     query: float | None
     """The aggregate, -1 without a countable field; ``None`` if a field could not be evaluated."""
     not_evaluated: Mapping[str, str]
     """Reasons by field."""
     scorer_errors: Mapping[str, str]
-    """Errors by field; the field scored 0. The empty name stands for the aggregate."""
+    """Errors by field; the field scored 0. The empty name represents the aggregate."""
     fixed: FixedScore | None = None
-    """The score without faults of the official evaluator; ``None`` where they change nothing."""
+    """The score without faults of the official evaluator; ``None`` if they change nothing."""
     reading: ReplyReading | None = None
-    """The way in which the reply was parsed; no part of a result file."""
+    """How the reply was parsed; not part of a result file."""
 
     def as_dict(self) -> dict[str, Any]:
         """The ``scores`` entry of a result file."""
@@ -142,9 +142,9 @@ class _FieldOutcome:
 
 
 def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *, repaired: bool = False) -> Parsed:
-    """The parsed response: by field, or what the ``dummy`` and ``unsupported`` parsers found.
+    """Return the parsed response: by field, or the value of the ``dummy`` and ``unsupported`` parsers.
 
-    A missing reply is an empty one. With the ``json`` parser a reply without a dictionary stands for every field.
+    A missing reply is an empty one. With the ``json`` parser a reply without a dictionary is the value of every field.
     ``repaired``: see ``parse_repaired``.
     """
     reply = reply or ""
@@ -159,14 +159,14 @@ def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *,
 
 
 def _is_single_line(truth: Any) -> bool:
-    """Find a truth without a line break; of a list or dictionary, one without a line break as a member."""
+    """Return whether a truth has no line break; for a list or dictionary, whether no member is a line break."""
     if isinstance(truth, str):
         return "\n" not in truth and len(truth.splitlines()) <= 1
     return not isinstance(truth, list | tuple | dict | set) or "\n" not in truth
 
 
 def read_context(value: Any) -> Mapping[str, Any]:
-    """The evaluation context of a sample from its Python literal; empty if it is malformed (the metric then fails)."""
+    """Read the evaluation context of a sample from its Python literal; empty if malformed (the metric then fails)."""
     if isinstance(value, str):
         try:
             value = read_literal(value)
@@ -185,8 +185,8 @@ def score_query(
 ) -> QueryScore:
     """Score every field that has a metric and is in the true answer, then the auxiliary metrics.
 
-    ``verdicts``: what a judge said to the questions of ``judging.questions``, by name. ``data``: where metrics find
-    what lies outside of the documents.
+    ``verdicts``: the judge's replies to the questions of ``judge_questions``, by name. ``data``: the places of data
+    outside the documents.
 
     An exception inside a metric scores 0 and is kept in ``scorer_errors``; a metric whose judge, program or data is
     missing leaves the query without a score.
@@ -238,7 +238,7 @@ def _fixed(official: QueryScore, parsed: Parsed, reply: str, sample: _Sample) ->
     for name, metric, target in _targets(answer, spec, sample.context):
         if metric.judged or not (metric.fixed or is_reread):
             continue
-        if metric.runs_programs and official.fields[name] == 1.0:  # it passes every test: not run a second time
+        if metric.runs_programs and official.fields[name] == 1.0:  # it passes every test, so it is not run again
             continue
         response = repaired if name in spec.auxiliary else response_of(metric, repaired, name)
         outcome = _score_field(partial(metric.load_fixed, sample.data), response, target, metric.gives_info)
@@ -248,12 +248,12 @@ def _fixed(official: QueryScore, parsed: Parsed, reply: str, sample: _Sample) ->
         return None
     try:
         return FixedScore(changed, AGGREGATIONS[spec.aggregation]({**official.fields, **changed}, spec.weights))
-    except TaskError:  # the fields that are left weigh nothing, as in the official score
+    except TaskError:  # the remaining fields have no weight, as in the official score
         return None
 
 
 def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
-    """The value for a field; ``None`` where the reply has none."""
+    """Return the value for a field; ``None`` if the reply has none."""
     if isinstance(parsed, dict):
         return parsed.get(field)
     return parsed if metric.reads_text and isinstance(parsed, str) else None
@@ -261,7 +261,7 @@ def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Arguments of a judged metric beside response and truth."""
+    """Arguments of a judged metric other than response and truth."""
 
     spec: TaskSpec
     answer: Mapping[str, Any]
@@ -270,7 +270,7 @@ class _Judged:
     fills_prompt: bool
 
     def arguments(self) -> tuple[Verdict | None]:
-        """Raises ``KeyError`` where this sample leaves the judge's prompt unfilled."""
+        """Raise ``KeyError`` if this sample leaves the judge's prompt unfilled."""
         if self.spec.judge is not None and self.fills_prompt:
             self.spec.judge.check(self.answer, self.context)
         return (self.verdict,)

@@ -1,4 +1,4 @@
-"""The scoring of a task as its ``metric_info`` states it, checked before anything is scored."""
+"""The scoring of a task from its ``metric_info``, checked before anything is scored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, STRING_PARSERS
 from lmms_eval.tasks.megabench.summary import EvalType
 
 NOTE_PREFIX = "##"
-"""Truth fields that start so are not asked for by the string parsers."""
+"""Prefix of truth fields that the string parsers ignore."""
 _JUDGE = "gpt_4o_as_judge"
 
 
@@ -33,7 +33,7 @@ class JudgePrompt:
     """Placeholder -> ``model_output``, ``example_question``, ``answers.FIELD`` or ``eval_context.KEY``."""
 
     def values(self, response: Any, question: str, answer: Mapping[str, Any], context: Mapping[str, Any]) -> Any:
-        """Values for the placeholders on one sample, as far as it has them."""
+        """Return the values for the placeholders from one sample, as far as it has them."""
         found = {"model_output": response, "example_question": question}
         values: dict[str, Any] = {}
         for name, source in self.sources.items():
@@ -46,7 +46,7 @@ class JudgePrompt:
         return values
 
     def check(self, answer: Mapping[str, Any], context: Mapping[str, Any]) -> None:
-        """Raises ``KeyError`` where a sample lacks what the prompt needs."""
+        """Raise ``KeyError`` if a sample lacks what the prompt needs."""
         there = self.values("", "", answer, context)
         missing = sorted({name for _, name, _, _ in string.Formatter().parse(self.template) if name} - set(there))
         if missing:
@@ -60,19 +60,19 @@ class TaskSpec:
     task_name: str
     parser: str
     metrics: Mapping[str, MetricSpec]
-    """By field, also fields that no truth has; ``unsupported`` ones left out."""
+    """Metrics by field, including fields that no truth has, without ``unsupported`` ones."""
     auxiliary: Mapping[str, MetricSpec]
     """Metrics on the whole answer, by the name of their score."""
     aggregation: str
     weights: Mapping[str, float]
-    """By field; empty where the aggregation is no mean."""
+    """Weights by field; empty if the aggregation is not a mean."""
     answer_field: str | None
-    """The only field of the string parsers."""
+    """The field of the string parsers."""
     judge: JudgePrompt | None
 
     @property
     def eval_type(self) -> EvalType:
-        """``llm`` for tasks with a judge metric."""
+        """``llm`` for tasks with a judge metric, else ``rule``."""
         judged = any(spec.judged for spec in (*self.metrics.values(), *self.auxiliary.values()))
         return "llm" if judged else "rule"
 
@@ -112,7 +112,7 @@ def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -
 
 @functools.lru_cache(maxsize=1024)
 def task_spec(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskSpec:
-    """``parse_task_spec``, once in a process for each task."""
+    """Return the cached result of ``parse_task_spec`` for a task."""
     return parse_task_spec(metric_info, task_name, fields)
 
 
@@ -123,7 +123,7 @@ def _mapping(value: Any, task_name: str, key: str) -> Mapping[str, Any]:
 
 
 def _known(name: Any, table: Mapping[str, Any], task_name: str, kind: str) -> str:
-    """The lower-case name; null stands for ``unsupported``."""
+    """Return the lower-case name; null means ``unsupported``."""
     if name is None:
         return UNSUPPORTED
     key = str(name).lower()
@@ -138,7 +138,7 @@ def _metrics(names: Mapping[str, Any], task_name: str) -> Mapping[str, MetricSpe
 
 
 def _check_bare(scored: Mapping[str, MetricSpec], task_name: str) -> None:
-    """The ``dummy`` parser gives no fields."""
+    """Check that no metric needs fields, which the ``dummy`` parser does not give."""
     for field, metric in scored.items():
         if not metric.reads_text:
             able = ", ".join(name for name, spec in METRICS.items() if spec.reads_text)
@@ -149,7 +149,7 @@ def _check_bare(scored: Mapping[str, MetricSpec], task_name: str) -> None:
 
 
 def _weights(aggregation: Mapping[str, Any], scored: Collection[str], task_name: str) -> Mapping[str, float]:
-    """The weights of a mean: those of ``scored`` must be there, of the others those that are numbers are kept."""
+    """Return the weights of a mean. Those of ``scored`` are required; others are kept if they are numbers."""
     stated = _mapping(aggregation.get("field_weights") or {}, task_name, "field_weights")
     weights = {
         field: weight for field, weight in stated.items() if isinstance(weight, int | float) and math.isfinite(weight)
@@ -190,7 +190,7 @@ def _judge_prompt(info: Mapping[str, Any], fields: Collection[str], task_name: s
 
 
 def _is_source(source: Any, fields: Collection[str]) -> bool:
-    """Tell a source that every sample has; ``eval_context.KEY`` can be seen in the samples only."""
+    """Return whether a source is valid. Keys of ``eval_context.KEY`` can be checked only with samples."""
     if source in ("model_output", "example_question"):
         return True
     kind, _, rest = str(source).partition(".")

@@ -1,4 +1,4 @@
-"""Scoring all queries of one submitted task: what a worker process of the evaluator does."""
+"""Scores all queries of a submitted task, in a worker process of the evaluator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class QueryJob:
     correct_answer: Mapping[str, Any]
     eval_context: str
     verdicts: tuple[Verdict, ...] = ()
-    """The replies of a judge to its questions."""
+    """Replies of a judge to the query's questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,16 @@ class TaskJob:
     metric_info: str
     queries: tuple[QueryJob, ...]
     allow_unsafe_code: bool = False
-    """Programs are run also where no sandbox can confine them."""
+    """Whether programs are run even if no sandbox can confine them."""
     data: OutsideData = NO_DATA
 
     def spec(self) -> TaskSpec:
-        """Read how they are scored. Raises ``TaskError`` for a configuration that cannot be used."""
+        """Read the scoring of the queries. Raises ``TaskError`` for an unusable configuration."""
         return task_spec(self.metric_info, self.task_name, tuple(self.queries[0].correct_answer))
 
 
 def score_job(job: TaskJob) -> list[dict[str, Any]]:
-    """For each query its ``scores`` entry, with ``scorer_error`` beside where a metric raised. JSON values only."""
+    """Return for each query its ``scores`` entry, and ``scorer_error`` if a metric raised. All values are JSON."""
     spec = job.spec()
     entries: list[dict[str, Any]] = []
     with using(Policy(job.allow_unsafe_code)):
@@ -63,7 +63,7 @@ def score_job(job: TaskJob) -> list[dict[str, Any]]:
 
 
 def to_line(job: TaskJob) -> bytes:
-    """A job for a worker process."""
+    """Serialise a job for a worker process."""
     queries = [
         [query.response, query.correct_answer, query.eval_context, [verdict.as_record() for verdict in query.verdicts]]
         for query in job.queries
@@ -88,7 +88,7 @@ def results_from_line(line: bytes) -> Sequence[dict[str, Any]]:
 
 
 def main() -> None:
-    """Answer jobs until standard input ends; whatever a library prints goes to standard error."""
+    """Answer jobs until standard input ends. Output of libraries goes to standard error."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     guard_standard_error()

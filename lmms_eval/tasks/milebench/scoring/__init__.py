@@ -1,1 +1,1 @@
-"""Scoring of answers: one by both sets of rules (``samples``), those of a data set together (``results``)."""
+"""Scores answers by both sets of rules (``samples``) and sums them up for a data set (``results``)."""

@@ -1,4 +1,4 @@
-"""Choice questions by the ``fixed`` rules: which option an answer names, read from its raw text."""
+"""Choice questions by the ``fixed`` rules: finds the option that an answer names in its raw text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEADING = re.compile(r"\s*+(?:\(([A-Za-z]{1,3})\)|([A-Za-z]{1,3})[.)])")
 _RUNNING_TEXT = re.compile(r"\s+\w")
 _WORD = re.compile(r"\w*")
 _ENGLISH_WORDS = frozenset("ai")
-"""Lower-case letters that are words too: in running text they name no option."""
+"""Lower-case letters that are also words, and name no option in running text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read_choice(answer: str, options: Sequence[str]) -> Choice:
 
 
 def plain(text: str) -> str:
-    """Texts that differ in case or in runs of white space only are equal."""
+    """Normalise a text, so that case and runs of white space do not matter."""
     return " ".join(text.split()).lower()
 
 
@@ -70,7 +70,7 @@ def _stated(answer: str, letters: Mapping[str, int]) -> int | None:
 
 
 def _index(letter: str, letters: Mapping[str, int]) -> int | None:
-    """One letter counts in either case, several only in upper case (they might be a word)."""
+    """Return the option of letters: one letter in either case, several only in upper case (they might be a word)."""
     return letters.get(letter.upper() if len(letter) == 1 else letter)
 
 
@@ -108,7 +108,7 @@ class _Words:
         while start >= 0:
             if _begins_apart(text, start) and _ends_apart(text, start + len(piece)):
                 return True
-            # one that starts with a word character starts a word: the next is beyond this word
+            # a piece that starts with a word character starts a word, so the next one is after this word
             if start not in self._ends:
                 run = _WORD.match(self._text, start)
                 self._ends[start] = run.end() if run else start

@@ -1,4 +1,4 @@
-"""Letters of options: the evaluator's alphabet, and one that goes on past its end."""
+"""Letters of options: the evaluator's alphabet, and one that continues past its end."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ _BY_QUESTION_TYPE: Mapping[str, Rule] = {"multi-choice": "choice", "open-ended":
 
 @dataclass(frozen=True, slots=True)
 class DatasetFacts:
-    """A data set as scoring sees it: its name and the ``question_type`` of its annotation file."""
+    """A data set for scoring: its name and the ``question_type`` of its annotation file."""
 
     name: str
     question_type: str | None = None
 
     @property
     def rule(self) -> Rule:
-        """The rule that scores answers: by the data set's name first, then by the question type.
+        """The rule for answers: by the data set's name first, then by the question type.
 
         Raises:
             DataError: the question type is needed and is neither ``multi-choice`` nor ``open-ended``.
@@ -49,7 +49,7 @@ class DatasetFacts:
 class SampleScore:
     """One answer, judged by the ``official`` and by the ``fixed`` rules.
 
-    Scores are fractions (0 to 1): ``int`` where the rule says right or wrong, ``float`` for ROUGE-L.
+    Scores are fractions (0 to 1): ``int`` for right or wrong, ``float`` for ROUGE-L.
     A sample with an ``error`` *failed*: it has no scores.
     """
 
@@ -59,9 +59,9 @@ class SampleScore:
     level: Level
     n_images: int
     score: int | float | None = None
-    """By the ``official`` rules; ``None`` if the sample failed."""
+    """Score by the ``official`` rules; ``None`` if the sample failed."""
     fixed: int | float | None = None
-    """By the ``fixed`` rules; ``None`` if the sample failed."""
+    """Score by the ``fixed`` rules; ``None`` if the sample failed."""
     sequence: float | None = None
     """F1 of the ordinary (word sequence) ROUGE-L; only for ROUGE data sets."""
     step: str = ""
@@ -77,7 +77,7 @@ class SampleScore:
     normalised: Normalised | None = None
     """The normalised texts, as ``pred_with_extracted.json`` shows them."""
     note: str = ""
-    """A case in which the reference crashes and a specified value stands instead."""
+    """Remark on a case in which the reference crashes and a specified value is used."""
     error: str | None = None
     """The reason of a failed sample."""
 
@@ -100,7 +100,7 @@ class Pooled:
 
     @property
     def mean(self) -> int | float:
-        """0 over no samples, as in ``eval.json``."""
+        """The mean; 0 without samples, as in ``eval.json``."""
         return self.total / self.count if self.count else 0
 
 
@@ -112,7 +112,7 @@ class Scores:
     levels: Mapping[Level, Pooled] = field(default_factory=dict)
 
     def as_eval(self, metric: str) -> dict[str, Any]:
-        """The content of ``eval.json``; the level keys say ``Accuracy`` whatever the metric, as in the reference."""
+        """Return the content of ``eval.json``. Level keys name ``Accuracy`` for every metric, as in the reference."""
         parts = {level: self.levels.get(level, Pooled()) for level in LEVELS}
         return {
             metric: float(self.overall.mean),
@@ -143,7 +143,7 @@ class DatasetResult:
         return self.official.as_eval(self.metric)
 
     def as_fixed(self) -> dict[str, Any]:
-        """The content of ``eval_fixed.json``: the fixed scores in the same form, and counts beside them."""
+        """The content of ``eval_fixed.json``: the fixed scores in the same form, with counts."""
         content = self.fixed.as_eval(self.metric)
         if self.sequence.count:
             content["Rouge-L sequence f"] = float(self.sequence.mean)

@@ -1,11 +1,11 @@
-"""Text normalisation: as MileBench's evaluator does it, and without its slips."""
+"""Text normalisation as in MileBench's evaluator, and without its faults."""
 
 from __future__ import annotations
 
 import re
 
 MARKS = ';/[]"{}()=+\\_-><@`,?!'
-"""The 21 marks that are deleted or become a blank."""
+"""The 21 marks that are deleted or replaced by a blank."""
 OFFICIAL_STOPS = 32
 """The most full stops that the reference deletes (a flag lands in the place of the count)."""
 
@@ -16,9 +16,9 @@ _STOP = re.compile(r"\.(?!\d)")
 
 
 def normalise(text: str) -> str:
-    """``text`` as the reference compares it: marks away, full stops away, lower case.
+    """Normalise ``text`` as the reference does: remove marks and full stops, and lower the case.
 
-    A mark is deleted wherever it occurs if it stands next to a blank anywhere, or if the text holds a thousands
+    A mark is deleted wherever it occurs if it is next to a blank anywhere, or if the text holds a thousands
     separator anywhere; else it becomes a blank. Only the first 32 full stops that no digit follows are deleted.
     """
     if _TOUCHED.search(text) is None:
@@ -29,7 +29,7 @@ def normalise(text: str) -> str:
 
 
 def normalise_fixed(text: str) -> str:
-    """As :func:`normalise`, but a thousands separator loses only its own comma, and all full stops go."""
+    """Normalise as :func:`normalise`, but remove only the comma of a thousands separator, and all full stops."""
     text = _COMMA_OF_NUMBER.sub("", text.replace("\n", " ").replace("\t", " ").strip())
     return _trim(_STOP.sub("", text.translate(_replacements(text, deletes_all=False))))
 

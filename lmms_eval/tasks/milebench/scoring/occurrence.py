@@ -1,4 +1,4 @@
-"""Filter of the pieces that can occur in a text: keeps a search for 1,000 options in a megabyte short."""
+"""Filters the pieces that can occur in a text, which speeds up a search for 1,000 options in a megabyte."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SIZE = 4
 
 
 def possible(text: str, pieces: Sequence[str]) -> Sequence[int]:
-    """Indices of pieces that may occur in ``text``: all that do, and few others if the search would be large."""
+    """Return indices of pieces that may occur in ``text``: all that do, and few others if the search would be large."""
     if len(text) * len(pieces) < LARGE:
         return range(len(pieces))
     blocks = Blocks(text)
@@ -28,11 +28,11 @@ class Blocks:
         self._ends = frozenset(block[_SIZE - length :] for block in self._whole for length in range(_SIZE))
 
     def may_hold(self, piece: str) -> bool:
-        """False only if ``piece`` does not occur: no way to lay it over the blocks fits known ones."""
+        """Return whether ``piece`` may occur; false only if no alignment with the blocks fits known ones."""
         return len(piece) < _SIZE or any(self._fits(piece, shift) for shift in range(_SIZE))
 
     def _fits(self, piece: str, shift: int) -> bool:
-        """Tell a piece that may begin ``shift`` characters before the end of a block."""
+        """Return whether a piece may begin ``shift`` characters before the end of a block."""
         if piece[:shift] not in self._ends:
             return False
         last = shift + (len(piece) - shift) // _SIZE * _SIZE

@@ -1,4 +1,4 @@
-"""Scores of samples → the result of a data set."""
+"""Aggregates the scores of samples to the result of a data set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, DatasetResult,
 
 
 def aggregate(facts: DatasetFacts, samples: Iterable[SampleScore]) -> DatasetResult:
-    """All scores of a data set, overall and by image level; failed samples are counted and left out.
+    """Aggregate the scores of a data set, overall and by image level; failed samples are counted and left out.
 
     Raises:
         DataError: the data set's question type is unknown.
@@ -40,6 +40,6 @@ def _scores(scores: Sequence[tuple[Level, int | float]]) -> Scores:
 
 
 def pool(scores: Sequence[int | float]) -> Pooled:
-    """Sum and number; whole numbers stay whole, as in the reference's files."""
+    """Return sum and number; whole numbers stay whole, as in the reference's files."""
     is_whole = all(isinstance(score, int) for score in scores)
     return Pooled(sum(map(int, scores)) if is_whole else math.fsum(scores), len(scores))

@@ -1,4 +1,4 @@
-"""One answer → one :class:`SampleScore`."""
+"""Scores one answer: a :class:`SampleScore`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmms_eval.tasks.milebench.scoring.occurrence import possible
 EMPTY_COUNTS_AS = "C"
 _LONGEST_BARE_LETTER = 2
 _ESCAPED = frozenset(r"\.^$*+?{}[]|()")
-"""Escaped by the reference in an option before it compares it: one with any of these never matches by its text."""
+"""Characters that the reference escapes in options before comparing, so that such options never match by text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Reading:
 
 
 def read_letter(text: str, options: Sequence[str]) -> Reading:
-    """The letter that the reference selects; ``text`` and ``options`` are normalised.
+    """Select a letter as the reference does; ``text`` and ``options`` are normalised.
 
     Steps: ``empty``, ``letter and text``, ``text``, ``bare letter``, ``letters collected``.
     """
@@ -39,7 +39,7 @@ def read_letter(text: str, options: Sequence[str]) -> Reading:
     found = leftmost(text, labelled)
     if found is not None:
         return Reading(labelled[found][:1].upper(), "letter and text")
-    bare = [normalise(option).replace(" ", "") for option in options]  # a second time, as the reference does
+    bare = [normalise(option).replace(" ", "") for option in options]  # twice, as in the reference
     found = leftmost(text.replace(" ", ""), bare)
     if found is not None and _ESCAPED.isdisjoint(bare[found]):
         return Reading(letters[found].upper(), "text")
@@ -52,11 +52,11 @@ def read_letter(text: str, options: Sequence[str]) -> Reading:
 
 
 def leftmost(text: str, pieces: Sequence[str]) -> int | None:
-    """The piece that occurs first in ``text`` (the earlier of two at one place); ``None`` if none occurs."""
+    """Return the piece that occurs first in ``text`` (the earlier of two at one place); ``None`` if none occurs."""
     best, place = None, len(text) + 1
     for index in possible(text, pieces):
         piece = pieces[index]
-        at = text.find(piece, 0, place - 1 + len(piece))  # only an occurrence further left is of interest
+        at = text.find(piece, 0, place - 1 + len(piece))  # only occurrences further left matter
         if at >= 0:
             best, place = index, at
             if at == 0:
@@ -68,7 +68,7 @@ EPSILON = 1e-8
 
 
 def split_sentences(text: str) -> list[list[str]]:
-    """Words of each distinct sentence. A piece of blanks between two full stops is a sentence of one empty word."""
+    """Split a text into the words of its distinct sentences. Blanks between two full stops are an empty sentence."""
     return [" ".join(piece.split()).split(" ") for piece in dict.fromkeys(text.split(".")) if piece]
 
 
@@ -133,7 +133,7 @@ def common_words(gold: Sequence[str], prediction: Sequence[str]) -> set[str]:
 
 
 def _masks(words: Sequence[str]) -> Mapping[str, int]:
-    """The places of each word, as bits."""
+    """Return the places of each word, as bits."""
     masks: dict[str, int] = {}
     for index, word in enumerate(words):
         masks[word] = masks.get(word, 0) | 1 << index
@@ -151,7 +151,7 @@ def _length(row: int, n_words: int) -> int:
 
 
 FROM_ANNOTATION: Final = object()
-"""Stands for the annotation's ``response`` as reference answer."""
+"""Selects the annotation's ``response`` as reference answer."""
 NO_SENTENCE = "no sentence is left of the prediction: scored 0"
 
 
@@ -169,7 +169,7 @@ def score_sample(
             take the annotation's ``response``, if there is one.
 
     Returns:
-        Scores, or an ``error`` if the sample *failed*: the answer is no text, or the reference answer is missing,
+        Scores, or an ``error`` if the sample *failed*: the answer is not a text, or the reference answer is missing,
         empty (ROUGE) or not one of the options.
 
     Raises:
@@ -215,7 +215,7 @@ def _choice(blank: SampleScore, case: _Case, choice_list: Sequence[Any] | None) 
     raw = [str(option) for option in choice_list]
     options = tuple(map(normalise, raw))
     if case.wanted not in options:
-        return replace(blank, error=f"the reference answer {case.gold[:80]!r} is none of the {len(raw)} options")
+        return replace(blank, error=f"the reference answer {case.gold[:80]!r} is not one of the {len(raw)} options")
     reading = read_letter(case.text, options)
     right = official_letters(len(options))[options.index(case.wanted)]
     choice = read_choice(case.prediction, raw) if case.text else NO_CHOICE
@@ -232,7 +232,7 @@ def _choice(blank: SampleScore, case: _Case, choice_list: Sequence[Any] | None) 
 
 
 def _right_options(gold: str, raw: Sequence[str], normalised: Sequence[str]) -> frozenset[int]:
-    """Every option that equals the reference answer; by normalised text if none equals it as written."""
+    """Return every option that equals the reference answer; by normalised text if none equals it as written."""
     wanted = plain(gold)
     same = frozenset(index for index, option in enumerate(raw) if plain(option) == wanted)
     if same:

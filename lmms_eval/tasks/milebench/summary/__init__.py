@@ -1,1 +1,1 @@
-"""From the scores of samples to the numbers of data sets, groups and the whole benchmark."""
+"""Summaries of sample scores: data sets, groups and the whole benchmark."""

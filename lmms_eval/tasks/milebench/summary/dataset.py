@@ -19,12 +19,12 @@ from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level, image_level
 from lmms_eval.utils.numbers import SHARES
 
 KEY = "milebench"
-"""Of the summary in an estimate's details."""
+"""Key of the summary in an estimate's details."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Sum, number and sum of squares of scores: enough for their mean and its error, and additive."""
+    """Sum, number and sum of squares of scores, which give their mean and its error, and can be added."""
 
     total: float = 0.0
     count: int = 0
@@ -36,7 +36,7 @@ class Moments:
 
     @classmethod
     def pooled(cls, parts: Iterable[Moments]) -> Moments:
-        """Of all scores of the parts together."""
+        """Return the moments of all scores of the parts together."""
         found = list(parts)
         return cls(
             math.fsum(part.total for part in found),
@@ -46,12 +46,12 @@ class Moments:
 
     @property
     def mean(self) -> float:
-        """NaN over no scores."""
+        """The mean; NaN without scores."""
         return self.total / self.count if self.count else math.nan
 
     @property
     def spread(self) -> Spread:
-        """Of the mean, samples drawn independently."""
+        """The error of the mean of independent samples."""
         return Spread.of_moments(self.count, self.total, self.squares, SHARES)
 
     def as_list(self) -> list[float]:
@@ -59,7 +59,7 @@ class Moments:
 
     @classmethod
     def from_list(cls, given: Sequence[float]) -> Moments:
-        """Raises ``TypeError`` or ``ValueError`` for anything but three numbers."""
+        """Raise ``TypeError`` or ``ValueError`` for anything but three numbers."""
         total, count, squares = given
         return cls(float(total), int(count), float(squares))
 
@@ -81,43 +81,43 @@ class DatasetSummary:
     metric: str
     """``Accuracy`` or ``Rouge-L f``."""
     official: Mapping[int, Moments]
-    """By the number of images of the annotation."""
+    """Official scores by the annotation's number of images."""
     fixed: Mapping[int, Moments]
-    """The same samples by the ``fixed`` rules."""
+    """Scores of the same samples by the ``fixed`` rules."""
     variant: str = ""
     """Name of these data and prompts: ``adversarial``, ``demo``, ...; empty for the benchmark's usual ones."""
     sequence: Moments = Moments()
-    """Of the word-sequence ROUGE-L; empty for other data sets."""
+    """Scores by the word-sequence ROUGE-L; empty for other data sets."""
     no_answer: int = 0
-    """Empty answers."""
+    """Number of empty answers."""
     steps: Mapping[str, int] = field(default_factory=dict)
-    """Numbers of samples that each official rule decided."""
+    """Number of samples that each official rule decided."""
     fixed_steps: Mapping[str, int] = field(default_factory=dict)
     needles: tuple[NeedleCell, ...] = ()
-    """Empty unless the data name depth and length of every needle."""
+    """Needles; empty unless the data states depth and length of every one."""
 
     @property
     def count(self) -> int:
-        """Number of scored samples."""
+        """The number of scored samples."""
         return sum(moments.count for moments in self.official.values())
 
     def side(self, is_fixed: bool) -> Mapping[int, Moments]:
         return self.fixed if is_fixed else self.official
 
     def pooled(self, is_fixed: bool = False) -> Moments:
-        """Of all samples."""
+        """Return the official or fixed moments of all samples."""
         return Moments.pooled(self.side(is_fixed).values())
 
     def level(self, level: Level, is_fixed: bool = False) -> Moments:
-        """Of the samples of an image level."""
+        """Return the moments of the samples of an image level."""
         return Moments.pooled(found for number, found in self.side(is_fixed).items() if image_level(number) == level)
 
     def within(self, least: int, most: float, is_fixed: bool = False) -> Moments:
-        """Of the samples with ``least`` to ``most`` images."""
+        """Return the moments of the samples with ``least`` to ``most`` images."""
         return Moments.pooled(found for number, found in self.side(is_fixed).items() if least <= number <= most)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON; triples are sum, number and sum of squares, ``levels`` sums and numbers as in ``eval.json``."""
+        """Return plain JSON. Triples are sum, number and sum of squares; ``levels`` are as in ``eval.json``."""
         content: dict[str, Any] = {
             "dataset": self.dataset,
             "variant": self.variant,
@@ -172,12 +172,12 @@ class DatasetSummary:
 
 
 def summarise(values: Iterable[Mapping[str, Any]], dataset: str, variant: str = "") -> DatasetSummary:
-    """The summary of the scored samples of a data set, at least one.
+    """Summarise the scored samples of a data set, at least one.
 
     Args:
         values: per sample ``score``, ``fixed``, ``metric``, ``n_images``, ``step``, ``fixed_step``, ``no_answer``, and
-            where there is one ``sequence``, ``needle_depth``, ``needle_length``. Of a sample with several answers the
-            numbers are means over these.
+            if present ``sequence``, ``needle_depth``, ``needle_length``. For a sample with several
+            answers the numbers are their means.
         variant: see ``DatasetSummary``.
     """
     found = list(values)
@@ -202,7 +202,7 @@ def summarise(values: Iterable[Mapping[str, Any]], dataset: str, variant: str = 
 
 
 def _needles(values: Iterable[Mapping[str, Any]]) -> tuple[NeedleCell, ...]:
-    """Empty where a sample does not name both depth and length."""
+    """Group needles by depth and length; empty if a sample lacks either."""
     cells: dict[tuple[float, float], list[float]] = {}
     for value in values:
         depth, length = value.get("needle_depth"), value.get("needle_length")
@@ -213,7 +213,7 @@ def _needles(values: Iterable[Mapping[str, Any]]) -> tuple[NeedleCell, ...]:
 
 
 def estimate(values: Sequence[Mapping[str, Any]], dataset: str, variant: str = "") -> Estimate:
-    """The mean official score (a fraction) with its error, the summary in the details."""
+    """Return the mean official score (a fraction) with its error, and the summary in the details."""
     summary = summarise(values, dataset, variant)
     official = summary.pooled()
     error = official.spread.error

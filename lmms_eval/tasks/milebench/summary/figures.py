@@ -1,7 +1,7 @@
 """The numbers of MileBench over its data sets: groups, Realistic and Diagnostic.
 
-Intervals (95 %) treat data sets as given and samples as drawn within them, and follow the project's rule
-(``stats.score_interval``): of a mean of data sets by the spread of its strata.
+Intervals (95 %) treat data sets as fixed and their samples as random. They follow ``stats.score_interval``: the
+interval of a mean of data sets comes from the spread of its strata.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEEDLE_LABELS = ("N-1", "N-2")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A score from 0 to 1, and how far it may be off; shown in percent."""
+    """A score from 0 to 1 with its error; shown in percent."""
 
     mean: float
     spread: Spread
@@ -34,7 +34,7 @@ class Figure:
 
     @property
     def interval(self) -> Interval | NoInterval:
-        """95 %, in percent."""
+        """The 95 % interval, in percent."""
         found = score_interval(self.mean, self.spread, SHARES)
         if isinstance(found, NoInterval):
             return found
@@ -42,7 +42,7 @@ class Figure:
 
     @property
     def ends(self) -> tuple[float, float] | tuple[None, None]:
-        """Of the interval; ``None`` where there is none."""
+        """The ends of the interval; ``None`` without one."""
         found = self.interval
         return (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
 
@@ -66,9 +66,9 @@ class Entry:
     name: str
     title: str
     scores: Pair | None
-    """``None`` where nothing of it was scored. With ``gaps`` only over what is there."""
+    """Scores of the scored parts; ``None`` without any."""
     samples: int
-    """Scored ones."""
+    """Scored samples."""
     published: int
     """Samples of the benchmark."""
     gaps: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Scored:
 
     facts: Dataset
     summary: DatasetSummary | None
-    """``None`` where nothing was scored."""
+    """The summary; ``None`` if nothing was scored."""
     withheld: str = ""
 
 
@@ -98,7 +98,7 @@ def combined(figures: Sequence[Figure], weights: Sequence[float] | None = None) 
 
 
 def combined_pair(pairs: Sequence[Pair], weights: Sequence[float] | None = None) -> Pair | None:
-    """``None`` for no pairs."""
+    """Combine pairs; ``None`` without any."""
     if not pairs:
         return None
     return Pair(combined([pair.official for pair in pairs], weights), combined([pair.fixed for pair in pairs], weights))
@@ -119,13 +119,13 @@ def dataset_entry(scored: Scored) -> Entry:
 
 
 def pair_of(official: Moments, fixed: Moments) -> Pair | None:
-    """Both figures; ``None`` over no scores."""
+    """Return both figures; ``None`` without scores."""
     figures = figure(official), figure(fixed)
     return None if figures[0] is None or figures[1] is None else Pair(figures[0], figures[1])
 
 
 def mean_entry(name: str, title: str, members: Sequence[Entry]) -> Entry:
-    """The unweighted mean of the members that have a score; gaps of any member are its gaps."""
+    """Return the unweighted mean of the members with a score, with the gaps of all members."""
     pairs = [member.scores for member in members if member.scores is not None]
     return Entry(
         name,
@@ -138,7 +138,7 @@ def mean_entry(name: str, title: str, members: Sequence[Entry]) -> Entry:
 
 
 def group_entries(known: Mapping[str, Dataset], entries: Mapping[str, Entry]) -> dict[str, Entry]:
-    """All groups by label, in the order of the facts; a data set that the run lacks is a gap.
+    """Return all groups by label, in the order of the facts. A data set that the run lacks is a gap.
 
     Args:
         known: the benchmark's data sets by name. entries: those of the run.

@@ -23,7 +23,7 @@ BINS: Mapping[str, tuple[int, float]] = {
 """Numbers of images, first and last, of the curve's points; no bin crosses a border between levels."""
 ALL, REALISTIC, DIAGNOSTIC = "all", "realistic", "diagnostic"
 MAX_TICKS = 12
-"""More depths or lengths of needles than these are put together, ``GRID_BINS`` ranges of one width each."""
+"""Most ticks; more depths or lengths of needles are grouped into ``GRID_BINS`` ranges of equal width."""
 GRID_BINS = 10
 
 
@@ -38,9 +38,9 @@ class Pool:
     """Mean number of images."""
     datasets: int
     by_sample: Pair
-    """Every sample counts alike."""
+    """Score in which every sample has equal weight."""
     by_dataset: Pair
-    """Every data set with such samples counts alike."""
+    """Score in which every data set with such samples has equal weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,17 @@ class NeedleGrid:
     depths: tuple[str, ...]
     lengths: tuple[str, ...]
     figures: tuple[tuple[Figure | None, ...], ...]
-    """``None`` where there is no sample."""
+    """Figures by row and column; ``None`` without samples."""
     counts: tuple[tuple[int, ...], ...]
 
     @property
     def cells(self) -> tuple[tuple[float | None, ...], ...]:
-        """In percent."""
+        """Return the values in percent."""
         return tuple(tuple(None if one is None else one.value for one in row) for row in self.figures)
 
 
 def scopes(summaries: Sequence[DatasetSummary]) -> dict[str, list[DatasetSummary]]:
-    """All data sets, the two sets, and each diagnostic group; scopes without a data set are left out."""
+    """Return all data sets, the two sets, and each diagnostic group, without empty scopes."""
     facts = datasets()
     found: dict[str, list[DatasetSummary]] = {ALL: list(summaries)}
     for name in (REALISTIC, DIAGNOSTIC):
@@ -72,7 +72,7 @@ def scopes(summaries: Sequence[DatasetSummary]) -> dict[str, list[DatasetSummary
 
 
 def pools(found: Mapping[str, Sequence[DatasetSummary]], ranges: Mapping[str, tuple[int, float]]) -> list[Pool]:
-    """One for each scope and range of numbers of images that has samples."""
+    """Return a pool for each scope and range of numbers of images with samples."""
     made = [_pool(scope, label, members) for scope, members in found.items() for label in ranges.items()]
     return [pool for pool in made if pool is not None]
 
@@ -96,7 +96,7 @@ def _pool(scope: str, span: tuple[str, tuple[int, float]], summaries: Sequence[D
 
 
 def needle_grids(summaries: Sequence[DatasetSummary]) -> list[NeedleGrid]:
-    """Of every data set whose data name depth and length of all needles."""
+    """Return a grid for every data set that states depth and length of all needles."""
     return [_grid(summary.dataset, summary.needles) for summary in summaries if summary.needles]
 
 
@@ -115,7 +115,7 @@ def _grid(name: str, cells: Sequence[NeedleCell]) -> NeedleGrid:
 
 @dataclass(frozen=True, slots=True)
 class _Ticks:
-    """The distinct values of an axis, or ranges of one width where they are many."""
+    """The distinct values of an axis, or ranges of equal width if there are many."""
 
     labels: tuple[str, ...]
     values: tuple[float, ...]
@@ -132,5 +132,5 @@ class _Ticks:
         return cls(labels, tuple(edges[:-1]))
 
     def place(self, value: float) -> int:
-        """The last tick that is not above the value."""
+        """Return the last tick that is not above the value."""
         return max(place for place, tick in enumerate(self.values) if tick <= value)

@@ -1,4 +1,4 @@
-"""Everything that the report says of one variant of MileBench, as plain JSON too."""
+"""The content of the report on one variant of MileBench."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Overview:
     overall: tuple[Entry, ...]
     """Realistic, Diagnostic, Needles only."""
     groups: Mapping[str, Entry]
-    """By label, those with a score or a data set in the run."""
+    """Groups by label that have a score or a data set in the run."""
     datasets: Mapping[str, Entry]
-    """Those of the run, by name, in the benchmark's order."""
+    """Data sets of the run by name, in the benchmark's order."""
     summaries: Mapping[str, DatasetSummary]
     levels: tuple[Pool, ...]
     curve: tuple[Pool, ...]
@@ -98,7 +98,7 @@ class Overview:
 
 
 def build(found: Sequence[Scored], variant: str) -> Overview:
-    """The overview of the data sets of a run, in any order."""
+    """Make the overview of the data sets of a run, given in any order."""
     known = datasets()
     order = list(known)
     ordered = sorted(found, key=lambda scored: order.index(scored.facts.name))
@@ -120,7 +120,7 @@ def build(found: Sequence[Scored], variant: str) -> Overview:
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
-    """Without a gap ``official`` and ``fixed`` hold the scores; else they are ``null`` beside ``partial``."""
+    """Without a gap ``official`` and ``fixed`` hold the scores; else they are ``null`` and ``partial`` holds them."""
     scores = None if entry.scores is None else _pair(entry.scores)
     content: dict[str, Any] = {
         "title": entry.title,

@@ -1,1 +1,1 @@
-"""The data of MMIE: finding and unpacking them, records as documents."""
+"""The data of MMIE: finds and unpacks it, and makes documents of records."""

@@ -1,4 +1,4 @@
-"""The records of MMIE as documents of a run, and documents as questions."""
+"""Converts records of MMIE to documents of a run, and documents to questions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_SHOWN = 3
 
 
 def documents(name: str | None = None, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
-    """Returns the documents of a category's tag, or all (``dataset_path: !function data.documents.documents``).
+    """Return the documents of a category's tag, or all (``dataset_path: !function data.documents.documents``).
 
     Raises:
         DataError: the data is missing (the message says how to get it), or holds records that cannot be used.
@@ -46,7 +46,7 @@ def documents(name: str | None = None, lmms_eval_specific_kwargs: Mapping[str, A
 
 @once_per_document
 def question_of(doc: Mapping[str, Any]) -> Question:
-    """Reads a document as a record of the data set."""
+    """Read a document as a record of the data set."""
     return read_question(doc)
 
 
@@ -61,7 +61,7 @@ def _rows(content: list[Any], file: Path, settings: Settings) -> list[dict[str, 
             continue
         found = route(question.id, question.category, settings.category_by == "name")
         if found.category is None:
-            problems.append(f"record {position}: id {question.id!r} holds none of {', '.join(CATEGORIES)}")
+            problems.append(f"record {position}: id {question.id!r} does not hold any of {', '.join(CATEGORIES)}")
             continue
         if found.warning:
             odd.append(found.warning)
@@ -87,7 +87,7 @@ def _rows(content: list[Any], file: Path, settings: Settings) -> list[dict[str, 
 
 
 def _outside(question: Question, media: MediaPolicy) -> str:
-    """Returns the first picture that leads out of the data set's folder and is not allowed; empty if none does."""
+    """Return the first picture that leads out of the data set's folder and is not allowed; empty if none does."""
     for segment in (*question.question, *question.reference):
         name = "" if segment.image is None else str(segment.image)
         if name.startswith("/") or ".." in name.split("/"):

@@ -1,4 +1,4 @@
-"""The files of MMIE: finding, fetching and unpacking them, and from a picture's name to its file.
+"""The files of MMIE: finds, downloads and unpacks them, and maps picture names to files.
 
 The data set is gated: ``data.json`` (all questions) and ``images.tar.gz`` come from the hub after accepting its terms.
 """
@@ -22,11 +22,11 @@ FILES = ("data.json", "overview.json")
 """All questions, or the excerpt that shows the format."""
 ARCHIVE, IMAGES = "images.tar.gz", "images"
 FOLDER = "mmie_data"
-"""Below ``HF_HOME``: where pictures are unpacked, and where data is looked for."""
+"""Folder below ``HF_HOME`` for unpacked pictures and data."""
 ROOT_VARIABLE = "MMIE_IMAGE_ROOT"
-"""Further folders that paths of pictures start from."""
+"""Variable with further folders of pictures."""
 _PLACES = (ROOT_VARIABLE, "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "HOME")
-"""Variables that say where files are looked for."""
+"""Variables that affect the search for files."""
 ACCESS = (
     f"The data set {REPOSITORY} is gated: open its page on the hub while logged in and accept the terms (access is "
     f"granted at once), then set HF_TOKEN or run `hf auth login`, and fetch it with `hf download {REPOSITORY} "
@@ -36,10 +36,10 @@ ACCESS = (
 
 
 def data_file(settings: Settings) -> Path:
-    """Finds the records: in the settings' own folder, below ``--data_root``, in ``$HF_HOME/mmie_data``, or on the hub.
+    """Find the records: in the settings' own folder, below ``--data_root``, in ``$HF_HOME/mmie_data``, or on the hub.
 
     Raises:
-        DataError: they are nowhere, and cannot be fetched.
+        DataError: they were not found and cannot be downloaded.
     """
     if settings.folder is not None:
         folders = [settings.folder]
@@ -61,7 +61,7 @@ def data_file(settings: Settings) -> Path:
 
 
 def _fetch(tried: str) -> Path:
-    """Fetches the data set from the hub, archive of pictures included, and returns its file of records."""
+    """Fetch the data set from the hub, archive of pictures included, and return its file of records."""
     from huggingface_hub import snapshot_download
 
     try:
@@ -76,7 +76,7 @@ def _fetch(tried: str) -> Path:
     for name in FILES:
         if (folder / name).is_file():
             return folder / name
-    raise DataError(f"{REPOSITORY} on the hub holds none of {', '.join(FILES)}. {ACCESS}")
+    raise DataError(f"{REPOSITORY} on the hub does not hold any of {', '.join(FILES)}. {ACCESS}")
 
 
 class ImageFinder:
@@ -86,12 +86,12 @@ class ImageFinder:
         self.roots = roots
 
     def __call__(self, image: Any) -> Picture | Missing:
-        """Returns the picture for the judge's view."""
+        """Return the picture for the judge's view."""
         found = self.find(image)
         return Missing(str(image)) if found is None else Picture(found)
 
     def find(self, image: Any) -> str | None:
-        """Returns the file, or ``None``; absolute paths are taken as they are."""
+        """Return the file, or ``None``; absolute paths are taken as they are."""
         name = str(image)
         if not name:
             return None
@@ -103,7 +103,7 @@ class ImageFinder:
 
 
 def image_finder(settings: Settings) -> ImageFinder:
-    """Returns the finder of the pictures that these settings' records name, after unpacking them where needed.
+    """Return the finder of the pictures that these settings' records name, after unpacking them where needed.
 
     Raises:
         DataError: the records cannot be found, or the archive cannot be unpacked.
@@ -113,7 +113,7 @@ def image_finder(settings: Settings) -> ImageFinder:
 
 @functools.lru_cache(maxsize=16)
 def _finder(settings: Settings, places: tuple[str | None, ...]) -> ImageFinder:  # noqa: ARG001 - another key, other files
-    """Makes the finder once for settings and environment: documents ask for it again and again."""
+    """Make the finder once for settings and environment, since every document needs it."""
     beside, unpacked_here = data_file(settings).parent.absolute(), hf_home() / FOLDER
     roots = os.environ.get(ROOT_VARIABLE), settings.media_root
     given = [Path(root).expanduser().absolute() for root in roots if root]
@@ -123,19 +123,19 @@ def _finder(settings: Settings, places: tuple[str | None, ...]) -> ImageFinder: 
 
 
 def unpack(archive: Path, target: Path) -> None:
-    """Unpacks the pictures so that ``target/images`` exists, complete or not at all.
+    """Unpack the pictures so that ``target/images`` exists, complete or not at all.
 
     Raises:
         DataError: the archive is damaged or holds names that lead outside, or the disk is full.
     """
     with alone(target):
-        if not (target / IMAGES).is_dir():  # else another process was faster
+        if not (target / IMAGES).is_dir():  # otherwise another process has finished first
             with unpacked(archive, target) as folder:
                 rename(_pictures(folder), target / IMAGES)
 
 
 def _pictures(folder: Path) -> Path:
-    """Returns the folder of pictures in what was unpacked; an archive without one holds what belongs into it."""
+    """Return the folder of pictures in the unpacked files. An archive without one holds its content directly."""
     if (folder / IMAGES).is_dir():
         return folder / IMAGES
     entries, made = list(folder.iterdir()), Path(tempfile.mkdtemp(dir=folder))

@@ -1,6 +1,6 @@
 """Records of the data set as typed questions (MMIE specification §2).
 
-Refused are only missing keys and values of a shape that says nothing; a null question or reference is empty.
+Only missing keys and malformed values are refused; a null question or reference is empty.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Segment:
 
     text: str | None
     image: Any = None
-    """A path as the record has it, or the picture itself in whatever form the record's source gives it."""
+    """The record's path, or the picture itself in the form of the record's source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,21 @@ class Question:
     question: tuple[Segment, ...]
     reference: tuple[Segment, ...]
     category: str | None = None
-    """As the record names it."""
+    """The category in the record."""
     field: str = ABSENT
     subfield: str = ABSENT
 
     @property
     def reference_text(self) -> str | None:
-        """The first segment's text: all that a judge may see of the reference."""
+        """The first segment's text, the only part of the reference that a judge may see."""
         return self.reference[0].text if self.reference else None
 
 
 def read_question(entry: Any) -> Question:
-    """Reads a record of the data set (``conversations``), or one to evaluate (``question`` and ``gt_answer``).
+    """Read a record of the data set (``conversations``), or one to evaluate (``question`` and ``gt_answer``).
 
     Raises:
-        DataError: a key is missing, or the value is no record.
+        DataError: a key is missing, or the value is not a record.
     """
     if not isinstance(entry, Mapping):
         raise DataError(f"a record is needed, not {json_kind(entry)}")
@@ -74,15 +74,15 @@ def read_question(entry: Any) -> Question:
 
 
 def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segment, ...]:
-    """Reads a list of ``{text, image}``; a text alone is one segment without picture, null is none.
+    """Read a list of ``{text, image}``; a text alone is one segment without picture, and null is an empty list.
 
     Args:
         value: the JSON value.
         where: its place in the record, for messages.
-        lenient: a key that is missing is null.
+        lenient: a missing key is null.
 
     Raises:
-        DataError: a segment lacks a key, or something else stands there.
+        DataError: a segment lacks a key, or the value has another form.
     """
     if value is None:
         return ()
@@ -105,7 +105,7 @@ def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segmen
 
 
 def _turns(conversations: Any) -> dict[str, Any]:
-    """Returns the content by role; of several turns of a role the last one."""
+    """Return the content by role; the last turn of a role counts."""
     if not isinstance(conversations, Sequence) or isinstance(conversations, str):
         raise DataError(f"conversations: a list of turns is needed, not {json_kind(conversations)}")
     found: dict[str, Any] = {}
@@ -120,17 +120,17 @@ def _turns(conversations: Any) -> dict[str, Any]:
 
 
 def _first(entry: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """Returns the value of the first key that is there and not empty."""
+    """Return the value of the first key that is there and not empty."""
     return next((str(entry[key]) for key in keys if entry.get(key) not in (None, "")), None)
 
 
 def needed(entry: Mapping[str, Any], key: str, where: str = "the record") -> Any:
-    """Returns a key's value. Raises ``DataError`` where the key is missing."""
+    """Return a key's value. Raises ``DataError`` if the key is missing."""
     if key not in entry:
         raise DataError(f"{where} lacks the key {key!r}")
     return entry[key]
 
 
 def json_kind(value: Any) -> str:
-    """Names the kind of a JSON value, for messages."""
+    """Name the kind of a JSON value, for messages."""
     return "null" if value is None else f"a {type(value).__name__}"

@@ -11,7 +11,7 @@ from lmms_eval.tasks.mmie.facts import CATEGORIES
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The category of a sample, and what is odd about it."""
+    """The category of a sample, with the facts for remarks."""
 
     category: str | None
     """Tag, or ``None``: the sample belongs to no category and cannot be judged."""
@@ -21,7 +21,7 @@ class Route:
 
 
 def route(sample_id: Any, named: str | None = None, by_name: bool = False) -> Route:
-    """Finds the category by the first tag that the id holds (upper case, anywhere in it).
+    """Find the category by the first tag that the id holds (upper case, anywhere in it).
 
     Args:
         sample_id: only texts hold a tag.
@@ -41,7 +41,7 @@ def route(sample_id: Any, named: str | None = None, by_name: bool = False) -> Ro
 
 
 def tag_of(name: str | None) -> str | None:
-    """Returns the tag that a category's name stands for: tag or full name, whatever its case and hyphens."""
+    """Return the tag of a category's name: tag or full name, in any case, with or without hyphens."""
     letters = _letters(name or "")
     return next((tag for tag, full in CATEGORIES.items() if letters in (_letters(tag), _letters(full))), None)
 

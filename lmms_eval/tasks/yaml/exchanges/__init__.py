@@ -1,4 +1,4 @@
-"""The questions to one (document, repeat), by the task's output type."""
+"""Exchanges with a model about one (document, repeat), by the task's output type."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _BY_PLUGINS: dict[str, type[TaskExchange]] = {
     "generate_until_multi_round": PluginRoundsExchange,
     "generate_visual_cot": PluginVisualCotExchange,
 }
-"""Class plugins go through these rounds themselves."""
+"""Output types whose rounds class plugins run themselves."""
 
 
 def exchange_for(requests: RequestFactory, doc_id: int, repeat: int) -> Exchange:
-    """Opens the exchange of the task's output type.
+    """Open the exchange of the task's output type.
 
     Raises:
-        TaskError: there is none for this output type.
+        TaskError: the output type has no exchange.
     """
     output_type = requests.task.output_type
     if output_type not in _KINDS:

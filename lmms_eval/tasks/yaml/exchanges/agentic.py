@@ -1,4 +1,4 @@
-"""Agents: the task's function answers each output of the model with the next input, or ends the exchange."""
+"""Exchanges with agents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.interleaved import said
+from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
@@ -29,7 +29,7 @@ class AgenticExchange(TaskExchange):
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         self._responses += responses
-        output = said(responses[0])
+        output = response_text(responses[0])
         self._outputs.append(output)
         step, asked = len(self._responses), self._context
         with self.requests.seeding.prompt(self.doc_id):
@@ -52,7 +52,7 @@ class AgenticExchange(TaskExchange):
         return self._answer(final)
 
     def observation(self) -> str:
-        """Return the tool's result of the last step where the next input does not hold it."""
+        """Return the tool's result of the last step if the next input does not hold it."""
         last = self._rounds[-1] if self._rounds else {}
         found = last.get("tool_result")
         if found is None or found == "":
@@ -61,7 +61,7 @@ class AgenticExchange(TaskExchange):
         return "" if text in last.get("next_input", "") else text
 
     def _react(self, step: int) -> tuple[bool, bool]:
-        """Take the function's word on the last output: whether another step follows, and whether it ended it."""
+        """Call the function with the last output. It either gives the next input or ends the exchange."""
         made = call_text(
             self.requests.config.doc_to_text,
             self.requests.documents[self.doc_id],

@@ -1,4 +1,4 @@
-"""Holds what every exchange with a model about one (document, repeat) needs."""
+"""Base of exchanges with a model about one (document, repeat)."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ class TaskExchange(Exchange):
 
 
 def _of_each(values: Sequence[T | None]) -> tuple[T | None, ...]:
-    """Return the values of all responses; nothing if none has one."""
+    """Return the values of all responses; empty if no response has one."""
     return tuple(values) if any(value is not None for value in values) else ()

@@ -1,4 +1,4 @@
-"""Likelihoods of one continuation, or of every choice."""
+"""Log likelihoods of one continuation, or of every choice."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LikelihoodExchange(TaskExchange):
         return requests
 
     def _contexts(self, doc: Mapping[str, Any], choices: Sequence[str]) -> list[Request]:
-        """The choices are contexts and the target is the continuation (the question is the number of a choice)."""
+        """Request the target after each choice, if the question is the number of a choice."""
         continuation = self.requests.config.answer_delimiter + str(self.requests.prompts.target(doc))
         requests = []
         for number, choice in enumerate(choices):

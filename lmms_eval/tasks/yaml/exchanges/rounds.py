@@ -1,11 +1,11 @@
-"""Generation in several rounds: the task's function gives the next one or stops."""
+"""Generation in several rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.interleaved import said
+from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
@@ -27,7 +27,7 @@ class RoundsExchange(TaskExchange):
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         self._responses += responses
-        self._outputs.append(said(responses[0]))
+        self._outputs.append(response_text(responses[0]))
         number = len(self._responses)
         if number >= MAX_ROUNDS:
             raise RenderError(

@@ -1,4 +1,4 @@
-"""``generate_visual_cot``: the model draws a picture for a question, then answers it with the picture before it."""
+"""``generate_visual_cot``: the model draws a picture for a question, then answers the question with that picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.interleaved import InterleavedText, said
+from lmms_eval.api.interleaved import InterleavedText, response_text
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
@@ -18,22 +18,22 @@ from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder
 
 log = logging.getLogger(__name__)
 DRAWING_PROMPT = "Draw a picture that helps to answer this question: {question}"
-"""Prompt of the first round where the context states none."""
+"""Prompt of the first round if the context states none."""
 _QUESTION_MARK = "{question}"
 _DRAWS, _INTERLEAVES = "visual_cot", "bagel_interleaved"
-"""Generation options: two rounds; a row of pictures and texts as a model of the family makes it."""
+"""Generation options for two rounds, and for a sequence of pictures and texts from a model of the family."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Texts of the two rounds."""
+    """The prompts of the two rounds."""
 
     drawing: str
     question: str
 
     @classmethod
     def of(cls, context: str, template: str = DRAWING_PROMPT) -> Stages:
-        """Read them from a context, which may state both in tags; else all of it is the question."""
+        """Read the prompts from a context. It may state both in tags; otherwise all of it is the question."""
         drawing, question = _tagged("GEN_PROMPT", context), _tagged("QUESTION", context)
         if drawing is None or question is None:
             return cls(template.replace(_QUESTION_MARK, context), context)
@@ -42,14 +42,14 @@ class Stages:
 
 
 def _tagged(tag: str, context: str) -> str | None:
-    """The text between the first opening tag and the first closing one behind it."""
+    """Return the text between the first opening tag and the next closing tag."""
     _, opening, rest = context.partition(f"[{tag}]")
     text, closing, _ = rest.partition(f"[/{tag}]")
     return text if opening and closing else None
 
 
 class PluginVisualCotExchange(SingleExchange):
-    """A class plugin gets one request, and goes through the rounds itself."""
+    """One request to a class plugin, which runs the rounds itself."""
 
     kind: RequestKind = "generate_visual_cot"
 
@@ -57,8 +57,8 @@ class PluginVisualCotExchange(SingleExchange):
 class VisualCotExchange(TaskExchange):
     """Two requests with ``visual_cot`` among the task's generation options, else one.
 
-    The answer is the text of the last one, with the pictures of the first in front of it. Without a picture the
-    first text is the answer.
+    The answer is the text of the last response, preceded by the pictures of the first. Without a picture, the first
+    text is the answer.
     """
 
     def open(self) -> Sequence[Request]:
@@ -80,14 +80,14 @@ class VisualCotExchange(TaskExchange):
         return [self._asked(replace(self._shown(self._stages.question, pictures[0]), round=1))]
 
     def answer(self) -> Answer:
-        final = said(self._responses[-1])
+        final = response_text(self._responses[-1])
         if len(self._responses) == 1:
             return self._answer(final)
         parts = final.parts if isinstance(final, InterleavedText) else (final,)
         return self._answer(InterleavedText((*self._pictures(), *parts)))
 
     def _pictures(self) -> tuple[GeneratedImage, ...]:
-        """Those of the first round."""
+        """The pictures of the first round."""
         return tuple(part for part in self._responses[0].parts if isinstance(part, GeneratedImage))
 
     def _shown(self, text: str, picture: GeneratedImage | None = None) -> Ask:
@@ -95,7 +95,7 @@ class VisualCotExchange(TaskExchange):
         return Ask(text, MessageBuilder(self.requests, self.doc_id, own, bare=True))
 
     def _asked(self, ask: Ask, draws: bool = False) -> Request:
-        """The request, of whose options those that steer the exchange are left out."""
+        """Make the request without the options that control the exchange."""
         made = self._request(ask)
         options = {key: value for key, value in made.generation.items() if key not in (_DRAWS, _INTERLEAVES)}
         return replace(made, generation={**options, _DRAWS: True} if draws else options)
@@ -103,7 +103,7 @@ class VisualCotExchange(TaskExchange):
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A user message of the document's first picture, one that was drawn, and a text."""
+    """A user message with the document's first picture, the drawn picture, and a text."""
 
     prompts: Prompts
     text: str
@@ -122,7 +122,7 @@ class _Shown:
             return []
 
     def _drawn(self) -> list[Part]:
-        """The file's bytes: its place is none that documents may name, and may differ on another start."""
+        """Read a drawn file. Its path is not one that documents may name, and a resumed run may have another."""
         if self.picture is None:
             return []
         data = self.picture.data

@@ -44,7 +44,7 @@ def test_a_shorter_sheet_divides_level_2_by_its_own_rows():
     )
     assert shorter.modalities["Audio"].level2 == pytest.approx((math.fsum(first) / 12 + generation) / 2)
     assert shorter.modalities["Audio"].level3 == pytest.approx((math.fsum(first) / 24 + generation) / 2)
-    assert "12 rows beside 24" in shorter.warnings[0]
+    assert "12 rows and 24" in shorter.warnings[0]
 
 
 def test_a_negative_mapped_value_is_refused_with_its_row():

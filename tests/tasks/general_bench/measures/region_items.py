@@ -13,7 +13,7 @@ from lmms_eval.tasks.general_bench.items import Form, Item
 from lmms_eval.tasks.general_bench.measures import masks, relations
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 
-ALL = {measure.name: measure for measure in (*masks.BOX_MEASURES, *masks.MEASURES, *relations.MEASURES)}
+ALL = {measure.name: measure for measure in (*masks.MEASURES, *relations.MEASURES)}
 CONTEXT = Context()
 
 

@@ -54,7 +54,7 @@ def test_rte_in_percent(tmp_path):
     assert BY_NAME["rte"].value(states) == pytest.approx(BY_NAME["rte"].value(states[:1]) / 2)
     with pytest.raises(UnreadableAnswer, match="249 poses, 250 are needed"):
         state("rte", poses(1, 249).tolist(), item)
-    with pytest.raises(DataError, match="stands still"):
+    with pytest.raises(DataError, match="does not move"):
         state("rte", poses(1, 3).tolist(), an_item(tmp_path, "3D Odometry", poses(0, 3).tolist()))
 
 

@@ -44,7 +44,7 @@ def test_a_folder_has_one_file(tmp_path: Path) -> None:
     assert torch.equal(tensors.read_weights(str(tmp_path))["weight"], TABLE["weight"])
 
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"holds none of model\.safetensors"):
+    with pytest.raises(FileNotFoundError, match=r"does not hold any of model\.safetensors"):
         tensors.read_weights(str(tmp_path / "empty"))
 
 

@@ -114,8 +114,8 @@ def test_nothing_is_unpickled(tmp_path, name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (npy_header("(1000000, 1000000)"), "numbers are told"),
-        (npy_header("(12000, 12000)") + bytes(100), "numbers are told"),
+        (npy_header("(1000000, 1000000)"), "numbers are stated"),
+        (npy_header("(12000, 12000)") + bytes(100), "numbers are stated"),
         (npy_header("(-3, -3)") + bytes(100), "shape"),
         (npy_header("(3, 3)", "|O") + bytes(100), "not numbers"),
         (npy_header("(3, 3)", "<c16") + bytes(1000), "not numbers"),
@@ -145,7 +145,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path):
         file.write(content)
         for _ in range(130):
             file.write(bytes(10**6))
-    with pytest.raises(MediaError, match="numbers are told"):
+    with pytest.raises(MediaError, match="numbers are stated"):
         read_depth(tmp_path / "a.npz")
 
 

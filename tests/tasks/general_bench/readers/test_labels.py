@@ -48,9 +48,9 @@ def test_colours_and_lossy_pictures_are_refused(tmp_path: Path):
 def test_pairs_without_the_unlabelled(tmp_path: Path):
     np.save(tmp_path / "truth.npy", np.array([-5, 255, 7, 8]))
     np.save(tmp_path / "found.npy", np.array([1, 1, -1, 8]))
-    pair = label_pair("found.npy", item("truth.npy", tmp_path, ignore=[255]))
-    assert pair.truth.tolist() == [7, 8]
-    assert pair.predicted.tolist() == [65_536, 8]
+    predicted, truth = label_pair("found.npy", item("truth.npy", tmp_path, ignore=[255]))
+    assert truth.tolist() == [7, 8]
+    assert predicted.tolist() == [65_536, 8]
 
 
 def test_too_many_classes(tmp_path: Path):

@@ -151,12 +151,12 @@ def test_frames_are_paired_by_name_then_by_place(tmp_path: Path):
     for name, level in (("8", 0), ("9", 255), ("10", 255), ("11", 255)):
         write_png(tmp_path / "named" / f"{name}.png", np.full((2, 2), level, np.uint8))
     one = item("truth", tmp_path)
-    found = video_masks("named", prediction_of(one), "truth", reference_of(one))
-    assert [runs.area for runs in found.predicted] == [4, 4, 4]
-    assert [runs.area for runs in found.truth] == [4, 3, 3]
+    predicted, truth = video_masks("named", prediction_of(one), "truth", reference_of(one))
+    assert [runs.area for runs in predicted] == [4, 4, 4]
+    assert [runs.area for runs in truth] == [4, 3, 3]
     empty = {"size": [2, 2], "counts": [4]}
-    listed = video_masks([empty, None, [[0, 0, 1, 0, 1, 1]]], prediction_of(one), "truth", reference_of(one))
-    assert [runs.area for runs in listed.predicted] == [0, 0, 3]
+    listed, _ = video_masks([empty, None, [[0, 0, 1, 0, 1, 1]]], prediction_of(one), "truth", reference_of(one))
+    assert [runs.area for runs in listed] == [0, 0, 3]
     with pytest.raises(UnreadableAnswer, match="2 frames where the reference has 3"):
         video_masks([empty, None], prediction_of(one), "truth", reference_of(one))
 

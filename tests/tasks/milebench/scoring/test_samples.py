@@ -97,8 +97,8 @@ def test_an_empty_prediction_and_one_without_a_sentence_score_0() -> None:
 @pytest.mark.parametrize(
     ("facts", "gold", "choices", "answer", "reason"),
     [
-        (CHOICE, "q", ["x", "y"], "x", "none of the 2 options"),
-        (CHOICE, "x", [], "x", "none of the 0 options"),
+        (CHOICE, "q", ["x", "y"], "x", "not one of the 2 options"),
+        (CHOICE, "x", [], "x", "not one of the 0 options"),
         (CHOICE, "x", None, "x", "no choice_list"),
         (CHOICE, "x", ["x"], None, "prediction is null"),
         (CHOICE, "x", ["x"], 3, "prediction is a int"),

@@ -41,7 +41,7 @@ def test_records_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     broken = {key: value for key, value in record("SA-2").items() if key != "conversations"}
     write(tmp_path, [record("SA-1"), broken, record("x-3"), 7])
     with pytest.raises(
-        DataError, match=r"3 records cannot be used: record 1: .*record 2: id 'x-3' holds none.*record 3"
+        DataError, match=r"3 records cannot be used: record 1: .*record 2: id 'x-3' does not hold.*record 3"
     ):
         documents.documents(None, options(tmp_path))
     write(tmp_path, [])

@@ -1,4 +1,8 @@
-"""A judge as the family's task files use it: over the same client, retries and concurrency as every model."""
+"""A judge as the family's task files use it: a client that ``process_results`` calls itself.
+
+It runs on the same client, retries and concurrency as every model. New tasks name ``doc_to_judge`` instead
+(``docs/judges.md``): the engine then asks the judge while the model generates.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,130 @@ import abc
 import asyncio
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.compat.llm_judge import prompts
-from lmms_eval.compat.llm_judge.protocol import Request, Response, ServerConfig
+from lmms_eval.errors import UnknownNameError
 from lmms_eval.judges import replies
 from lmms_eval.judges.driver import ask
-from lmms_eval.judges.options import JudgeOptions
-from lmms_eval.judges.prompts import bounded_picture
+from lmms_eval.judges.options import DEFAULT_JUDGE_MODEL, JudgeOptions
+from lmms_eval.judges.prompts import bounded_picture, fill_template
 from lmms_eval.judges.providers import Judge, open_judge
 
 LONGEST_BACKOFF_S = 1.0
+LOCAL_URL = "http://localhost:8000/v1"
+
+
+def default_model() -> str:
+    """``MODEL_VERSION``, else the default judge."""
+    return os.environ.get("MODEL_VERSION") or DEFAULT_JUDGE_MODEL
+
+
+@dataclass
+class ServerConfig:
+    """Settings of a judge server. Times in seconds."""
+
+    model_name: str = field(default_factory=default_model)
+    temperature: float = 0.0
+    max_tokens: int = 1024
+    top_p: float | None = None
+    timeout: float = 60
+    num_retries: int = 5
+    retry_delay: float = 10
+    """The longest first pause before another attempt; pauses then grow, and ``Retry-After`` is honoured."""
+    max_concurrent: int = 10
+    system_prompt: str | None = None
+    response_format: str | Mapping[str, Any] | None = None
+    """``json`` asks for a JSON object."""
+    judge_type: str = "general"
+    output_format: str = "0/1"
+    score_range: tuple[float, float] = (1, 10)
+    evaluation_criteria: Mapping[str, Any] | None = None
+
+
+@dataclass
+class Request:
+    """A question: ``messages`` in the form of chat completions, or the parts of a judge's prompt."""
+
+    messages: Sequence[Mapping[str, Any]] = ()
+    images: Sequence[Any] | None = None
+    """PIL images, paths, or base64 texts; they follow the text of the last user message."""
+    config: ServerConfig | None = None
+    """Configuration in place of the server's own."""
+    question: str | None = None
+    answer: str | None = None
+    prediction: str | None = None
+    context: str | None = None
+    options: Any = None
+    response1: str | None = None
+    response2: str | None = None
+    custom_prompt: str | None = None
+    prompt_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Response:
+    """A reply."""
+
+    content: str
+    model_used: str
+    usage: Mapping[str, Any] | None = None
+    raw_response: Any = None
+    parsed_result: Any = None
+    success: bool = True
+    error_message: str | None = None
+
+
+BINARY = (
+    "You check answers. Decide whether the given answer to the question means the same as the reference answer.\n\n"
+    "Question: {question}\nReference answer: {answer}\nGiven answer: {prediction}\n\n{wanted}"
+)
+WANTED = {
+    "0/1": "Reply with the single character 1 if it does, 0 if it does not.",
+    "yes/no": "Reply with the single word yes if it does, no if it does not.",
+}
+COMPARATIVE = (
+    "You compare two replies to the same question. Rate each of them from {low} to {high}.\n\n"
+    "{context}Question: {question}\n\nFirst reply: {response1}\n\nSecond reply: {response2}\n\n"
+    "Write the two numbers, first reply first, on the first line, separated by a blank. Explain below."
+)
+RUBRIC = (
+    "You rate an answer by a rubric.\n\nQuestion: {question}\nAnswer: {prediction}\nRubric (JSON): {rubric}\n\n"
+    "Reply with one JSON object that gives a number for each of these keys: {keys}."
+)
+
+
+def binary_prompt(values: Mapping[str, Any], output_format: str, custom: str | None) -> str:
+    if custom:
+        return fill_template(custom, values, "the custom judge prompt")
+    wanted = WANTED.get(output_format, WANTED["yes/no"])
+    return fill_template(BINARY, {**values, "wanted": wanted}, "the judge prompt")
+
+
+def comparative_prompt(values: Mapping[str, Any], score_range: tuple[float, float], custom: str | None) -> str:
+    given = {**values, "low": score_range[0], "high": score_range[1]}
+    if custom:
+        return fill_template(custom, {**given, "score_range": score_range}, "the custom judge prompt")
+    context = values.get("context")
+    return fill_template(
+        COMPARATIVE, {**given, "context": f"Context: {context}\n\n" if context else ""}, "the judge prompt"
+    )
+
+
+def rubric_prompt(question: str, prediction: str, criteria: Mapping[str, Any]) -> str:
+    values = {
+        "question": question,
+        "prediction": prediction,
+        "rubric": json.dumps(criteria, ensure_ascii=False, default=str),
+        "keys": ", ".join(map(str, criteria)),
+    }
+    return fill_template(RUBRIC, values, "the judge prompt")
 
 
 class ServerInterface(abc.ABC):
@@ -50,7 +163,7 @@ class ServerInterface(abc.ABC):
     ) -> dict[str, Any]:
         """``result`` is 1 or 0 (``0/1``) or a boolean; custom prompts are filled by ``str.format`` rules."""
         values = {"question": question, "answer": answer, "pred": prediction, "prediction": prediction, **kwargs}
-        prompt = prompts.binary(values, output_format, custom_prompt)
+        prompt = binary_prompt(values, output_format, custom_prompt)
         response = self.evaluate(_text_request(prompt))
         return _shown(response, prompt, "result", replies.parse_binary(response.content, output_format))
 
@@ -67,7 +180,7 @@ class ServerInterface(abc.ABC):
     ) -> dict[str, Any]:
         """``scores`` are the two ratings, ``(-1, -1)`` if they cannot be read."""
         values = {"question": question, "response1": response1, "response2": response2, "context": context, **kwargs}
-        prompt = prompts.comparative(values, score_range, custom_prompt)
+        prompt = comparative_prompt(values, score_range, custom_prompt)
         response = self.evaluate(_text_request(prompt, images))
         return _shown(response, prompt, "scores", replies.parse_comparative(response.content))
 
@@ -75,7 +188,7 @@ class ServerInterface(abc.ABC):
         self, question: str, prediction: str, rubric: Mapping[str, Any], **_kwargs: Any
     ) -> dict[str, Any]:
         """``scores`` is the judge's JSON object, empty if it cannot be read."""
-        prompt = prompts.rubric(question, prediction, rubric)
+        prompt = rubric_prompt(question, prediction, rubric)
         response = self.evaluate(_text_request(prompt))
         return _shown(response, prompt, "scores", replies.parse_json(response.content))
 
@@ -107,7 +220,7 @@ class ServerInterface(abc.ABC):
         made = []
         for question, answer, prediction in zip(questions, answers, predictions, strict=True):
             values = {"question": question, "answer": answer, "pred": prediction, "prediction": prediction, **kwargs}
-            made.append(prompts.binary(values, output_format, custom_prompt))
+            made.append(binary_prompt(values, output_format, custom_prompt))
         responses = await self.evaluate_batch_async([_text_request(prompt) for prompt in made])
         return [
             _shown(response, prompt, "result", replies.parse_binary(response.content, output_format))
@@ -183,7 +296,7 @@ def _messages(request: Request, config: ServerConfig) -> ChatMessages:
             "prediction": request.prediction,
             **request.prompt_kwargs,
         }
-        given = [{"role": "user", "content": prompts.binary(values, config.output_format, request.custom_prompt)}]
+        given = [{"role": "user", "content": binary_prompt(values, config.output_format, request.custom_prompt)}]
     made = [{"role": message["role"], "content": _parts(message["content"])} for message in given]
     if config.system_prompt and made[0]["role"] != "system":
         made.insert(0, {"role": "system", "content": _parts(config.system_prompt)})
@@ -228,3 +341,63 @@ def _shown(response: Response, prompt: str, key: str, value: Any) -> dict[str, A
         "prompt": prompt,
         "success": response.success,
     }
+
+
+def _openai(config: ServerConfig) -> ServerInterface:
+    arguments = _given({"api_key": os.environ.get("OPENAI_API_KEY")})
+    url = os.environ.get("OPENAI_API_URL") or os.environ.get("OPENAI_API_BASE")
+    return JudgeServer(config, JudgeOptions(f"openai:{config.model_name}", url, arguments))
+
+
+def _azure(config: ServerConfig) -> ServerInterface:
+    arguments = _given({"api_key": os.environ.get("AZURE_API_KEY"), "api_version": os.environ.get("API_VERSION")})
+    return JudgeServer(config, JudgeOptions(f"azure:{config.model_name}", os.environ.get("AZURE_ENDPOINT"), arguments))
+
+
+def _local(config: ServerConfig) -> ServerInterface:
+    url = os.environ.get("LLM_JUDGE_URL") or LOCAL_URL
+    return JudgeServer(config, JudgeOptions(f"openai:{config.model_name}", url, {"api_key": "EMPTY"}))
+
+
+def _bedrock(config: ServerConfig) -> ServerInterface:
+    return JudgeServer(config, JudgeOptions(f"litellm:bedrock/{config.model_name}"))
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value}
+
+
+class ProviderFactory:
+    """Names of providers to what builds them from a ``ServerConfig``."""
+
+    _providers: ClassVar[dict[str, Callable[[ServerConfig], ServerInterface]]] = {
+        "openai": _openai,
+        "async_openai": _openai,
+        "azure": _azure,
+        "async_azure": _azure,
+        "bedrock": _bedrock,
+        "local": _local,
+        "dummy": DummyServer,
+    }
+
+    @classmethod
+    def create_provider(cls, api_type: str | None = None, config: ServerConfig | None = None) -> ServerInterface:
+        """The server of that name; without one ``API_TYPE``, else ``openai``.
+
+        Raises:
+            UnknownNameError: no provider has this name.
+        """
+        name = (api_type or os.environ.get("API_TYPE") or "openai").lower()
+        if name not in cls._providers:
+            raise UnknownNameError("judge provider", name, cls._providers)
+        return cls._providers[name](config or ServerConfig())
+
+    @classmethod
+    def register_provider(cls, name: str, provider: Callable[[ServerConfig], ServerInterface]) -> None:
+        """Make a class (or function) that takes a ``ServerConfig`` known under a name."""
+        cls._providers[name.lower()] = provider
+
+
+def get_server(server_name: str | None = None, config: ServerConfig | None = None) -> ServerInterface:
+    """``ProviderFactory.create_provider`` as a function."""
+    return ProviderFactory.create_provider(server_name, config)

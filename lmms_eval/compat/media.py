@@ -1,10 +1,12 @@
-"""Looking up media that documents of the family's tasks name."""
+"""Video files by the names that data sets give them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from lmms_eval.errors import MediaError
 
 AUDIO = ("wav", "mp3", "m4a", "aac", "flac", "ogg", "opus", "webm")
 VIDEO = ("mp4", "webm", "mkv", "mov", "avi", "flv", "wmv")
@@ -78,3 +80,51 @@ def _spellings(path: str, extensions: Iterable[str]) -> Iterator[str]:
         for one in extensions:
             yield f"{path}.{one}"
             yield f"{path}.{one.upper()}"
+
+
+def resolve_cache_dir(cache_dir: str, base_dir: str | None = None) -> str:
+    """Expand variables and ``~`` in the path of a folder, and put ``base_dir`` before it if it is relative.
+
+    Variables that are not set stay as they are; nothing else is normalised.
+    """
+    folder = os.path.expanduser(os.path.expandvars(cache_dir))
+    return folder if base_dir is None or os.path.isabs(folder) else os.path.join(base_dir, folder)
+
+
+def get_cache_dir(config: Mapping[str, Any], sub_dir: str = "videos") -> str:
+    """Return a task's media folder, ``HF_HOME/CACHE_DIR/SUB_DIR``.
+
+    Args:
+        config: content of the task's YAML, with ``dataset_kwargs.cache_dir``.
+        sub_dir: folder of this kind of media.
+
+    Raises:
+        KeyError: the YAML does not have it.
+        TypeError: it is no text.
+    """
+    home = os.path.expanduser(os.environ.get("HF_HOME", "~/.cache/huggingface"))
+    return os.path.join(home, config["dataset_kwargs"]["cache_dir"], sub_dir)
+
+
+class AbsentVideoError(MediaError, FileNotFoundError):
+    """None of the names under which a video may lie in a folder exists."""
+
+
+def get_video(prefix: str, video_name: object, suffix: str = "mp4") -> str:
+    """Return the absolute path of a video; its ending may be missing in the name, and in upper or lower case.
+
+    Args:
+        prefix: the folder.
+        video_name: its name in the data set.
+        suffix: ending of the file, without the dot.
+
+    Raises:
+        AbsentVideoError: there is no such file; it is a ``FileNotFoundError`` too.
+    """
+    name, ending = str(video_name), suffix.removeprefix(".")
+    endings = (f".{each}" for each in (ending, ending.upper(), ending.lower()))
+    tried = [os.path.abspath(os.path.join(prefix, name if name.endswith(end) else name + end)) for end in endings]
+    for path in tried:
+        if os.path.exists(path):
+            return path
+    raise AbsentVideoError(f"video {name!r}: not there; looked for {', '.join(dict.fromkeys(tried))}")

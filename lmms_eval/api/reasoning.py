@@ -1,7 +1,0 @@
-"""Reasoning tags, as programs of the family import them; ``reasoning.pyi`` names the module of each."""
-
-from __future__ import annotations
-
-from lmms_eval.utils.lazy import lazy_names
-
-__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -1,1 +1,0 @@
-"""Base classes at the family's paths, in the chat form."""

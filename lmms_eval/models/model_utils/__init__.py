@@ -1,1 +1,0 @@
-"""Import path of the family."""

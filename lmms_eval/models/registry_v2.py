@@ -1,9 +1,0 @@
-"""The names that plugins of the family import from here."""
-
-from __future__ import annotations
-
-from lmms_eval.compat.model_registry import ModelManifest as ModelManifest
-from lmms_eval.compat.model_registry import ModelRegistry as ModelRegistry
-from lmms_eval.compat.model_registry import ResolvedModel as ResolvedModel
-
-ModelRegistryV2 = ModelRegistry

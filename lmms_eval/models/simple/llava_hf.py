@@ -1,5 +1,0 @@
-"""The names that plugins of the family import from here."""
-
-from __future__ import annotations
-
-from lmms_eval.compat.plugins.llava import LlavaHf as LlavaHf
