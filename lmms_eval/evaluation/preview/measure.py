@@ -246,7 +246,7 @@ _LIMITS = ("max_new_tokens", "max_gen_toks", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True)
-class Lens:
+class MeasureOptions:
     """Settings of a measurement."""
 
     ruler: Ruler
@@ -282,7 +282,7 @@ class DocumentSize:
     judge_questions: int = 0
 
 
-def measure(task: Task, doc_id: int, lens: Lens) -> DocumentSize:
+def measure(task: Task, doc_id: int, options: MeasureOptions) -> DocumentSize:
     """Build and measure the requests of a document. Exceptions of its task or media become faults."""
     found = DocumentSize(doc_id)
     try:
@@ -296,9 +296,9 @@ def measure(task: Task, doc_id: int, lens: Lens) -> DocumentSize:
     for request in requests:
         key = (request.round, request.kind, request.context)
         if key not in known:
-            known[key] = _prompt_size(request, lens, found)
-        found.requests.append(_with_continuation(known[key], request, lens, found))
-    if lens.judges and task.is_judged:
+            known[key] = _prompt_size(request, options, found)
+        found.requests.append(_with_continuation(known[key], request, options, found))
+    if options.judges and task.is_judged:
         found.judge_questions = _judge_questions(task, doc_id)
     return found
 
@@ -320,42 +320,46 @@ def requests_of(task: Task, doc_id: int) -> list[Request]:
     return requests
 
 
-def _prompt_size(request: Request, lens: Lens, found: DocumentSize) -> RequestSize:
+def _prompt_size(request: Request, options: MeasureOptions, found: DocumentSize) -> RequestSize:
     media, text = MediaSizes(), request.context
-    if lens.opens_media:
+    if options.opens_media:
         try:
             messages = request.build_messages()
             text = messages.text()
             for message in messages.messages:
                 for part in message.content:
-                    media.add(part, lens.form)
+                    media.add(part, options.form)
         except Exception as error:  # noqa: BLE001 - as above
             found.faults.append(failure("rendering the request", error))
-    return RequestSize(request.id, lens.ruler.length(text), _utf8(text), new_tokens(request.generation, lens), media)
+    return RequestSize(
+        request.id, options.ruler.length(text), _utf8(text), new_tokens(request.generation, options), media
+    )
 
 
-def _with_continuation(size: RequestSize, request: Request, lens: Lens, found: DocumentSize) -> RequestSize:
+def _with_continuation(
+    size: RequestSize, request: Request, options: MeasureOptions, found: DocumentSize
+) -> RequestSize:
     more = request.continuation
     if more is not None:
         if not more.strip():
             named = f"choice {request.index}" if request.task.output_type == "multiple_choice" else "the continuation"
             found.faults.append(f"{named} is empty")
-        length = size.length + lens.ruler.length(more)
+        length = size.length + options.ruler.length(more)
         size = replace(size, id=request.id, length=length, text_bytes=size.text_bytes + _utf8(more), new_tokens=0)
-    tokens = lens.ruler.tokens(size.length) + size.new_tokens
-    if lens.max_tokens is not None and tokens > lens.max_tokens:
-        about = "" if lens.ruler.is_exact else "about "
+    tokens = options.ruler.tokens(size.length) + size.new_tokens
+    if options.max_tokens is not None and tokens > options.max_tokens:
+        about = "" if options.ruler.is_exact else "about "
         found.faults.append(
             f"its text is too long: {about}{tokens - size.new_tokens} tokens and {size.new_tokens} for the answer, "
-            f"but the model takes {lens.max_tokens}"
+            f"but the model takes {options.max_tokens}"
         )
     return size
 
 
-def new_tokens(generation: Mapping[str, Any], lens: Lens) -> int:
+def new_tokens(generation: Mapping[str, Any], options: MeasureOptions) -> int:
     """Return the most tokens that an answer may have."""
-    given = next((generation[name] for name in _LIMITS if generation.get(name)), lens.form.max_new_tokens)
-    return int(given) if isinstance(given, int | float) else lens.form.max_new_tokens
+    given = next((generation[name] for name in _LIMITS if generation.get(name)), options.form.max_new_tokens)
+    return int(given) if isinstance(given, int | float) else options.form.max_new_tokens
 
 
 def _judge_questions(task: Task, doc_id: int) -> int:

@@ -37,7 +37,7 @@ from lmms_eval.evaluation.controls import with_controls
 from lmms_eval.evaluation.inputs import ModelChoice, Start
 from lmms_eval.evaluation.judge import find_tariffs, judge_options, model_names
 from lmms_eval.evaluation.preview.measure import (
-    Lens,
+    MeasureOptions,
     TaskForecast,
     find_ruler,
     measure,
@@ -86,7 +86,7 @@ def dry_run(config: RunConfig) -> DryRun:
         _, named = plan_run(config, registry, choice, Place(), Start())
         plans = with_controls(config, named, choice.legacy)
         names = model_names(config)
-        lens = Lens(
+        options = MeasureOptions(
             ruler=find_ruler(names),
             form=form,
             max_tokens=_max_tokens(config),
@@ -96,23 +96,23 @@ def dry_run(config: RunConfig) -> DryRun:
         base = model_folder(Path(config.output_path), argument_text(config.model_args)) if config.output_path else None
         held = held_requests(base, config, run_keys(config, choice, named)) if base and base.is_dir() else set()
         threads = config.media_workers or min(MOST_THREADS, max(2, os.cpu_count() or 2))
-        tasks = tuple(_forecast(plan, lens, threads) for plan in plans)
+        tasks = tuple(_forecast(plan, options, threads) for plan in plans)
         parts = [request_id.rsplit("/", 4) for request_id in held]
         for task in tasks:
             chosen = set(map(str, task.plan.doc_ids))
             task.held = sum(part[0] == task.name and part[1] in chosen for part in parts)
-        lines = forecast_lines(tasks, lens, tariffs, earlier_runs(base, config))
+        lines = forecast_lines(tasks, options, tariffs, earlier_runs(base, config))
         lines += _cache_lines(config)
         if config.dry_run is not True:
             lines += _pages(config, plans, names)
     return DryRun(lines, BROKEN if any(task.faults for task in tasks) else 0)
 
 
-def _forecast(plan: TaskPlan, lens: Lens, threads: int) -> TaskForecast:
+def _forecast(plan: TaskPlan, options: MeasureOptions, threads: int) -> TaskForecast:
     """Measure all documents of a task in threads."""
-    found, sends = TaskForecast(plan), lens.form.wire is not None
+    found, sends = TaskForecast(plan), options.form.wire is not None
     with ThreadPoolExecutor(threads, "dry-run") as pool:
-        for document in pool.map(lambda doc_id: measure(plan.task, doc_id, lens), plan.doc_ids, chunksize=1):
+        for document in pool.map(lambda doc_id: measure(plan.task, doc_id, options), plan.doc_ids, chunksize=1):
             found.add(document, sends)
     return found
 
@@ -273,16 +273,21 @@ def _number(content: Mapping[str, Any], name: str) -> float:
     return float(value) if is_number and value is not None and math.isfinite(value) else 0.0
 
 
-def forecast_lines(tasks: Sequence[TaskForecast], lens: Lens, tariffs: Tariffs | None, earlier: Earlier) -> list[str]:
+def forecast_lines(
+    tasks: Sequence[TaskForecast], options: MeasureOptions, tariffs: Tariffs | None, earlier: Earlier
+) -> list[str]:
     """Describe each task, then the whole run."""
-    sends = lens.form.wire is not None
-    lines = ["dry run: nothing is asked", f"text is counted in {lens.ruler.unit}: {lens.ruler.source}", ""]
+    sends = options.form.wire is not None
+    lines = ["dry run: nothing is asked", f"text is counted in {options.ruler.unit}: {options.ruler.source}", ""]
     for task in tasks:
-        lines += task.lines(lens.ruler.unit, sends)
-    lines += ["", f"in all: {_sum(tasks, 'requests'):,} requests, {_sum(tasks, 'length'):,} {lens.ruler.unit} of text"]
+        lines += task.lines(options.ruler.unit, sends)
+    lines += [
+        "",
+        f"in all: {_sum(tasks, 'requests'):,} requests, {_sum(tasks, 'length'):,} {options.ruler.unit} of text",
+    ]
     if sends:
         lines[-1] += f", {size_text(_sum(tasks, 'nbytes'))} to be sent"
-    lines += [*_price(tasks, lens, tariffs, earlier), *_time(tasks, earlier)]
+    lines += [*_price(tasks, options, tariffs, earlier), *_time(tasks, earlier)]
     broken = sum(len({doc_id for doc_id, _ in task.faults}) for task in tasks)
     lines.append(f"broken: {broken:,} documents (exit code 2)" if broken else "nothing is broken")
     return lines
@@ -292,15 +297,17 @@ def _sum(tasks: Sequence[TaskForecast], name: str) -> int:
     return sum(int(getattr(task, name)) for task in tasks)
 
 
-def _price(tasks: Sequence[TaskForecast], lens: Lens, tariffs: Tariffs | None, earlier: Earlier) -> list[str]:
+def _price(
+    tasks: Sequence[TaskForecast], options: MeasureOptions, tariffs: Tariffs | None, earlier: Earlier
+) -> list[str]:
     if tariffs is None:
         return ["price not known: give a table with --prices FILE (docs/before_the_run.md)"]
     tariff = tariffs.model
     pictures, seconds = _sum(tasks, "pictures_sent"), sum(task.seconds for task in tasks)
-    tokens, requests = lens.ruler.tokens(_sum(tasks, "length")), _sum(tasks, "requests")
+    tokens, requests = options.ruler.tokens(_sum(tasks, "length")), _sum(tasks, "requests")
     asked = tariff.cost(Spending(tokens, pictures=pictures, audio_seconds=seconds))
     answered = tariff.cost(Spending(output_tokens=_sum(tasks, "new_tokens")))
-    about = "" if lens.ruler.is_exact else "about "
+    about = "" if options.ruler.is_exact else "about "
     without = ", tokens of media not counted" if pictures or seconds else ""
     lines = [
         f"price: {about}{tariff.shown(asked)} for the input{without}, at most {tariff.shown(answered)} for the output "
