@@ -260,7 +260,11 @@ def _parts(
     elif rendering.pass_video_url:
         yield {"type": "video_url", "video_url": {"url": video_url(part.url)}}
     else:
-        yield from _frames(part, rendering)
+        found = read_video(part, rendering.frames)
+        for image, time in zip(rendering.frames.pictures(found), found.times(), strict=True):
+            if rendering.timestamps:
+                yield _text(f"<{time:.1f} seconds>")
+            yield _image(image, rendering)
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -273,14 +277,6 @@ def _image(value: Any, rendering: Rendering) -> dict[str, Any]:
     from lmms_eval.media.encode import image_url
 
     return {"type": "image_url", "image_url": {"url": image_url(value, rendering.images)}}
-
-
-def _frames(part: ChatVideoContent, rendering: Rendering) -> Iterator[dict[str, Any]]:
-    found = read_video(part, rendering.frames)
-    for image, time in zip(rendering.frames.pictures(found), found.times(), strict=True):
-        if rendering.timestamps:
-            yield _text(f"<{time:.1f} seconds>")
-        yield _image(image, rendering)
 
 
 def video_url(value: Any) -> str:

@@ -72,12 +72,9 @@ class Reply:
     ) -> Reply:
         """Build a reply from texts and pictures in order."""
         text = "".join(part for part in parts if isinstance(part, str))
-        pieces = tuple(part for part in parts if part) if _has_picture(parts) else ()
+        has_picture = any(isinstance(part, GeneratedImage) for part in parts)
+        pieces = tuple(part for part in parts if part) if has_picture else ()
         return cls(text, finish_reason, usage, parts=pieces, model=model)
-
-
-def _has_picture(parts: Sequence[Part]) -> bool:
-    return any(isinstance(part, GeneratedImage) for part in parts)
 
 
 def parse_reply(raw: bytes, url: str) -> Reply:

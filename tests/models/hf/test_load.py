@@ -179,7 +179,7 @@ def test_a_model_over_all_gpus_that_the_process_has_for_itself(tiny, monkeypatch
 def test_a_model_of_whole_videos_alone_is_refused_as_that(tiny, monkeypatch):
     video_llm = SimpleNamespace(tokenizer=object(), video_processor=object())
     monkeypatch.setattr(load_module, "_read", lambda options, profile: (video_llm, frozenset()))
-    with pytest.raises(ModelError, match=r"has no image_processor: it takes whole videos alone"):
+    with pytest.raises(ModelError, match=r"has no image_processor: it takes whole videos only"):
         load(HFOptions(str(tiny), device="cpu"))
     video_llm.video_processor = None
     with pytest.raises(ModelError, match=r"has no image_processor: it is not an image-text-to-text"):
