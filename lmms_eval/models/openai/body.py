@@ -36,6 +36,22 @@ if TYPE_CHECKING:
     from lmms_eval.models.remote.asking import Exchange
     from lmms_eval.models.tools.toolbox import Toolbox
 
+AUDIO_FORMATS = ("wav", "mp3")
+"""The formats of ``input_audio`` in the protocol. Others are sent as wav."""
+MAX_PROMPT_NAME = 4096
+MOST_KNOWN = 256
+"""Maximum number of cached translations of generation options."""
+CHAT_ANSWER_ARGUMENTS = (
+    *ANSWER_ARGUMENTS,
+    "reasoning_model",
+    "pass_video_url",
+    "message_format",
+    "is_qwen3_vl",
+    "enable_thinking_kwarg",
+    "extra_body",
+)
+"""Arguments for chat completions that can change an answer."""
+
 
 def completion_body(model: str, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Build the body from messages in the form of chat completions.
@@ -82,13 +98,6 @@ def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, A
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise AttemptError("malformed", f"{url} sent no completion: no choices")
     return body, choices[0]
-
-
-AUDIO_FORMATS = ("wav", "mp3")
-"""The formats of ``input_audio`` in the protocol. Others are sent as wav."""
-MAX_PROMPT_NAME = 4096
-MOST_KNOWN = 256
-"""Maximum number of cached translations of generation options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,18 +300,6 @@ def video_url(value: Any) -> str:
     if ref.kind == "path" and ref.path is not None:
         return ref.path.resolve().as_uri()
     return f"data:{ref.mime or 'video/mp4'};base64,{base64.b64encode(ref.read_bytes()).decode('ascii')}"
-
-
-CHAT_ANSWER_ARGUMENTS = (
-    *ANSWER_ARGUMENTS,
-    "reasoning_model",
-    "pass_video_url",
-    "message_format",
-    "is_qwen3_vl",
-    "enable_thinking_kwarg",
-    "extra_body",
-)
-"""Arguments for chat completions that can change an answer."""
 
 
 class ChatModel(RemoteModel):

@@ -117,7 +117,7 @@ def test_without_chat_template(tiny, tmp_path):
 
 
 def test_the_hub_out_of_reach_is_explained():
-    with pytest.raises(ModelError, match="someone/nothing is no folder here, and the hub cannot be reached"):
+    with pytest.raises(ModelError, match="someone/nothing is not a folder here, and the hub cannot be reached"):
         load(options("someone/nothing"))
 
 
@@ -149,7 +149,7 @@ def test_devices(monkeypatch):
     with pytest.raises(ModelError, match="not a device of torch"):
         resolve_device("toaster")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ModelError, match=r"torch .* finds none"):
+    with pytest.raises(ModelError, match=r"torch .* finds no GPU"):
         resolve_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
