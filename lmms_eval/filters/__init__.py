@@ -11,6 +11,21 @@ from lmms_eval.api.filter import Filter, FilterEnsemble
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
 from lmms_eval.errors import UsageError
 
+FILTERS: dict[str, str] = {
+    "lowercase": "lmms_eval.filters.patterns:LowercaseFilter",
+    "majority_vote": "lmms_eval.filters.patterns:MajorityVote",
+    "map": "lmms_eval.filters.patterns:MapFilter",
+    "multi_choice_regex": "lmms_eval.filters.patterns:MultiChoiceRegexFilter",
+    "option_letter": "lmms_eval.filters.patterns:OptionLetterFilter",
+    "regex": "lmms_eval.filters.patterns:RegexFilter",
+    "remove_whitespace": "lmms_eval.filters.patterns:WhitespaceFilter",
+    "strip_thinking": "lmms_eval.filters.patterns:StripThinkingFilter",
+    "take_first": "lmms_eval.filters.patterns:TakeFirst",
+    "take_first_k": "lmms_eval.filters.patterns:TakeFirstK",
+    "uppercase": "lmms_eval.filters.patterns:UppercaseFilter",
+}
+"""Name in a ``filter_list`` → ``module:class``."""
+
 
 class AppliesToAnswers(Protocol):
     """The interface of a filter, which ``lmms_eval.api.filter.Filter`` has."""
@@ -48,22 +63,6 @@ class FilterPipeline:
                     f" for {len(docs)} documents; return one for each"
                 )
         return list(values)
-
-
-FILTERS: dict[str, str] = {
-    "lowercase": "lmms_eval.filters.patterns:LowercaseFilter",
-    "majority_vote": "lmms_eval.filters.patterns:MajorityVote",
-    "map": "lmms_eval.filters.patterns:MapFilter",
-    "multi_choice_regex": "lmms_eval.filters.patterns:MultiChoiceRegexFilter",
-    "option_letter": "lmms_eval.filters.patterns:OptionLetterFilter",
-    "regex": "lmms_eval.filters.patterns:RegexFilter",
-    "remove_whitespace": "lmms_eval.filters.patterns:WhitespaceFilter",
-    "strip_thinking": "lmms_eval.filters.patterns:StripThinkingFilter",
-    "take_first": "lmms_eval.filters.patterns:TakeFirst",
-    "take_first_k": "lmms_eval.filters.patterns:TakeFirstK",
-    "uppercase": "lmms_eval.filters.patterns:UppercaseFilter",
-}
-"""Name in a ``filter_list`` → ``module:class``."""
 
 
 def filter_class(name: str) -> type[Filter]:

@@ -14,6 +14,10 @@ from lmms_eval.errors import ArgumentError, PatternError, UsageError
 from lmms_eval.filters.reasoning import DEFAULT_TAGS, TagPairs, strip_reasoning_tags
 from lmms_eval.utils.answer_reading import BEFORE_STOP, LETTER_ALONE, NOTHING, OPTION_TEXT, note_reading
 
+_NUMBER_AFTER_HASHES = r"#### (\-?[0-9\.\,]+)"
+_MATCHES = {0: "first match", -1: "last match"}
+"""Names of the matches in the audit."""
+
 
 class TakeFirst(Filter):
     """The first answer, or empty text if there is no answer."""
@@ -105,9 +109,6 @@ class StripThinkingFilter(Filter):
         return [[strip_reasoning_tags(answer, self.tag_pairs) for answer in answers] for answers in resps]
 
 
-_NUMBER_AFTER_HASHES = r"#### (\-?[0-9\.\,]+)"
-
-
 def _compiled(pattern: str, filter_name: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
@@ -128,10 +129,6 @@ def _find(pattern: re.Pattern[str], text: str, group_select: int) -> str | None:
     if isinstance(match, tuple):
         match = next((group for group in match if group), None)
     return match.strip() if match is not None else None
-
-
-_MATCHES = {0: "first match", -1: "last match"}
-"""Names of the matches in the audit."""
 
 
 class RegexFilter(Filter):

@@ -22,6 +22,12 @@ from lmms_eval.utils.files import read_plain
 from lmms_eval.utils.redaction import REDACTED, redact
 
 TAKE = 32
+Script = Callable[[ChatMessages, Request], str | ResponseError]
+"""A function of the rendered prompt and its request that returns the reply, or the error of the request."""
+_SCRIPTS: dict[str, Script] = {}
+_ARGUMENT = {"hf": "pretrained", "internvl": "pretrained", "replay": "path", "scripted": "name"}
+"""The argument of the back end that takes the name, if it is not ``model``."""
+_SERVERS = ("openai", "azure", "anthropic", "gemini", "litellm")
 
 
 class RecordedJudge(Model):
@@ -92,11 +98,6 @@ class RecordedJudge(Model):
             self._by_prompt.setdefault(prompt, []).append(text)
 
 
-Script = Callable[[ChatMessages, Request], str | ResponseError]
-"""A function of the rendered prompt and its request that returns the reply, or the error of the request."""
-_SCRIPTS: dict[str, Script] = {}
-
-
 def register_script(name: str, script: Script) -> None:
     """Make ``scripted:NAME`` a judge in this process."""
     _SCRIPTS[name] = script
@@ -123,11 +124,6 @@ class ScriptedJudge(Model):
 
     def identity(self) -> Mapping[str, Any]:
         return {"scripted": self.name}
-
-
-_ARGUMENT = {"hf": "pretrained", "internvl": "pretrained", "replay": "path", "scripted": "name"}
-"""The argument of the back end that takes the name, if it is not ``model``."""
-_SERVERS = ("openai", "azure", "anthropic", "gemini", "litellm")
 
 
 @dataclass(frozen=True, slots=True)

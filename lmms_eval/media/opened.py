@@ -28,6 +28,8 @@ _PNG_SIGNATURE_BYTES = 8
 _PNG_DEPTH = slice(24, 25)
 _MAYBE_TURNING = (b"eXIf", b"Raw profile type", b"XML:com.adobe.xmp")
 """Beginnings of PNG chunks that can hold an orientation. Pillow reads those after the pixels while decoding."""
+_INSTALLING = threading.Lock()
+_Factory = Callable[[IO[bytes], str | bytes], ImageFile.ImageFile]
 
 
 class Deferred(Image.Image):
@@ -181,8 +183,6 @@ class KeptWebp(_Kept, WebPImagePlugin.WebPImageFile):
 
 
 _KEPT: dict[type[Image.Image], type[_Kept]] = {kept.stock: kept for kept in (KeptJpeg, KeptMpo, KeptPng, KeptWebp)}
-_INSTALLING = threading.Lock()
-_Factory = Callable[[IO[bytes], str | bytes], ImageFile.ImageFile]
 
 
 def keep_originals() -> None:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 
 Value = TypeVar("Value")
+KEEPING: ContextVar[bool] = ContextVar("keeping_originals", default=True)
+"""Whether pictures from ``Image.open`` keep their bytes. False for pictures that this package opens itself."""
+_KEY = "lmms_eval_original"
+"""Key of an ``Original`` in the ``info`` of a picture. Pillow does not write unknown keys into files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +113,6 @@ class ByteLRU(Generic[Value]):
         while self._nbytes > self._max_bytes:
             _, (_, size) = self._entries.popitem(last=False)
             self._nbytes -= size
-
-
-KEEPING: ContextVar[bool] = ContextVar("keeping_originals", default=True)
-"""Whether pictures from ``Image.open`` keep their bytes. False for pictures that this package opens itself."""
-_KEY = "lmms_eval_original"
-"""Key of an ``Original`` in the ``info`` of a picture. Pillow does not write unknown keys into files."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,46 @@ from lmms_eval.utils.installed import absent_name, error_text
 
 _HOME = "lmms_eval.models."
 _FOLDER = Path(__file__).resolve().parent
+log = logging.getLogger(__name__)
+MODEL_NAMES = ("model", "model_version", "pretrained")
+OPENAI_KEY = "OPENAI_API_KEY"
+KEY_VARIABLES = {
+    "api.reka.ai": "REKA_API_KEY",
+    "api.x.ai": "XAI_API_KEY",
+    "dashscope-intl.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "dashscope.aliyuncs.com": "DASHSCOPE_API_KEY",
+    "openrouter.ai": "OPENROUTER_API_KEY",
+}
+"""The environment variable of the key, by the host of ``base_url``."""
+VENDORS = (
+    "openai.com", "openai.azure.com", "services.ai.azure.com", "cognitiveservices.azure.com", "anthropic.com",
+    "googleapis.com", "amazonaws.com", "x.ai", "mistral.ai", "deepseek.com", "cohere.com", "cohere.ai", "reka.ai",
+    "moonshot.ai", "moonshot.cn", "aliyuncs.com",
+)  # fmt: skip
+"""Domains of model vendors, whose services reject unknown options."""
+ENTRY_POINT_GROUP = "lmms_eval.models"
+FOREIGN_NAMES = Path(__file__).with_name("foreign_names.tsv")
+_HOW_TO_RUN = (
+    "its class runs as a plugin: LMMS_EVAL_PLUGINS=PACKAGE, see docs/model_guide.md; docs/models/names.md lists the "
+    "names that run without one"
+)
+_REGISTERED: dict[str, ModelManifest] = {}
+"""The manifests that were given to ``register_manifest`` in this process."""
+AVAILABLE_SIMPLE_MODELS: dict[str, str] = {
+    name: f"lmms_eval.models.simple.{name}.{cls}"
+    for name, cls in {
+        "llava_hf": "LlavaHf",
+        "openai": "OpenAICompatible",
+        "qwen2_5_vl": "Qwen2_5_VL",
+        "qwen3_5": "Qwen3_5",
+        "qwen3_vl": "Qwen3_VL",
+        "vllm": "VLLM",
+    }.items()
+}
+"""Class paths by name, for programs of the family. An entry that such a program adds or changes becomes a model of that
+name."""
+_DECORATED: dict[str, set[str]] = {}
+"""Names registered with ``@register_model`` while a plugin was imported, by plugin, as it is imported only once."""
 
 
 class _Finder:
@@ -132,11 +172,6 @@ def supply_modules(package: str) -> None:
                 _supply(module, _FINDER.twins)
 
 
-log = logging.getLogger(__name__)
-MODEL_NAMES = ("model", "model_version", "pretrained")
-OPENAI_KEY = "OPENAI_API_KEY"
-
-
 @dataclass(frozen=True, slots=True)
 class NamedService:
     """A model name that selects a service."""
@@ -194,21 +229,6 @@ NAMED_SERVICES = {
     )
 }  # fmt: skip
 """The services by name."""
-KEY_VARIABLES = {
-    "api.reka.ai": "REKA_API_KEY",
-    "api.x.ai": "XAI_API_KEY",
-    "dashscope-intl.aliyuncs.com": "DASHSCOPE_API_KEY",
-    "dashscope.aliyuncs.com": "DASHSCOPE_API_KEY",
-    "openrouter.ai": "OPENROUTER_API_KEY",
-}
-"""The environment variable of the key, by the host of ``base_url``."""
-
-VENDORS = (
-    "openai.com", "openai.azure.com", "services.ai.azure.com", "cognitiveservices.azure.com", "anthropic.com",
-    "googleapis.com", "amazonaws.com", "x.ai", "mistral.ai", "deepseek.com", "cohere.com", "cohere.ai", "reka.ai",
-    "moonshot.ai", "moonshot.cn", "aliyuncs.com",
-)  # fmt: skip
-"""Domains of model vendors, whose services reject unknown options."""
 
 
 def is_vendor(address: str | None) -> bool:
@@ -229,14 +249,6 @@ def find_key(host: str | None, environment: Mapping[str, str]) -> tuple[str, str
     """
     variable = KEY_VARIABLES.get(host or "", OPENAI_KEY)
     return environment.get(variable) or environment.get(OPENAI_KEY, ""), variable
-
-
-ENTRY_POINT_GROUP = "lmms_eval.models"
-FOREIGN_NAMES = Path(__file__).with_name("foreign_names.tsv")
-_HOW_TO_RUN = (
-    "its class runs as a plugin: LMMS_EVAL_PLUGINS=PACKAGE, see docs/model_guide.md; docs/models/names.md lists the "
-    "names that run without one"
-)
 
 
 BUILTIN_MANIFESTS = (
@@ -461,23 +473,7 @@ class ModelRegistry:
             self._aliases.update(dict.fromkeys(manifest.aliases, manifest.model_id))
 
 
-_REGISTERED: dict[str, ModelManifest] = {}
-"""The manifests that were given to ``register_manifest`` in this process."""
-
 AVAILABLE_CHAT_TEMPLATE_MODELS: dict[str, str] = {one.model_id: str(one.chat_class_path) for one in BUILTIN_MANIFESTS}
-AVAILABLE_SIMPLE_MODELS: dict[str, str] = {
-    name: f"lmms_eval.models.simple.{name}.{cls}"
-    for name, cls in {
-        "llava_hf": "LlavaHf",
-        "openai": "OpenAICompatible",
-        "qwen2_5_vl": "Qwen2_5_VL",
-        "qwen3_5": "Qwen3_5",
-        "qwen3_vl": "Qwen3_VL",
-        "vllm": "VLLM",
-    }.items()
-}
-"""Class paths by name, for programs of the family. An entry that such a program adds or changes becomes a model of that
-name."""
 _TABLES = (dict(AVAILABLE_SIMPLE_MODELS), dict(AVAILABLE_CHAT_TEMPLATE_MODELS))
 
 
@@ -499,10 +495,6 @@ def _as_manifests(name: str, payload: Any) -> list[ModelManifest]:
         if not isinstance(item, ModelManifest):
             raise ModelError(f"entry point {name!r} gave a {type(item).__name__}: give ModelManifest objects")
     return found
-
-
-_DECORATED: dict[str, set[str]] = {}
-"""Names registered with ``@register_model`` while a plugin was imported, by plugin, as it is imported only once."""
 
 
 def _plugin_manifests(package: str) -> list[ModelManifest]:

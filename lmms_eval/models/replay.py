@@ -24,6 +24,9 @@ RAW_KEYS = ("raw_resps", "resps", "filtered_resps")
 NO_HASH = frozenset({"", hashlib.sha256(b"null").hexdigest()})
 """Values of ``doc_hash`` that identify nothing. The family's samples have the hash of ``null`` in every row."""
 ROUND_TASKS = ("generate_until_multi_round", "generate_until_agentic")
+TAKE = 64
+SAMPLES_NAME = re.compile(r"^(?:(?P<stamp>\d{8}_\d{6})_)?samples_(?P<task>.+)\.jsonl$")
+SUBMISSION_SUFFIX = "_all_query_responses.json"
 
 
 class AnswerBook(abc.ABC):
@@ -268,11 +271,6 @@ def _missing(request: Request, *paths: Path) -> Response:
         asked += f" (repeat {request.repeat}, round {request.round}, choice {request.index})"
     names = ", ".join(path.name for path in paths)
     return Response.failure(request.id, "bad_request", f"no answer for {asked} in {names}")
-
-
-TAKE = 64
-SAMPLES_NAME = re.compile(r"^(?:(?P<stamp>\d{8}_\d{6})_)?samples_(?P<task>.+)\.jsonl$")
-SUBMISSION_SUFFIX = "_all_query_responses.json"
 
 
 class Replay(Model):

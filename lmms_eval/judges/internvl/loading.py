@@ -12,7 +12,7 @@ from lmms_eval.api.messages import ChatImageContent, ChatTextContent
 from lmms_eval.api.request import Request
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.media import load_image
-from lmms_eval.models.chat_form.checkpoints import checkpoint_identity, layers_of
+from lmms_eval.models.chat_form.checkpoints import layers_of
 from lmms_eval.models.chat_form.form import Checkpoint
 from lmms_eval.models.chat_form.internvl import MAX_TILES, PLACEHOLDER, InternVLForm, InternVLPrompt, cut
 from lmms_eval.models.chat_form.loading import (
@@ -25,6 +25,7 @@ from lmms_eval.models.chat_form.loading import (
     read_config,
 )
 from lmms_eval.models.chat_form.model import ChatModel
+from lmms_eval.models.hf.model import checkpoint_identity
 from lmms_eval.models.hf.options import flag, positive_int
 from lmms_eval.models.hf.settings import Settings
 

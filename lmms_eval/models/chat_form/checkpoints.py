@@ -6,7 +6,7 @@ import abc
 import hashlib
 import inspect
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 from lmms_eval.api.generation import MediaForm
@@ -27,7 +27,7 @@ from lmms_eval.models.chat_form.loading import (
 from lmms_eval.models.chat_form.minicpm import MiniCPMForm
 from lmms_eval.models.chat_form.model import ChatModel
 from lmms_eval.models.hf.batching import RefusedError
-from lmms_eval.models.hf.model import peak_memory
+from lmms_eval.models.hf.model import checkpoint_identity, peak_memory
 from lmms_eval.models.hf.options import (
     COMMON,
     FRAMES,
@@ -37,7 +37,6 @@ from lmms_eval.models.hf.options import (
     flag,
     local_folder,
     positive_int,
-    stamps,
 )
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 
@@ -149,15 +148,6 @@ class ChatCheckpoint(ChatModel):
             "default_max_new_tokens": DEFAULT_MAX_NEW_TOKENS,
             "peak_memory_bytes": peak_memory(device),
         }
-
-
-def checkpoint_identity(pretrained: str, revision: str | None, model: Any) -> dict[str, Any]:
-    """Return the facts that identify a checkpoint's files, including its code."""
-    folder = local_folder(pretrained, ())
-    if folder is not None:
-        return {"files": [asdict(stamp) for stamp in stamps(folder)]}
-    commit = getattr(getattr(model, "config", None), "_commit_hash", None)
-    return {"repository": pretrained, "revision": revision, "commit": commit}
 
 
 def _profile(name: str, **extra: Converter) -> Profile:

@@ -54,7 +54,9 @@ class Watch:
         if self._depth == 0:
             self._output, self.prompt_ends = None, []
         if not self.prompt_ends:
-            self.prompt_ends = _ends(arguments.get("input_ids"))
+            given = arguments.get("input_ids")
+            rows = [] if given is None else [row for row in given if getattr(row, "ndim", 0) == 1]
+            self.prompt_ends = [row[-PROMPT_END_TOKENS:].tolist() for row in rows]
         self._depth += 1
         try:
             result = generate(*values, **arguments)
@@ -65,12 +67,6 @@ class Watch:
             self._output, self._arguments = sequences, arguments
             self._end_ids = _end_ids(module, arguments)
         return result
-
-
-def _ends(input_ids: Any) -> list[list[int]]:
-    if input_ids is None:
-        return []
-    return [row[-PROMPT_END_TOKENS:].tolist() for row in input_ids if getattr(row, "ndim", 0) == 1]
 
 
 def _end_ids(module: Any, arguments: dict[str, Any]) -> frozenset[int]:

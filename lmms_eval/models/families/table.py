@@ -22,6 +22,8 @@ _TEXT_AND_NEWLINE = (
     "{{ part['text'] }}{% endif %}{% endfor %}{{ '\\n' }}{% endfor %}"
 )
 """Fuyu's prompt. Its processor adds the picture before it, and the start of the answer after it."""
+FAMILY_ALIASES: Mapping[str, tuple[str, ...]] = {"llava_hf": ("llava",)}
+"""Aliases of rows."""
 
 
 def _vision(
@@ -202,8 +204,6 @@ _PROFILES = (
 )
 FAMILIES: Mapping[str, Profile] = {profile.name: profile for profile in _PROFILES}
 """Profiles by model name."""
-FAMILY_ALIASES: Mapping[str, tuple[str, ...]] = {"llava_hf": ("llava",)}
-"""Aliases of rows."""
 
 
 @functools.cache

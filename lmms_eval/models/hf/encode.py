@@ -125,7 +125,8 @@ def sights_of(batch: Mapping[str, Any], pictures: Sequence[int], loaded: Loaded)
     if not total:
         return ()
     sizes, each = _sizes(batch, total, loaded)
-    ids, token = batch.get("input_ids"), _picture_token(loaded.model.config)
+    named = (getattr(loaded.model.config, name, None) for name in ("image_token_id", "image_token_index"))
+    ids, token = batch.get("input_ids"), next((token for token in named if isinstance(token, int)), None)
     sights, at = [], 0
     for row, count in enumerate(pictures):
         found = None if ids is None or token is None else int((ids[row] == token).sum())
@@ -134,11 +135,6 @@ def sights_of(batch: Mapping[str, Any], pictures: Sequence[int], loaded: Loaded)
         sights.append(Sight(sizes[own], found, each[own] if is_exact else ()))
         at += count
     return tuple(sights)
-
-
-def _picture_token(config: Any) -> int | None:
-    names = ("image_token_id", "image_token_index")
-    return next((token for name in names if isinstance(token := getattr(config, name, None), int)), None)
 
 
 def _sizes(

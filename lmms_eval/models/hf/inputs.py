@@ -41,6 +41,21 @@ if TYPE_CHECKING:
 
 
 _MARK = re.compile(r"<image ?(\d+)>")
+_CHARACTERS_PER_TOKEN = 3.5
+_PIXELS_PER_TOKEN = 28 * 28
+_PICTURE_MIN_TOKENS = 64
+_SOUND_TOKENS_PER_SECOND = 25
+_STEP = 16
+"""Widths and heights are rounded to this many pixels before the processor is called, which takes 0.1 ms, so that
+similar sizes share a result."""
+_PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token", "boi_token")
+_CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
+_PLACE_PICTURES = ("FuyuProcessor", "InstructBlipProcessor")
+"""Processors that place their picture before the text, and reject texts with placeholders."""
+_NEEDS = {"image": ("image_processor",), "video": ("image_processor",)}
+USUAL_SYSTEM_PROMPT = "You are a helpful assistant."
+"""The common system message in the training of chat models (``add_system_prompt``)."""
+_MEDIA = {"image": "pictures", "video": "video", "audio": "sound"}
 
 
 def interleave(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -102,15 +117,6 @@ def append_prompt(messages: Sequence[ChatMessage], prompt: str) -> list[ChatMess
     return result
 
 
-_CHARACTERS_PER_TOKEN = 3.5
-_PIXELS_PER_TOKEN = 28 * 28
-_PICTURE_MIN_TOKENS = 64
-_SOUND_TOKENS_PER_SECOND = 25
-_STEP = 16
-"""Widths and heights are rounded to this many pixels before the processor is called, which takes 0.1 ms, so that
-similar sizes share a result."""
-
-
 class Lengths:
     """Estimates prompt lengths for one model. Thread-safe.
 
@@ -138,16 +144,6 @@ class Lengths:
             except RECOVERABLE:  # an interface for vLLM that not every processor implements correctly
                 self._count = None
         return max(_PICTURE_MIN_TOKENS, width * height / _PIXELS_PER_TOKEN)
-
-
-_PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token", "boi_token")
-_CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
-_PLACE_PICTURES = ("FuyuProcessor", "InstructBlipProcessor")
-"""Processors that place their picture before the text, and reject texts with placeholders."""
-_NEEDS = {"image": ("image_processor",), "video": ("image_processor",)}
-USUAL_SYSTEM_PROMPT = "You are a helpful assistant."
-"""The common system message in the training of chat models (``add_system_prompt``)."""
-_MEDIA = {"image": "pictures", "video": "video", "audio": "sound"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -245,7 +245,9 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     """
     profile = profile or Profile()
     local_folder(options.pretrained, profile.parts)
-    _check_packages(profile)
+    absent = [name for name in profile.packages if importlib.util.find_spec(name) is None]
+    if absent:
+        raise ModelError(f"{profile.name} needs {' and '.join(absent)}: pip install {' '.join(absent)}")
     check_processes(options)
     log.info("loading %s; the first time after an installation takes longest", options.pretrained)
     device = resolve_device(options.device)
@@ -299,12 +301,6 @@ def resolve_device(name: str) -> Any:
             index = int(rank) % torch.cuda.device_count() if rank.isdigit() else 0
             device = torch.device("cuda", index)
     return device
-
-
-def _check_packages(profile: Profile) -> None:
-    absent = [name for name in profile.packages if importlib.util.find_spec(name) is None]
-    if absent:
-        raise ModelError(f"{profile.name} needs {' and '.join(absent)}: pip install {' '.join(absent)}")
 
 
 def check_processes(options: HFOptions) -> None:

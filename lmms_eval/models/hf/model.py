@@ -110,6 +110,15 @@ def report(model: str, answer: Callable[[DryRequest], object], asked: Sequence[D
     return refused
 
 
+def checkpoint_identity(pretrained: str, revision: str | None, model: Any) -> dict[str, Any]:
+    """Return the facts that identify a checkpoint's files, including its code."""
+    folder = local_folder(pretrained, ())
+    if folder is not None:
+        return {"files": [asdict(stamp) for stamp in stamps(folder)]}
+    commit = getattr(getattr(model, "config", None), "_commit_hash", None)
+    return {"repository": pretrained, "revision": revision, "commit": commit}
+
+
 def memory_share(device: Any) -> float | None:
     """Return the peak share of the device's memory since the start; ``None`` on the CPU."""
     if device.type != "cuda":
@@ -233,7 +242,7 @@ class HuggingFace(Model):
         return first + (stream.take_full(room - len(first)) or []) if 0 < len(first) < room else first
 
     def _shape(self) -> Shape[Job]:
-        return Shape(attrgetter("key"), _tokens, self._rows.rows, self._max_tokens)
+        return Shape(attrgetter("key"), attrgetter("tokens"), self._rows.rows, self._max_tokens)
 
     def _run(self, batch: Sequence[Job], window: Window) -> Iterator[Response]:
         started = time.perf_counter()
@@ -288,7 +297,7 @@ class HuggingFace(Model):
     def _shrink(self, batch: Sequence[Job]) -> None:
         """Limit later batches to half the size of one that did not fit."""
         self._rows.did_not_fit()
-        self._max_tokens = min(self._max_tokens, len(batch) * max(map(_tokens, batch)) / 2)
+        self._max_tokens = min(self._max_tokens, len(batch) * max(job.tokens for job in batch) / 2)
 
     def _release(self) -> None:
         import torch
@@ -298,19 +307,11 @@ class HuggingFace(Model):
             torch.cuda.empty_cache()
 
     def identity(self) -> Mapping[str, Any]:
-        folder = local_folder(self.options.pretrained, self.profile.parts)
-        config = self.loaded.model.config
-        source: dict[str, Any]
-        if folder is not None:
-            source = {"files": [asdict(stamp) for stamp in stamps(folder)]}
-        else:
-            commit = getattr(config, "_commit_hash", None)
-            source = {"repository": self.options.pretrained, "revision": self.options.revision, "commit": commit}
         return {
-            **source,
+            **checkpoint_identity(self.options.pretrained, self.options.revision, self.loaded.model),
             "class": type(self.loaded.model).__name__,
             "dtype": self.loaded.dtype,
-            "attn_implementation": _attention(config),
+            "attn_implementation": _attention(self.loaded.model.config),
             "system_prompt": _digest(self._inputs.system_prompt),
             "chat_template": _digest(self._inputs.chat_template),
             **({"family_defaults": dict(self.profile.defaults)} if self.profile.defaults else {}),
@@ -360,10 +361,6 @@ class HuggingFace(Model):
             import torch
 
             torch.cuda.empty_cache()
-
-
-def _tokens(job: Job) -> float:
-    return job.tokens
 
 
 def _attention(config: Any) -> str | None:

@@ -16,23 +16,6 @@ from lmms_eval.models.argument_names import IGNORED, other_names
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 
-
-def positive_int(value: Any) -> int:
-    """Convert an argument to a whole number above 0."""
-    if isinstance(value, bool) or float(value) != int(float(value)) or int(float(value)) < 1:
-        raise ValueError("give a whole number above 0")
-    return int(float(value))
-
-
-def flag(value: Any) -> bool:
-    """Convert an argument to true or false."""
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    text = str(value).strip().lower()
-    if text not in known:
-        raise ValueError("give true or false")
-    return known[text]
-
-
 _ALWAYS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("the model's configuration (config.json)", ("config.json",)),
     ("weights (*.safetensors or pytorch_model*.bin)", ("*.safetensors", "*.bin")),
@@ -50,6 +33,47 @@ _PARTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 VISION_PARTS = ("tokenizer", "image_processor")
 EMBEDDED = "embedded"
 """The name of the model that the package contains."""
+Converter = Callable[[Any], Any]
+FRAMES = other_names("max_num_frames", argument_names.FRAMES)
+"""Synonyms for the maximum number of frames of a video."""
+COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
+"""Synonyms that all families accept. ``use_flash_attention_2`` is a flag."""
+VISUAL_OPTIONS = (
+    "max_num_frames",
+    "fps",
+    "min_pixels",
+    "max_pixels",
+    "total_pixels",
+    "max_image_size",
+    "interleave_visuals",
+)
+PROMPT_OPTIONS = (
+    "system_prompt",
+    "add_system_prompt",
+    "chat_template",
+    "enable_thinking",
+    "add_generation_prompt",
+    "reasoning_prompt",
+    "max_length",
+)
+_DTYPES = ("auto", "float32", "bfloat16", "float16")
+_TEXT_FILE_MAX_NAME = 4096
+
+
+def positive_int(value: Any) -> int:
+    """Convert an argument to a whole number above 0."""
+    if isinstance(value, bool) or float(value) != int(float(value)) or int(float(value)) < 1:
+        raise ValueError("give a whole number above 0")
+    return int(float(value))
+
+
+def flag(value: Any) -> bool:
+    """Convert an argument to true or false."""
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    text = str(value).strip().lower()
+    if text not in known:
+        raise ValueError("give true or false")
+    return known[text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,31 +138,6 @@ def stamps(folder: Path) -> tuple[FileStamp, ...]:
     return tuple(found)
 
 
-Converter = Callable[[Any], Any]
-FRAMES = other_names("max_num_frames", argument_names.FRAMES)
-"""Synonyms for the maximum number of frames of a video."""
-COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
-"""Synonyms that all families accept. ``use_flash_attention_2`` is a flag."""
-VISUAL_OPTIONS = (
-    "max_num_frames",
-    "fps",
-    "min_pixels",
-    "max_pixels",
-    "total_pixels",
-    "max_image_size",
-    "interleave_visuals",
-)
-PROMPT_OPTIONS = (
-    "system_prompt",
-    "add_system_prompt",
-    "chat_template",
-    "enable_thinking",
-    "add_generation_prompt",
-    "reasoning_prompt",
-    "max_length",
-)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
     """A family of models. The defaults are for ``hf``, any image-text-to-text model."""
@@ -186,10 +185,6 @@ class Profile:
             for name in (*self.aliases, *self.extra)
         ]
         return inspect.Signature([*kept, *own])
-
-
-_DTYPES = ("auto", "float32", "bfloat16", "float16")
-_TEXT_FILE_MAX_NAME = 4096
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,24 @@ from lmms_eval.models.remote.generation import Wanted, read_generation, taken_op
 from lmms_eval.models.thoughts import Reading, TagTokens, Written
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
 
+T = TypeVar("T")
+ABORT_S = 5.0
+"""The limit of the wait for the end of a cancelled call."""
+SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
+"""Fields that the engines' servers accept in addition to the protocol."""
+ENGINE_ONLY = (
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "gpu_memory_utilization",
+    "max_model_len",
+    "chat_template",
+    "trust_remote_code",
+    "start_timeout",
+)
+REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionError)
+"""Built-in exceptions that engines raise for one request; their own classes are in ``Engine.refusals``."""
+
 
 def descendants(pid: int) -> list[int]:
     """Return the descendants of a process, the nearest first. Empty on systems without ``/proc``."""
@@ -71,11 +89,6 @@ class Guard:
             assert self._shell.stdin is not None
             self._shell.stdin.close()
             self._shell = None
-
-
-T = TypeVar("T")
-ABORT_S = 5.0
-"""The limit of the wait for the end of a cancelled call."""
 
 
 class EngineLoop:
@@ -143,22 +156,6 @@ def _pass_on(task: asyncio.Task[T], outcome: asyncio.Future[T]) -> None:
         outcome.set_exception(error)
     else:
         outcome.set_result(task.result())
-
-
-SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
-"""Fields that the engines' servers accept in addition to the protocol."""
-ENGINE_ONLY = (
-    "tensor_parallel_size",
-    "pipeline_parallel_size",
-    "data_parallel_size",
-    "gpu_memory_utilization",
-    "max_model_len",
-    "chat_template",
-    "trust_remote_code",
-    "start_timeout",
-)
-REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionError)
-"""Built-in exceptions that engines raise for one request; their own classes are in ``Engine.refusals``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 UNKNOWN_FPS = 24.0
 """The rate that the processors of transformers assume for a video of unknown rate."""
+TOKEN_BYTES = 8
+_ENDING = 64
+"""Characters, enough for an opening tag and the white space after it."""
+_PROBE = "a text that no template contains"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,12 +137,6 @@ def _chosen(pictures: Sequence[Any], frames: Frames) -> list[int]:
     if not pictures:
         raise MediaError("a video without frames: its list of pictures is empty")
     return list(uniform_indices(len(pictures), min(frames.count, len(pictures))))
-
-
-TOKEN_BYTES = 8
-_ENDING = 64
-"""Characters, enough for an opening tag and the white space after it."""
-_PROBE = "a text that no template contains"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,22 @@ if TYPE_CHECKING:
     from lmms_eval.models.remote.asking import Exchange
     from lmms_eval.models.tools.toolbox import Toolbox
 
+AUDIO_FORMATS = ("wav", "mp3")
+"""The formats of ``input_audio`` in the protocol. Others are sent as wav."""
+MAX_PROMPT_NAME = 4096
+MOST_KNOWN = 256
+"""Maximum number of cached translations of generation options."""
+CHAT_ANSWER_ARGUMENTS = (
+    *ANSWER_ARGUMENTS,
+    "reasoning_model",
+    "pass_video_url",
+    "message_format",
+    "is_qwen3_vl",
+    "enable_thinking_kwarg",
+    "extra_body",
+)
+"""Arguments for chat completions that can change an answer."""
+
 
 def completion_body(model: str, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Build the body from messages in the form of chat completions.
@@ -82,13 +98,6 @@ def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, A
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise AttemptError("malformed", f"{url} sent no completion: no choices")
     return body, choices[0]
-
-
-AUDIO_FORMATS = ("wav", "mp3")
-"""The formats of ``input_audio`` in the protocol. Others are sent as wav."""
-MAX_PROMPT_NAME = 4096
-MOST_KNOWN = 256
-"""Maximum number of cached translations of generation options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +269,11 @@ def _parts(
     elif rendering.pass_video_url:
         yield {"type": "video_url", "video_url": {"url": video_url(part.url)}}
     else:
-        yield from _frames(part, rendering)
+        found = read_video(part, rendering.frames)
+        for image, time in zip(rendering.frames.pictures(found), found.times(), strict=True):
+            if rendering.timestamps:
+                yield _text(f"<{time:.1f} seconds>")
+            yield _image(image, rendering)
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -275,14 +288,6 @@ def _image(value: Any, rendering: Rendering) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": image_url(value, rendering.images)}}
 
 
-def _frames(part: ChatVideoContent, rendering: Rendering) -> Iterator[dict[str, Any]]:
-    found = read_video(part, rendering.frames)
-    for image, time in zip(rendering.frames.pictures(found), found.times(), strict=True):
-        if rendering.timestamps:
-            yield _text(f"<{time:.1f} seconds>")
-        yield _image(image, rendering)
-
-
 def video_url(value: Any) -> str:
     """Return the URL of a video: its own, ``file://`` for a local file, or a data URL for bytes."""
     from lmms_eval.media.reference import resolve
@@ -295,18 +300,6 @@ def video_url(value: Any) -> str:
     if ref.kind == "path" and ref.path is not None:
         return ref.path.resolve().as_uri()
     return f"data:{ref.mime or 'video/mp4'};base64,{base64.b64encode(ref.read_bytes()).decode('ascii')}"
-
-
-CHAT_ANSWER_ARGUMENTS = (
-    *ANSWER_ARGUMENTS,
-    "reasoning_model",
-    "pass_video_url",
-    "message_format",
-    "is_qwen3_vl",
-    "enable_thinking_kwarg",
-    "extra_body",
-)
-"""Arguments for chat completions that can change an answer."""
 
 
 class ChatModel(RemoteModel):

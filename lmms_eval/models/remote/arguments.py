@@ -30,6 +30,22 @@ SAME = {
 }
 """Synonyms of arguments, from the interfaces that these back ends unify."""
 TOOLS_ARGUMENT = "mcp_server_path"
+_FORM = (
+    "max_frames_num",
+    "video_fps",
+    "max_pixels",
+    "min_pixels",
+    "total_pixels",
+    "max_image_size",
+    "max_image_bytes",
+    "max_size_in_mb",
+    "image_format",
+    "image_quality",
+)
+ANSWER_ARGUMENTS = ("max_new_tokens", *_FORM, "reasoning_effort")
+"""The common arguments that can change an answer."""
+MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps")
+"""Arguments and derived properties that determine how media are sent. Not all back ends have all of them."""
 
 
 class CommonArguments(BaseModel):
@@ -126,22 +142,6 @@ class RemoteArguments(CommonArguments):
 
 
 T = TypeVar("T", bound=RemoteArguments)
-_FORM = (
-    "max_frames_num",
-    "video_fps",
-    "max_pixels",
-    "min_pixels",
-    "total_pixels",
-    "max_image_size",
-    "max_image_bytes",
-    "max_size_in_mb",
-    "image_format",
-    "image_quality",
-)
-ANSWER_ARGUMENTS = ("max_new_tokens", *_FORM, "reasoning_effort")
-"""The common arguments that can change an answer."""
-MEDIA_ARGUMENTS = (*_FORM, "pass_video", "pass_video_url", "timestamps")
-"""Arguments and derived properties that determine how media are sent. Not all back ends have all of them."""
 
 
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:

@@ -25,6 +25,15 @@ BURST_SHARE = 4
 """A burst of status 429 reduces the limit to no less than a quarter."""
 RESUME_JITTER_S = 1.0
 """After a pause, requests resume over a tenth of its length, but at most over this time."""
+MAX_BACKOFF_S: Mapping[ErrorKind, float] = {"rate_limit": 60.0}
+"""The maximum back-off by kind of error; ``OTHER_BACKOFF_S`` for all others."""
+OTHER_BACKOFF_S = 8.0
+MAX_RETRY_AFTER_S = 300.0
+"""If a server asks to wait longer, the request fails at once."""
+RETRIES_UNSEEN = 2
+"""Retries before the first connection to the server: it most likely does not exist."""
+OVERLOAD: frozenset[ErrorKind] = frozenset({"rate_limit", "server_error", "timeout", "connection", "malformed"})
+"""Failures that may be caused by too many concurrent requests."""
 
 
 class Gate:
@@ -48,7 +57,7 @@ class Gate:
             decrease_factor=arguments.adaptive_decrease_factor,
             failure_threshold=arguments.adaptive_failure_threshold,
         ).sanitized()
-        self._heeds_latency = arguments.adaptive_concurrency or arguments.adaptive_target_latency_s is not None
+        self._uses_latency = arguments.adaptive_concurrency or arguments.adaptive_target_latency_s is not None
         self.limit = min(max(arguments.num_concurrent, self.config.min_concurrency), self.config.max_concurrency)
         self.lowest = self.highest = self.limit
         self.open = self.active = self.peak_open = 0
@@ -123,7 +132,7 @@ class Gate:
         self._failed += failed
         self._rate_limited += rate_limited
         self._succeeded = self._succeeded or latency is not None
-        if latency is not None and self._heeds_latency:
+        if latency is not None and self._uses_latency:
             self._latencies.append(latency)
         if self._total < requests_before_decision(self.limit):
             return
@@ -229,17 +238,6 @@ async def _cancel(tasks: set[asyncio.Task[Response]] | set[asyncio.Task[None]]) 
     for task in pending:
         task.cancel()
     await asyncio.gather(*pending, return_exceptions=True)
-
-
-MAX_BACKOFF_S: Mapping[ErrorKind, float] = {"rate_limit": 60.0}
-"""The maximum back-off by kind of error; ``OTHER_BACKOFF_S`` for all others."""
-OTHER_BACKOFF_S = 8.0
-MAX_RETRY_AFTER_S = 300.0
-"""If a server asks to wait longer, the request fails at once."""
-RETRIES_UNSEEN = 2
-"""Retries before the first connection to the server: it most likely does not exist."""
-OVERLOAD: frozenset[ErrorKind] = frozenset({"rate_limit", "server_error", "timeout", "connection", "malformed"})
-"""Failures that may be caused by too many concurrent requests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,10 @@ from yarl import URL
 
 from lmms_eval.models.remote.errors import AttemptError
 
+Result = TypeVar("Result")
+CONTINUES = range(100, 200)
+"""Statuses that precede that of the answer."""
+
 
 class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp has no types here
     """An answer of which at most ``max_bytes`` are read, counted after decompression.
@@ -70,9 +74,6 @@ def bounded_response(max_mb: int) -> type[BoundedResponse]:
     return type("BoundedResponse", (BoundedResponse,), {"max_bytes": max_mb << 20})
 
 
-Result = TypeVar("Result")
-
-
 class TimeLimit:
     """Limits waits in one event loop, each in its own task, to ``seconds``.
 
@@ -118,10 +119,6 @@ class TimeLimit:
             del self._deadlines[task]
             self._ended.add(task)
             task.cancel()
-
-
-CONTINUES = range(100, 200)
-"""Statuses that precede that of the answer."""
 
 
 @dataclass(frozen=True, slots=True)

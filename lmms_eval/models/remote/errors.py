@@ -26,6 +26,21 @@ _CONTEXT = (
 _OTHER_LENGTH = "max_completion_tokens"
 _REFUSED = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
+_UNREACHABLE = frozenset(
+    {
+        "ConnectError",
+        "ConnectTimeout",
+        "ClientConnectorError",
+        "ClientConnectorDNSError",
+        "ConnectionRefusedError",
+        "ConnectionTimeoutError",
+    }
+)
+"""Exception classes of HTTP libraries for connections that could not be opened."""
+_TIMEOUT = frozenset({"TimeoutError", "ReadTimeout", "WriteTimeout", "PoolTimeout", "APITimeoutError", "Timeout"})
+_MALFORMED = frozenset(
+    {"JSONDecodeError", "ValidationError", "APIResponseValidationError", "UnknownApiResponseError", "ContentTypeError"}
+)
 
 
 class AttemptError(LmmsEvalError):
@@ -158,23 +173,6 @@ def redact(text: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         text = text.replace(secret, REDACTED)
     return redact_text(text)
-
-
-_UNREACHABLE = frozenset(
-    {
-        "ConnectError",
-        "ConnectTimeout",
-        "ClientConnectorError",
-        "ClientConnectorDNSError",
-        "ConnectionRefusedError",
-        "ConnectionTimeoutError",
-    }
-)
-"""Exception classes of HTTP libraries for connections that could not be opened."""
-_TIMEOUT = frozenset({"TimeoutError", "ReadTimeout", "WriteTimeout", "PoolTimeout", "APITimeoutError", "Timeout"})
-_MALFORMED = frozenset(
-    {"JSONDecodeError", "ValidationError", "APIResponseValidationError", "UnknownApiResponseError", "ContentTypeError"}
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ ONLY_LOCAL = frozenset({
     "no_repeat_ngram_size", "num_beam_groups", "pad_token_id", "penalty_alpha", "sequence_bias", "suppress_tokens",
 })  # fmt: skip
 """Options of transformers' ``generate`` and of plugins that servers do not support."""
+COMMON = READ - {"extra_body"}
+"""The options that ``read_generation`` reads for every back end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +147,6 @@ def local_stops(options: Mapping[str, Any], dialect: Dialect) -> list[str]:
     """Return the stop strings that cannot be sent to the server."""
     stops = stop_strings(options)
     return stops if dialect.is_reasoning or dialect.is_responses else stops[MAX_STOPS:]
-
-
-COMMON = READ - {"extra_body"}
-"""The options that ``read_generation`` reads for every back end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,11 @@ BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "canceled", "f
 """Finish reasons for incomplete answers, in lower case."""
 PICTURE_TYPES = ("image_url", "output_image")
 """Types of message parts with a picture as data URL in ``image_url``."""
+REASONING = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
+"""Fields of a message in which servers return thoughts. The first one that is not empty counts."""
+THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text", "reasoning.text", "reasoning.summary", "summary_text")
+"""Types of content parts that are thoughts."""
+_WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,9 @@ class Reply:
     ) -> Reply:
         """Build a reply from texts and pictures in order."""
         text = "".join(part for part in parts if isinstance(part, str))
-        pieces = tuple(part for part in parts if part) if _has_picture(parts) else ()
+        has_picture = any(isinstance(part, GeneratedImage) for part in parts)
+        pieces = tuple(part for part in parts if part) if has_picture else ()
         return cls(text, finish_reason, usage, parts=pieces, model=model)
-
-
-def _has_picture(parts: Sequence[Part]) -> bool:
-    return any(isinstance(part, GeneratedImage) for part in parts)
 
 
 def parse_reply(raw: bytes, url: str) -> Reply:
@@ -200,13 +202,6 @@ def _read_message(message: Mapping[str, Any], finish_reason: str | None, url: st
     if isinstance(refusal, str):
         return Reply(refusal, "content_filter", None)
     return Reply("", finish_reason, None)
-
-
-REASONING = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
-"""Fields of a message in which servers return thoughts. The first one that is not empty counts."""
-THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text", "reasoning.text", "reasoning.summary", "summary_text")
-"""Types of content parts that are thoughts."""
-_WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_content")
 
 
 def read_reasoning(message: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from lmms_eval.models.remote.reply import Reply
 
 Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """A call of a package with keyword arguments."""
+A = TypeVar("A", bound=RemoteArguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,6 @@ class Service:
     base_url_variable: str
     key_variables: tuple[str, ...]
     """Environment variables of the key. Messages name the first."""
-
-
-A = TypeVar("A", bound=RemoteArguments)
 
 
 class SdkModel(RemoteModel, Generic[A]):

@@ -36,6 +36,20 @@ if TYPE_CHECKING:
     from lmms_eval.models.openai.client import Client
     from lmms_eval.models.remote.asking import Asker
 
+CALL = ("num_inference_steps", "guidance_scale", "height", "width", "negative_prompt")
+"""Arguments for a call of the pipeline."""
+LOADING = ("dtype", "revision", "variant", "device")
+_ERRORS = (RuntimeError, ValueError, TypeError, OSError)
+"""Exceptions of a pipeline for descriptions that it cannot draw, and for a full GPU."""
+PATH = "/images/generations"
+FIELDS = ("size", "quality", "style", "background", "response_format")
+"""Arguments that are sent unchanged in the body. ``extra_body`` takes any other."""
+_ALWAYS_BASE64 = "gpt-image"
+"""The prefix of models that reject ``response_format``."""
+PROVIDERS = ("images", "diffusers")
+MAX_THREADS = 32
+ASKED = "\nAnswer with a description of the picture in words, as <image>description</image>."
+
 
 class DrawingError(Exception):
     """A picture could not be drawn, after all retries."""
@@ -65,13 +79,6 @@ class TextToImage(Protocol):
 
     def close(self) -> None:
         """Free its resources."""
-
-
-CALL = ("num_inference_steps", "guidance_scale", "height", "width", "negative_prompt")
-"""Arguments for a call of the pipeline."""
-LOADING = ("dtype", "revision", "variant", "device")
-_ERRORS = (RuntimeError, ValueError, TypeError, OSError)
-"""Exceptions of a pipeline for descriptions that it cannot draw, and for a full GPU."""
 
 
 class DiffusersPipeline:
@@ -140,13 +147,6 @@ class DiffusersPipeline:
     def close(self) -> None:
         """Free the weights."""
         self._pipeline = None
-
-
-PATH = "/images/generations"
-FIELDS = ("size", "quality", "style", "background", "response_format")
-"""Arguments that are sent unchanged in the body. ``extra_body`` takes any other."""
-_ALWAYS_BASE64 = "gpt-image"
-"""The prefix of models that reject ``response_format``."""
 
 
 class ImagesApi:
@@ -265,9 +265,6 @@ def _no_messages() -> ChatMessages:
     raise NotImplementedError("a request for a picture has no messages")
 
 
-PROVIDERS = ("images", "diffusers")
-
-
 def open_text_to_image(name: str, arguments: Mapping[str, Any], device: str | None = None) -> TextToImage:
     """Open ``NAME`` or ``images:NAME`` (a model with an images API), or ``diffusers:PATH`` (a local pipeline).
 
@@ -279,10 +276,6 @@ def open_text_to_image(name: str, arguments: Mapping[str, Any], device: str | No
     if provider == "diffusers":
         return DiffusersPipeline(model, arguments, device)
     return ImagesApi(model, arguments)
-
-
-MAX_THREADS = 32
-ASKED = "\nAnswer with a description of the picture in words, as <image>description</image>."
 
 
 class IllustratedModel(Model):

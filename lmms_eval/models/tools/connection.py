@@ -31,6 +31,10 @@ _TAIL_BYTES = 2000
 """The part of a server's standard error that is shown if it does not start."""
 _LONGEST_NOTE = 200
 Work = Callable[[Any], Awaitable[Any]]
+MOST_MEDIA = 8
+"""The maximum number of pictures and sounds of one result that are sent."""
+MOST_SOUND_BYTES = 16 * 2**20
+AUDIO_FORMATS = ("wav", "mp3")
 
 
 class ServerEndedError(ModelError):
@@ -278,12 +282,6 @@ def wire(value: Any) -> dict[str, Any]:
     """Convert an object of the package to the names of the protocol, which are the same in all its releases."""
     named: dict[str, Any] = value.model_dump(by_alias=True, mode="json")
     return named
-
-
-MOST_MEDIA = 8
-"""The maximum number of pictures and sounds of one result that are sent."""
-MOST_SOUND_BYTES = 16 * 2**20
-AUDIO_FORMATS = ("wav", "mp3")
 
 
 @dataclass(frozen=True, slots=True)

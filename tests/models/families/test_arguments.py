@@ -86,7 +86,7 @@ def test_the_checkpoint_of_another_family_is_refused(folder_of):
     ("config", "message"),
     [
         ({"model_type": "llava", "architectures": ["LlavaLlamaForCausalLM"]}, r"its authors \(LlavaLlamaForCausalLM\)"),
-        ({"model_type": "llava_qwen"}, "a type that transformers has not"),
+        ({"model_type": "llava_qwen"}, "a type that transformers does not support"),
     ],
 )
 def test_a_checkpoint_in_the_form_of_its_authors_is_told_from_a_converted_one(tmp_path, folder_of, config, message):

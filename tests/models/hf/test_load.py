@@ -117,7 +117,7 @@ def test_without_chat_template(tiny, tmp_path):
 
 
 def test_the_hub_out_of_reach_is_explained():
-    with pytest.raises(ModelError, match="someone/nothing is no folder here, and the hub cannot be reached"):
+    with pytest.raises(ModelError, match="someone/nothing is not a folder here, and the hub cannot be reached"):
         load(options("someone/nothing"))
 
 
@@ -149,7 +149,7 @@ def test_devices(monkeypatch):
     with pytest.raises(ModelError, match="not a device of torch"):
         resolve_device("toaster")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ModelError, match=r"torch .* finds none"):
+    with pytest.raises(ModelError, match=r"torch .* finds no GPU"):
         resolve_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
@@ -179,7 +179,7 @@ def test_a_model_over_all_gpus_that_the_process_has_for_itself(tiny, monkeypatch
 def test_a_model_of_whole_videos_alone_is_refused_as_that(tiny, monkeypatch):
     video_llm = SimpleNamespace(tokenizer=object(), video_processor=object())
     monkeypatch.setattr(load_module, "_read", lambda options, profile: (video_llm, frozenset()))
-    with pytest.raises(ModelError, match=r"has no image_processor: it takes whole videos alone"):
+    with pytest.raises(ModelError, match=r"has no image_processor: it takes whole videos only"):
         load(HFOptions(str(tiny), device="cpu"))
     video_llm.video_processor = None
     with pytest.raises(ModelError, match=r"has no image_processor: it is not an image-text-to-text"):
