@@ -133,7 +133,7 @@ def test_an_output_file_that_is_something_else_is_not_overwritten(tmp_path, eval
     (tmp_path / "scores.json").write_text("my notes")
     finished = evaluate(full())
     assert finished.returncode == 2
-    assert "is no evaluator's output" in finished.stderr
+    assert "is not an evaluator's output" in finished.stderr
     assert (tmp_path / "scores.json").read_text() == "my notes"
 
 
