@@ -1,4 +1,4 @@
-"""Import path of the family; ``__init__.pyi`` names the module of each."""
+"""Loggers at the family's import path; ``__init__.pyi`` lists them with their modules."""
 
 from __future__ import annotations
 

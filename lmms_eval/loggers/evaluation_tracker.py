@@ -1,4 +1,4 @@
-"""The object by which programs of the family write results and samples of ``simple_evaluate`` to files."""
+"""The class with which programs of the family write results and samples of ``simple_evaluate`` to files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lmms_eval.utils.redaction import mask_known
 
 @dataclass
 class EvaluationTracker:
-    """Writes what ``simple_evaluate`` returned where the command line writes it.
+    """Writes what ``simple_evaluate`` returned to the files that the command line would write.
 
-    Arguments are the family's. Those about the hub are kept and do nothing; ``push_results_to_hub`` and
+    The arguments are the family's. Those for the hub are stored without effect; ``push_results_to_hub`` and
     ``push_samples_to_hub`` are refused.
 
     Raises:
-        UsageError: something is to be pushed.
+        UsageError: one of the two push options is set.
     """
 
     output_path: str | None = None
@@ -40,7 +40,7 @@ class EvaluationTracker:
     point_of_contact: str = ""
     gated: bool = False
     general_config_tracker: GeneralConfigTracker = field(default_factory=GeneralConfigTracker, init=False)
-    """Settings of the evaluation; ``simple_evaluate(evaluation_tracker=...)`` notes them."""
+    """Settings of the evaluation; ``simple_evaluate(evaluation_tracker=...)`` records them."""
 
     def __post_init__(self) -> None:
         if self.push_results_to_hub or self.push_samples_to_hub:
@@ -61,7 +61,7 @@ class EvaluationTracker:
         Args:
             results: the results document.
             samples: rows by task, written by ``save_results_samples``.
-            datetime_str: the stamp, of this file and of the samples' files.
+            datetime_str: the time stamp of this file and of the samples' files.
 
         Raises:
             OSError: the file cannot be written.

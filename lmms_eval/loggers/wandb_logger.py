@@ -1,4 +1,4 @@
-"""The object by which programs of the family send results of ``simple_evaluate`` to Weights & Biases."""
+"""The class with which programs of the family send results of ``simple_evaluate`` to Weights & Biases."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MAX_TEXT = 32_768
 class WandbLogger:
     """Sends results and samples as tables and artifacts.
 
-    A run of this project sends them itself (``wandb_args``), while it goes on; this is for programs that have a
-    results document already.
+    A run of this project sends them itself while it runs (``wandb_args``). This class is for programs that already have
+    a results document.
 
     Args:
-        kwargs: arguments of ``wandb.init``; ``step`` is that of the numbers.
+        kwargs: arguments of ``wandb.init``; ``step`` is the step of the numbers.
 
     Raises:
         MissingOptionalDependencyError: wandb is not installed.
