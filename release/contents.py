@@ -21,6 +21,7 @@ IN_WHEEL = (
     r"lmms_eval/viewer/bundle/LICENSES\.txt",
     r"lmms_eval/models/embedded/model\.safetensors",
     r"lmms_eval/models/embedded/tokenizer\.json",
+    r"lmms_eval/compat/aliases\.tsv",
     r"lmms_eval/tasks/facts\.tsv",
     r"lmms_eval/tasks/megabench/megabench_demo\.yaml",
     r"lmms_eval/tasks/megabench/demo/.+",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lmms_eval.compat.imports import require_package
@@ -30,12 +29,12 @@ class EvaluationTokenizer:
 
     Args:
         tokenizer_type: ``none``, ``13a``, ``intl``, ``zh``, ``ja-mecab`` (needs MeCab) or ``char``.
-        lowercase: texts end in lower case.
-        punctuation_removal: tokens of punctuation alone are dropped.
-        character_tokenization: every character becomes a token, blanks as ``SPACE_ESCAPE``.
+        lowercase: convert the result to lower case.
+        punctuation_removal: drop tokens that consist of punctuation.
+        character_tokenization: make every character a token, with blanks as ``SPACE_ESCAPE``.
 
     Raises:
-        ArgumentError: there is no tokenizer of that name.
+        ArgumentError: no tokenizer has that name.
     """
 
     SPACE: ClassVar[str] = " "
@@ -70,21 +69,6 @@ class EvaluationTokenizer:
         return text.lower() if self.lowercase else text
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """Turns a transcript into the items between which edits are counted."""
-
-    normalizers: tuple[Normalizer, ...]
-    by_character: bool
-    tokenizer: EvaluationTokenizer
-
-    def items(self, text: str) -> Sequence[str]:
-        for normalize in self.normalizers:
-            text = normalize(text)
-        words = self.tokenizer.tokenize(text).split()
-        return "".join(words) if self.by_character else words
-
-
 def compute_wer(  # noqa: PLR0913 - the signature that task files call
     refs: Sequence[str],
     hyps: Sequence[str],
@@ -101,18 +85,19 @@ def compute_wer(  # noqa: PLR0913 - the signature that task files call
 ) -> float:
     """Return the word error rate of a corpus: edits over items of the references, a ratio.
 
-    Texts of ``yue_languages`` go through ``yue_converter(text, "zh-cn")``, those of ``english_languages`` through the
-    English normaliser; then those of ``chinese_languages`` through the Chinese one, all others through the basic one.
-    They are put into lower case and freed of punctuation. Items are words, in ``char_languages`` characters.
+    ``yue_converter(text, "zh-cn")`` converts texts of ``yue_languages``, and the English normaliser those of
+    ``english_languages``. Then the Chinese normaliser is applied to texts of ``chinese_languages``, and the basic one
+    to all others. Lower case and the removal of punctuation follow. Items are words, or characters in
+    ``char_languages``.
 
     Args:
         refs: the true transcripts.
-        hyps: the model's, in the same order; those beyond the references are ignored.
-        language: the language of all.
+        hyps: the model's transcripts, in the same order; surplus ones are ignored.
+        language: the language of all transcripts.
 
     Raises:
         IndexError: there are fewer transcripts than references.
-        ZeroDivisionError: no reference has an item, so there is no rate.
+        ZeroDivisionError: no reference has an item, so the rate is not defined.
     """
     chosen: list[Normalizer | None] = []
     if language in yue_languages and yue_converter is not None:
@@ -122,16 +107,22 @@ def compute_wer(  # noqa: PLR0913 - the signature that task files call
     chosen.append(chinese_normalizer if language in chinese_languages else basic_normalizer)
     if len(hyps) < len(refs):
         raise IndexError(f"compute_wer: {len(hyps)} transcripts for {len(refs)} references; give one for each")
-    normalizers = tuple(normalize for normalize in chosen if normalize is not None)
+    normalizers = [normalize for normalize in chosen if normalize is not None]
     tokenizer = EvaluationTokenizer("none", lowercase=True, punctuation_removal=True)
-    reading = _Reading(normalizers, language in char_languages, tokenizer)
+
+    def items(text: str) -> Sequence[str]:
+        for normalize in normalizers:
+            text = normalize(text)
+        words = tokenizer.tokenize(text).split()
+        return "".join(words) if language in char_languages else words
+
     edits = length = 0
     for reference, transcript in zip(refs, hyps, strict=False):
-        wanted = reading.items(reference)
-        edits += levenshtein_distance(wanted, reading.items(transcript))
+        wanted = items(reference)
+        edits += levenshtein_distance(wanted, items(transcript))
         length += len(wanted)
     if not length:
-        raise ZeroDivisionError(f"compute_wer: none of {len(refs)} references has a word; there is no error rate")
+        raise ZeroDivisionError(f"compute_wer: no word in {len(refs)} references, so there is no error rate")
     return edits / length
 
 

@@ -1,4 +1,4 @@
-"""Clients of Azure's OpenAI service for task files of the family that ask a judge themselves."""
+"""Clients of Azure's OpenAI service for task files of the family that call a judge themselves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from lmms_eval.errors import UsageError
 
 API_VERSION = "2024-10-21"
-"""Used where ``AZURE_OPENAI_API_VERSION`` is not set."""
+"""Default of ``AZURE_OPENAI_API_VERSION``."""
 
 
 def _endpoint() -> str:
@@ -16,15 +16,15 @@ def _endpoint() -> str:
 
 
 def has_endpoint_support() -> bool:
-    """Return ``True`` if the environment names a resource of Azure and a key."""
+    """Return whether the environment names an Azure resource and a key."""
     return bool(_endpoint() and os.environ.get("AZURE_OPENAI_API_KEY"))
 
 
 def build_client(model: str | None = None) -> tuple[Any, str]:
-    """Make a client of the resource that the environment names.
+    """Make a client for the resource that the environment names.
 
     Args:
-        model: the deployment's name; ``AZURE_OPENAI_DEPLOYMENT`` if it is not given.
+        model: the deployment's name, by default ``AZURE_OPENAI_DEPLOYMENT``.
 
     Returns:
         An ``openai.AzureOpenAI`` and the deployment's name.

@@ -10,7 +10,7 @@ Size = Callable[[int, Sequence[Any]], int]
 
 
 def _frozen(value: Any) -> Hashable:
-    """A value of nested mappings and lists in a form that can be a dictionary key; equal values give equal keys."""
+    """Convert a value of nested mappings and lists to a dictionary key; equal values give equal keys."""
     if isinstance(value, Mapping):
         return frozenset((_frozen(key), _frozen(item)) for key, item in value.items())
     if isinstance(value, list | tuple):
@@ -21,7 +21,7 @@ def _frozen(value: Any) -> Hashable:
 
 
 def chunks(items: Iterable[T], n: int = 0, fn: Size | None = None) -> Iterator[list[T]]:
-    """Cut into lists of ``n`` items, or of ``fn(index of the first item, all items)``; 0 gives one list of all."""
+    """Split into lists of ``n`` items, or of ``fn(index of the first item, all items)``; 0 gives one list of all."""
     everything = list(items)
     start = 0
     while start < len(everything):
@@ -37,8 +37,8 @@ class Collator(Generic[T]):
     Args:
         arr: the argument tuples of the requests.
         sort_fn: sort key of one of them.
-        group_fn: what must be equal within a batch (mappings allowed); by default the second element.
-        grouping: without it all requests form one group.
+        group_fn: the value that is equal within a batch (it may be a mapping); by default the second element.
+        grouping: group the requests; otherwise all of them form one group.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Collator(Generic[T]):
         self._yielded: list[int] = []
 
     def get_batched(self, n: int = 1, batch_fn: Size | None = None) -> Iterator[list[T]]:
-        """Batches of up to ``n`` items (or of ``batch_fn(index, items)``) of one group."""
+        """Yield batches of up to ``n`` items (or of ``batch_fn(index, items)``) of one group."""
         self._yielded = []
         for group in self._groups:
             sizes = None if batch_fn is None else self._sizes(batch_fn, group)
@@ -69,7 +69,7 @@ class Collator(Generic[T]):
         return lambda start, _: batch_fn(start, items)
 
     def get_original(self, newarr: Sequence[Any]) -> list[Any]:
-        """Results in the order of the batches → results in the order of the requests."""
+        """Reorder results from the order of the batches to the order of the requests."""
         if len(newarr) != len(self._yielded):
             raise ValueError(f"get_original: {len(newarr)} results for {len(self._yielded)} requests handed out")
         restored: list[Any] = [None] * len(self._items)
@@ -92,7 +92,7 @@ class Reorderer(Generic[T]):
         return [self._items[index] for index in self._order]
 
     def get_original(self, newarr: Sequence[Any]) -> list[Any]:
-        """Results in sorted order → results in the order of the items."""
+        """Reorder results from the sorted order to the order of the items."""
         restored: list[Any] = [None] * len(self._items)
         for index, result in zip(self._order, newarr, strict=True):
             restored[index] = result
@@ -112,7 +112,7 @@ class Grouper(Generic[T]):
         return {key: [self._items[index] for index in group] for key, group in self._groups.items()}
 
     def get_original(self, grouped: Mapping[Hashable, Sequence[Any]]) -> list[Any]:
-        """Results by group, each in the order of its group → results in the order of the items."""
+        """Reorder results by group, each in the order of its group, to the order of the items."""
         restored: list[Any] = [None] * len(self._items)
         for key, results in grouped.items():
             for index, result in zip(self._groups[key], results, strict=True):

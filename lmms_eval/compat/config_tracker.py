@@ -1,4 +1,4 @@
-"""The record of an evaluation's settings that task files of the family ask for a model's name."""
+"""The record of an evaluation's settings, from which task files of the family read a model's name."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class GeneralConfigTracker:
     chat_template: str | None = None
     chat_template_sha: str | None = None
     start_time: float = field(default_factory=time.perf_counter)
-    """In seconds of a clock whose zero means nothing, as ``end_time``."""
+    """In seconds of a clock with an arbitrary zero; so is ``end_time``."""
     end_time: float = 0.0
     total_evaluation_time_seconds: str = "0.0"
 
     @staticmethod
     def _get_model_name(model_args: str | Mapping[str, Any]) -> str:
-        """Return the model's name in its arguments; empty if there is none.
+        """Return the model's name in its arguments, or empty text if they name no model.
 
-        Keys are tried in the family's order; in a text they are found anywhere, so ``base_model=x`` counts as
+        Keys are tried in the family's order. In a text they are found anywhere, so ``base_model=x`` counts as
         ``model=x``.
         """
         if isinstance(model_args, Mapping):
@@ -48,7 +48,7 @@ class GeneralConfigTracker:
         chat_template: str | None = None,
         fewshot_as_multiturn: bool | None = None,
     ) -> None:
-        """Note the settings; long texts with their SHA-256."""
+        """Record the settings; long texts with their SHA-256."""
         self.model_source, self.model_name = model_source, self._get_model_name(model_args)
         self.model_name_sanitized = sanitize_model_name(self.model_name)
         self.system_instruction, self.system_instruction_sha = system_instruction, _sha256(system_instruction)
@@ -56,7 +56,7 @@ class GeneralConfigTracker:
         self.fewshot_as_multiturn = fewshot_as_multiturn
 
     def log_end_time(self) -> None:
-        """Note the end, and the seconds since the start as text."""
+        """Record the end, and the seconds since the start as text."""
         self.end_time = time.perf_counter()
         self.total_evaluation_time_seconds = str(self.end_time - self.start_time)
 

@@ -10,18 +10,18 @@ import yaml
 
 
 def load_default_template_yaml(task_file: str | os.PathLike[str]) -> Any:
-    """Read ``_default_template_yaml`` beside a module, without the lines that name a ``!function``.
+    """Read ``_default_template_yaml`` in the folder of a module, without the lines that name a ``!function``.
 
     Args:
         task_file: ``__file__`` of the module.
 
     Returns:
-        The content as safe YAML gives it: mostly a mapping, ``None`` of an empty file.
+        The content as safe YAML: usually a mapping, or ``None`` for an empty file.
 
     Raises:
         OSError: the file is missing or cannot be read.
-        UnicodeDecodeError: it is no UTF-8.
-        yaml.YAMLError: it is no YAML.
+        UnicodeDecodeError: it is not UTF-8.
+        yaml.YAMLError: it is not YAML.
     """
     with (Path(task_file).parent / "_default_template_yaml").open(encoding="utf-8-sig") as lines:
         return yaml.safe_load("".join(line for line in lines if "!function" not in line))

@@ -10,10 +10,10 @@ from lmms_eval.filters.patterns import ReducingRegexFilter
 
 
 class ExtendedRegexFilter(ReducingRegexFilter):
-    """Base of filters whose ``apply`` stands in the task's folder and searches with ``find_match``."""
+    """Base of filters whose ``apply`` is part of a task's folder and searches with ``find_match``."""
 
     def find_match(self, regex: re.Pattern[str], resp: str, convert_dict: Mapping[str, Any] | None = None) -> Any:
-        """Return the match of the number ``group_select``; of several groups the first that is not empty.
+        """Return the match with the number ``group_select``; of several groups the first that is not empty.
 
         Args:
             regex: the pattern to search by.
@@ -21,8 +21,8 @@ class ExtendedRegexFilter(ReducingRegexFilter):
             convert_dict: values that replace matches.
 
         Returns:
-            The match without surrounding white space, or, unless that is empty, its value in ``convert_dict``. An empty
-            list if there is no match.
+            The match without surrounding white space, or its value in ``convert_dict`` (unless the match is empty). An
+            empty list if nothing matches.
 
         Raises:
             IndexError: there are fewer matches, or all groups are empty.
@@ -38,9 +38,9 @@ class ExtendedRegexFilter(ReducingRegexFilter):
 
 
 class SimpleMultiChoiceRegexFilter(ExtendedRegexFilter):
-    """The letter of the option whose text stands in a document's first answer, else the answer itself.
+    """Finds the letter of the option whose text occurs in a document's first answer; else keeps the answer.
 
-    Options stand in ``doc["question"]`` as ``A. text``, one a line; they are lettered by their order. Answers and
+    ``doc["question"]`` lists the options as ``A. text``, one per line; their order gives the letters. Answers and
     options are compared without punctuation.
     """
 

@@ -1,4 +1,4 @@
-"""Optional packages, and names that are imported when they are asked for."""
+"""Optional packages, and names that are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lmms_eval.errors import MissingOptionalDependencyError as MissingOptionalDe
 
 
 def optional_import(module: str, attribute: str | None = None, fallback: Any = None) -> tuple[Any, bool]:
-    """Return a module, or an attribute of it, and ``True``; ``fallback`` and ``False`` where it is not installed.
+    """Return a module or one of its attributes, and ``True``; ``fallback`` and ``False`` if it is not installed.
 
-    An installed package that fails while it is imported is not hidden: its error passes through.
+    An error that an installed package raises while it is imported is passed on.
     """
     try:
         found = importlib.import_module(module)
@@ -28,25 +28,26 @@ def optional_import(module: str, attribute: str | None = None, fallback: Any = N
 
 
 def is_package_available(name: str) -> bool:
-    """Return ``True`` if a package can be found; its parents are imported, itself is not."""
+    """Return whether a package can be found. Its parents are imported; the package itself is not."""
     try:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
         return False  # a parent is absent
     except ValueError:
-        return True  # imported already, by a module without a specification
+        return True  # the module is imported already and has no specification
 
 
 def require_package(package: str, extras: str | None = None, feature: str | None = None) -> None:
-    """Stop where a package is not installed.
+    """Raise an error if a package is not installed.
 
     Args:
         package: name of its module.
-        extras: the extra of this package that brings it.
-        feature: the use that needs it, for the message.
+        extras: the extra of ``lmms_eval`` that installs it.
+        feature: the feature that needs it, for the message.
 
     Raises:
-        MissingOptionalDependencyError: it is not installed; an ``ImportError`` that says how to install it.
+        MissingOptionalDependencyError: the package is not installed. It is an ``ImportError`` that states how to
+            install it.
     """
     if is_package_available(package):
         return
@@ -58,10 +59,10 @@ def require_package(package: str, extras: str | None = None, feature: str | None
 
 
 def make_lazy_getattr(names: Mapping[str, tuple[str, str]]) -> Callable[[str], Any]:
-    """Make a module's ``__getattr__`` that imports names when they are asked for.
+    """Make a ``__getattr__`` for a module that imports names when they are first used.
 
     Args:
-        names: per name its module and its attribute there.
+        names: for each name its module and its attribute there.
     """
 
     def attribute(name: str) -> Any:

@@ -137,7 +137,7 @@ def rubric_prompt(question: str, prediction: str, criteria: Mapping[str, Any]) -
 
 
 class ServerInterface(abc.ABC):
-    """The judgements; a provider says how a batch of requests is answered.
+    """Makes judgements; a provider implements how a batch of requests is answered.
 
     A judge that gives no reply raises ``NotEvaluated``: inside ``process_results`` the sample is then *unscored*.
     """
@@ -286,7 +286,7 @@ def _text_request(prompt: str, images: Sequence[Any] | None = None) -> Request:
 
 
 def _messages(request: Request, config: ServerConfig) -> ChatMessages:
-    """The request's messages with its pictures after the text of the last user turn."""
+    """Return the request's messages, with its pictures after the text of the last user turn."""
     given = list(request.messages)
     if not given:
         values = {
@@ -308,7 +308,7 @@ def _messages(request: Request, config: ServerConfig) -> ChatMessages:
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:
-    """Content of chat completions as message parts."""
+    """Convert content of chat completions to message parts."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     made = []
@@ -322,7 +322,7 @@ def _parts(content: Any) -> list[dict[str, Any]]:
 
 
 def _picture(image: Any) -> Any:
-    """A PIL image, a path, or a base64 text (of which a path is told by its length and letters)."""
+    """Convert a PIL image, a path, or a base64 text, which is longer than any path and has other characters."""
     if isinstance(image, bytes):
         image = image.decode("ascii") if image[:4].isascii() and image[:1].isalnum() else image
     if isinstance(image, str) and len(image) > 256 and not image.startswith(("data:", "http")):
@@ -368,7 +368,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ProviderFactory:
-    """Names of providers to what builds them from a ``ServerConfig``."""
+    """Builds providers by name from a ``ServerConfig``."""
 
     _providers: ClassVar[dict[str, Callable[[ServerConfig], ServerInterface]]] = {
         "openai": _openai,
@@ -382,7 +382,7 @@ class ProviderFactory:
 
     @classmethod
     def create_provider(cls, api_type: str | None = None, config: ServerConfig | None = None) -> ServerInterface:
-        """The server of that name; without one ``API_TYPE``, else ``openai``.
+        """Create the server of that name, by default the one that ``API_TYPE`` names, else ``openai``.
 
         Raises:
             UnknownNameError: no provider has this name.
@@ -394,10 +394,10 @@ class ProviderFactory:
 
     @classmethod
     def register_provider(cls, name: str, provider: Callable[[ServerConfig], ServerInterface]) -> None:
-        """Make a class (or function) that takes a ``ServerConfig`` known under a name."""
+        """Register a class (or function) that takes a ``ServerConfig`` under a name."""
         cls._providers[name.lower()] = provider
 
 
 def get_server(server_name: str | None = None, config: ServerConfig | None = None) -> ServerInterface:
-    """``ProviderFactory.create_provider`` as a function."""
+    """Call ``ProviderFactory.create_provider``."""
     return ProviderFactory.create_provider(server_name, config)

@@ -1,6 +1,6 @@
 """Option letters as the family's reasoning variants read them: loosely (family names §4.2).
 
-``Dog`` names D and ``Answer: B`` names A. Scores of tasks that run unchanged rest on these rules; no task of this
+``Dog`` names D and ``Answer: B`` names A. Scores of the family's unchanged tasks depend on these rules; no task of this
 package uses them.
 """
 
@@ -23,7 +23,7 @@ def parse_mcq(text: str | None) -> str:
     Signs are tried from the clearest to the weakest: the answer begins with the letter, ends with it, numbers it
     (``2. B``), names it from a phrase on ("the answer"), in parentheses, before a full stop, a colon, a closing
     parenthesis or a blank, before ``-``, ``_`` or ``=``, anywhere. Of several letters with the same sign the first one
-    in the text wins; upper and lower case are told apart.
+    in the text wins. Case matters.
     """
     return named_choice(text, LETTERS, _SIGNS, min)
 

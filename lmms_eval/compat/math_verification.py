@@ -1,4 +1,4 @@
-"""Equality of mathematical answers as task files of the family ask for it (family names §4.6)."""
+"""Equality of mathematical answers, in the form that task files of the family use (family names §4.6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MathVerifyFn:
         incorrect_score: score of any other.
         timeout_seconds: bound of each step of the package.
         strict: comparison of variables by their names, and of sets by their kind.
-        silent: accepted; the child process writes nothing.
+        silent: accepted and ignored; the child process writes nothing.
     """
 
     def __init__(
@@ -34,9 +34,9 @@ class MathVerifyFn:
     preprocess_answer = staticmethod(boxed)
 
     def __call__(self, solution: Any, ground_truth: Any) -> tuple[float, str]:
-        """Return the score, and the answer that was found in the solution; whatever fails is an incorrect one.
+        """Return the score and the answer that was found in the solution; a failure counts as an incorrect answer.
 
-        A truth that is null, or empty in another way, equals nothing; the answer is found all the same.
+        Nothing equals a truth that is null or empty; the answer is still extracted.
 
         Raises:
             NotEvaluated: the package is not installed.

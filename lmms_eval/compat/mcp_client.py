@@ -13,14 +13,14 @@ from lmms_eval.models.tools.connection import ToolSession, wire
 
 
 class MCPClient:
-    """A tool server: a Python script that this process runs, started at the first call and kept until ``close``.
+    """A tool server: a Python script that this process starts at the first call and keeps until ``close``.
 
-    Calls may come from several threads and event loops; they share one session. A server that has ended is started
-    anew by the next call.
+    Calls may come from several threads and event loops; they share one session. If the server has ended, the next call
+    restarts it.
 
     Args:
         server_path: the script.
-        timeout: bound of each call, and of the start.
+        timeout: time limit of each call, and of the start.
 
     Raises:
         MissingOptionalDependencyError: the package mcp is not installed; it is an ``ImportError``.
@@ -48,18 +48,18 @@ class MCPClient:
         return await self._session.call(name, args)
 
     def get_function_list_sync(self) -> list[dict[str, Any]]:
-        """Do as :meth:`get_function_list` outside of an event loop."""
+        """Call :meth:`get_function_list` outside an event loop."""
         return asyncio.run(self.get_function_list())
 
     def run_tool_sync(self, name: str, args: Mapping[str, Any]) -> Any:
-        """Do as :meth:`run_tool` outside of an event loop."""
+        """Call :meth:`run_tool` outside an event loop."""
         return asyncio.run(self.run_tool(name, args))
 
     def convert_result_to_openai_format(self, result: Any) -> list[Any]:
-        """Convert a part of a result to a list of one part of a chat message; of a list, each of its parts.
+        """Convert a part of a result to a list with one part of a chat message; convert each part of a list.
 
         Raises:
-            ValueError: a part is neither text nor picture nor sound.
+            ValueError: a part is not a text, picture or sound.
         """
         if isinstance(result, list):
             return [self.convert_result_to_openai_format(part) for part in result]

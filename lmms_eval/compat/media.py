@@ -1,4 +1,4 @@
-"""Video files by the names that data sets give them."""
+"""Finding the media files that documents of the family's tasks name."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def resolve_media_reference(
 ) -> Any:
     """Return the first existing file that a document's reference may mean, else the reference as it is.
 
-    Looked for below the folders that ``env_vars`` and ``LMMS_EVAL_MEDIA_ROOT`` name, ``HF_HOME``, and the cache
-    folders of the data set: by the reference, then by its base name, in each case with its extension in lower and in
-    upper case; a name without one with the usual extensions.
+    The search covers the folders that ``env_vars`` and ``LMMS_EVAL_MEDIA_ROOT`` name, ``HF_HOME``, and the cache
+    folders of the data set. In each it tries the reference and then its base name, with the extension as it is, in
+    lower and in upper case. A name without an extension is tried with the usual ones.
 
     Args:
-        reference: the value in the document, whose blanks at both ends do not count; an address, and what is no text,
-            comes back.
-        media_type: ``audio``, or another type, for which the extensions are those of videos.
+        reference: the value in the document; blanks at both ends are ignored. A URL, and a value that is not a text, is
+            returned unchanged.
+        media_type: ``audio``; any other type has the extensions of videos.
         cache_dir: folder of the data set below ``HF_HOME``.
         env_vars: environment variables that name folders to look in first.
         extra_subdirs: sub-folders to look in after each folder.
@@ -85,7 +85,7 @@ def _spellings(path: str, extensions: Iterable[str]) -> Iterator[str]:
 def resolve_cache_dir(cache_dir: str, base_dir: str | None = None) -> str:
     """Expand variables and ``~`` in the path of a folder, and put ``base_dir`` before it if it is relative.
 
-    Variables that are not set stay as they are; nothing else is normalised.
+    Variables that are not set stay in the path; nothing else is normalised.
     """
     folder = os.path.expanduser(os.path.expandvars(cache_dir))
     return folder if base_dir is None or os.path.isabs(folder) else os.path.join(base_dir, folder)
@@ -99,19 +99,19 @@ def get_cache_dir(config: Mapping[str, Any], sub_dir: str = "videos") -> str:
         sub_dir: folder of this kind of media.
 
     Raises:
-        KeyError: the YAML does not have it.
-        TypeError: it is no text.
+        KeyError: the YAML has no such setting.
+        TypeError: the setting is not a text.
     """
     home = os.path.expanduser(os.environ.get("HF_HOME", "~/.cache/huggingface"))
     return os.path.join(home, config["dataset_kwargs"]["cache_dir"], sub_dir)
 
 
 class AbsentVideoError(MediaError, FileNotFoundError):
-    """None of the names under which a video may lie in a folder exists."""
+    """No file exists under any of the names that a video may have in a folder."""
 
 
 def get_video(prefix: str, video_name: object, suffix: str = "mp4") -> str:
-    """Return the absolute path of a video; its ending may be missing in the name, and in upper or lower case.
+    """Return the absolute path of a video; the name may lack its ending, which may be in upper or lower case.
 
     Args:
         prefix: the folder.
@@ -119,7 +119,7 @@ def get_video(prefix: str, video_name: object, suffix: str = "mp4") -> str:
         suffix: ending of the file, without the dot.
 
     Raises:
-        AbsentVideoError: there is no such file; it is a ``FileNotFoundError`` too.
+        AbsentVideoError: the file does not exist. It is a ``FileNotFoundError`` too.
     """
     name, ending = str(video_name), suffix.removeprefix(".")
     endings = (f".{each}" for each in (ending, ending.upper(), ending.lower()))

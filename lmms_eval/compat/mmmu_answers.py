@@ -41,18 +41,18 @@ def get_multi_choice_info(options: Iterable[Any], start_chr: str = "A") -> tuple
 
 
 def parse_mmmu_multi_choice_response(response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]) -> str:
-    """Find the letter that an answer names as ``mmmu_letter`` does; the run's seed and the answer draw one.
+    """Find the letter that an answer names as ``mmmu_letter`` does; else draw one by the run's seed and the answer.
 
     Raises:
         IndexError: there are no choices.
-        AttributeError: an option is no text, where texts of options are looked for.
+        AttributeError: an option is not a text and the search reaches the texts of options.
     """
     options: dict[str, Any] = {choice: index2ans.get(choice) for choice in all_choices}
     return mmmu_letter(response, options, response)
 
 
 def parse_jmmmu_multi_choice_response(response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]) -> str:
-    """Do as ``parse_mmmu_multi_choice_response`` for Japanese answers, where a letter may stand inside the text."""
+    """Find the letter as ``parse_mmmu_multi_choice_response`` does, in Japanese answers also within the text."""
     found = clearest(padded(response, MARKS + _JAPANESE_MARKS), all_choices, index2ans, _JMMMU)
     return guessed(all_choices, response) if found is None else found
 
@@ -62,11 +62,11 @@ def parse_videommmu_multi_choice_response(
 ) -> str:
     """Find the letter that an answer to a Video-MMMU question names, or return ``No Answer Found.``.
 
-    A letter with a full stop counts before one with a colon, then parentheses, a following blank, and the text of an
-    option (in answers of six words or more). Empty answers, and the text ``API Error``, give ``API Error``.
+    A letter with a full stop takes precedence, then a colon, parentheses, a following blank, and the text of an option
+    (in answers of six words or more). Empty answers, and the text ``API Error``, give ``API Error``.
 
     Raises:
-        AttributeError: an option is no text, where texts of options are looked for.
+        AttributeError: an option is not a text and the search reaches the texts of options.
     """
     if response in ("", "API Error"):
         return "API Error"
@@ -74,7 +74,7 @@ def parse_videommmu_multi_choice_response(
 
 
 _FULL_WIDTH = str.maketrans({chr(ord("Ａ") + place): chr(ord("A") + place) for place in range(26)})
-# Runs of blanks belong to one part of the expression each, so that reading them takes linear time.
+# Each run of blanks matches only one part of the expression, so that reading them takes linear time.
 _STATED = re.compile(
     r"(?:answer|final|correct|solution|ans|正解(?:は)?|答え(?:は)?|解答(?:は)?)\s*+(?:[:：]\s*+)?+"
     r"[【\[(\u3010\u3011*_-]*+([A-Z])[】\])*_-]*\b",
@@ -85,10 +85,10 @@ _OPTION_LINE = re.compile(r"(?:[-*・>\u2022]\s*)?[A-ZＡ-Ｚ][.)\u3001\u3002：
 
 
 def parse_jmmmu_pro_multi_choice_response(response: str | None, all_choices: Sequence[str]) -> str:
-    """Find the letter that an answer to a JMMMU-Pro question states, or return ``X``; nothing is drawn.
+    """Find the letter that an answer to a JMMMU-Pro question states, or return ``X``; no letter is drawn.
 
-    A letter after a word such as "answer" counts, in the first line before the others; else the last letter at the end
-    of a word, outside lines that list an option. Full-width letters are read as ASCII ones.
+    A letter after a word such as "answer" counts, and the first line takes precedence. Otherwise the last letter at the
+    end of a word counts, outside lines that list an option. Full-width letters are read as ASCII letters.
     """
     text = (response or "").translate(_FULL_WIDTH)
     lines = [line for part in text.splitlines() if (line := part.strip())]

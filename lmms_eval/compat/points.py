@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 _PAIR = re.compile(r"[\[(]\s*+([-+]?\d++(?:\.\d*+)?+)\s*+,\s*+([-+]?\d++(?:\.\d*+)?+)\s*+[\])]")
 _THOUSANDTHS = 1000
 _FARTHEST = 2.0**62
-"""Pixels that a 64-bit integer holds, also where an answer states more."""
+"""Pixels that a 64-bit integer holds; an answer may state more."""
 
 
 def parse_point2d(text: str, width: float, height: float) -> NDArray[Any]:
@@ -27,7 +27,7 @@ def parse_point2d(text: str, width: float, height: float) -> NDArray[Any]:
         height: of the picture, in pixels.
 
     Returns:
-        Whole numbers of shape (points, 2), or an empty array of shape (0,) where there is no point.
+        Whole numbers of shape (points, 2), or an empty array of shape (0,) if the answer has no points.
     """
     points = []
     for x, y in _PAIR.findall(text):

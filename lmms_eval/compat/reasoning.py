@@ -22,11 +22,11 @@ SYSTEM_PROMPT = (
 )
 FORMULA_SIGNS = frozenset("=+-*/()[]\\")
 LONG_TEXT = 50
-"""Characters from which a text with a formula sign and an answer counts as reasoning without tags."""
+"""Number of characters from which a text with a formula sign and an answer counts as reasoning without tags."""
 LOOSE_FORMAT = 0.8
 ACCURACY_WEIGHT, FORMAT_WEIGHT = 0.9, 0.1
 JUDGED_WHOLE = 500
-"""Characters below which the judge also sees a whole solution without the format."""
+"""Number of characters below which the judge also sees the whole of a solution without the format."""
 _LAST_NUMBER = re.compile(r"\b\d+(?:\.\d+)?\Z")
 
 Doc = Mapping[str, Any]
@@ -50,7 +50,8 @@ def extract_boxed_answer(text: str) -> str:
 def extract_anwser_tag(text: str) -> str:
     """Return the first ``<answer>…</answer>`` as it is, else the boxed answer, else the number that ends a line.
 
-    Of several such lines the last one counts; signs and thousands are not read. The name is the family's spelling.
+    If there are several such lines, the last one counts. Signs and thousands separators are not read. The name is the
+    family's spelling.
     """
     _, _, tagged = text.partition("<answer>")
     answer, closing, _ = tagged.partition("</answer>")
@@ -95,17 +96,17 @@ def acc_reward(
     format_reward_score: float = 0.0,
     solution_str: str | None = None,
 ) -> float:
-    """Score an answer by text, else as mathematics, else, where ``USE_LLM_JUDGE`` is ``True``, by a judge.
+    """Score an answer by text, else as mathematics, else by a judge if ``USE_LLM_JUDGE`` is ``True``.
 
     Args:
         predict: the answer.
         truth: the right one.
         extra_info: its ``question`` is shown to the judge.
-        format_reward_score: where it is 0, the judge is asked about a short ``solution_str`` too.
+        format_reward_score: if it is 0, the judge is asked about a short ``solution_str`` too.
         solution_str: the whole reply of the model.
 
     Raises:
-        NotEvaluated: the score rests on the package math-verify, or a judge, and it is absent.
+        NotEvaluated: the score needs the package math-verify or a judge, which is absent.
     """
     predict, truth = simple_parse(predict), simple_parse(truth)
     score = relax_exact_match(predict, truth) or float(default_verify(truth, predict))
@@ -161,9 +162,9 @@ def make_reasoning_doc_to_messages(
     """Make a ``doc_to_messages``: the system prompt, then media and question.
 
     Args:
-        doc_to_visual_fn: media of a document; ``None`` for none.
-        doc_to_text_fn: question of a document with the model's settings.
-        system_prompt: text in place of the default one.
+        doc_to_visual_fn: returns the media of a document, or ``None``.
+        doc_to_text_fn: returns the question of a document with the model's settings.
+        system_prompt: a text that replaces the default one.
     """
 
     def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Any = None) -> list[dict[str, Any]]:
@@ -178,7 +179,7 @@ def make_reasoning_doc_to_messages(
 
 
 def _media_part(visual: Any) -> dict[str, Any]:
-    """A name without an ending is a picture's here, as the family has it; others follow the rule for all tasks."""
+    """Build a message part; a name without an ending is a picture's, as in the family."""
     if isinstance(visual, str) and not visual.startswith("data:") and not PurePosixPath(visual).suffix:
         return {"type": "image", "url": visual}
     return visual_to_content(visual)
@@ -194,11 +195,11 @@ def make_reasoning_process_results(
     """Make a ``process_results``: the means of ``acc_score`` and ``format_score`` over the answers, 0 without one.
 
     Args:
-        data_source: name of the data, which no score depends on.
-        doc_to_text_fn: question of a document, for the judge.
+        data_source: name of the data; it has no effect on scores.
+        doc_to_text_fn: returns the question of a document, for the judge.
         gt_key: field of the document with the right answer.
-        metrics_prefix: beginning of the metrics' names.
-        extra_info_fn: further information for ``compute_score``.
+        metrics_prefix: prefix of the metrics' names.
+        extra_info_fn: returns further information for ``compute_score``.
     """
 
     def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:

@@ -1,6 +1,6 @@
-"""The response cache that programs of the family put before a model object themselves.
+"""The response cache that programs of the family put in front of a model object.
 
-A run has a cache of its own (``use_cache``), whose keys also tell apart what these leave out: media, messages, seeds.
+A run has a cache of its own (``use_cache``), whose keys include what these leave out: media, messages, seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEYS = (
     "temperature", "top_p", "top_k", "max_new_tokens", "max_gen_toks", "do_sample", "num_beams", "until",
     "repetition_penalty", "n", "best_of", "num_return_sequences",
 )  # fmt: skip
-"""Generation options that a key tells apart."""
+"""Generation options that are part of a key."""
 _SEVERAL = ("n", "best_of", "num_return_sequences")
 _PAIR = 2
 _TABLES = """
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT);
 
 
 def canonicalize_gen_kwargs(gen_kwargs: Mapping[str, Any] | None) -> str:
-    """Write the options that matter as JSON that is the same for equal ones."""
+    """Write the options that matter as JSON; equal options give the same text."""
     return _compact({name: _number(value) for name, value in (gen_kwargs or {}).items() if name in KEYS})
 
 
@@ -74,14 +74,14 @@ def compute_cache_key(  # noqa: PLR0913 - the family's
 
 
 class ResponseCache:
-    """Answers in an SQLite file, each also as a line of a log.
+    """Stores answers in an SQLite file, and each also as a line of a log.
 
     Args:
         db_path: the file.
-        audit_path: the log, a JSON line for each answer that a model gave.
+        audit_path: the log, with a JSON line for each answer of a model.
         model_fingerprint: names the model and its arguments; part of every key.
-        task_fingerprints: tells each task's state; part of its keys.
-        shared_db_path: a further file that is only read.
+        task_fingerprints: the state of each task; part of its keys.
+        shared_db_path: a second file, which is only read.
         eval_version: part of every key.
     """
 
@@ -109,10 +109,10 @@ class ResponseCache:
         self._shared = sqlite3.connect(f"{shared.resolve().as_uri()}?mode=ro", uri=True) if shared else None
 
     def execute(self, lm: Any, reqtype: str, requests: Sequence[Instance]) -> list[Any]:
-        """Answer requests of one kind: known ones from the file, the others by one call of the model.
+        """Answer requests of one kind: stored answers come from the file, the others from one call of the model.
 
         Raises:
-            ValueError: the model gave another number of answers than it was asked for.
+            ValueError: the model returned a wrong number of answers.
         """
         options = [extract_gen_kwargs(request) for request in requests]  # plugins may change them in place
         steady = [is_deterministic(reqtype, one) for one in options]
@@ -131,7 +131,7 @@ class ResponseCache:
         return answers
 
     def get_stats(self) -> dict[str, Any]:
-        """Count answers that were found, asked for, and not kept since they are drawn."""
+        """Count the answers that were found, those that were requested, and those that sampling makes uncacheable."""
         looked = self._counts["hits"] + self._counts["hits_shared"] + self._counts["misses"]
         found = self._counts["hits"] + self._counts["hits_shared"]
         (total,) = self._file.execute("SELECT COUNT(*) FROM responses").fetchone()
@@ -179,7 +179,7 @@ class ResponseCache:
 
 
 def _kept(answer: Any) -> Any:
-    """The part of an answer that is kept: text, pair, or rounds."""
+    """Return the part of an answer that is stored: text, pair, or rounds."""
     if isinstance(answer, GenerationResult):
         return answer.text
     if isinstance(answer, tuple) and len(answer) == _PAIR and isinstance(answer[0], str):

@@ -14,10 +14,10 @@ class ContextSampler:
 
     Args:
         docs: the documents that examples are taken from.
-        task: says how a document is written (``doc_to_text``, ``doc_to_target``, ``doc_to_choice``), and by ``config``
-            what stands between its parts.
-        fewshot_indices: numbers of the documents that may be drawn; all without it.
-        rnd: the source of chance.
+        task: writes a document (``doc_to_text``, ``doc_to_target``, ``doc_to_choice``); its ``config`` has the
+            delimiters.
+        fewshot_indices: numbers of the documents that may be drawn; by default all.
+        rnd: the random number generator.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ContextSampler:
         self.doc_to_choice = task.doc_to_choice
 
     def get_context(self, doc: Any, num_fewshot: int) -> str:
-        """Write examples, each followed by the delimiter, none of them the document itself where that may be drawn."""
+        """Write examples, each followed by the delimiter; the document itself is never one of them."""
         same = self.config.fewshot_split == self.config.test_split
         drawn = self.sample(num_fewshot + 1 if same else num_fewshot)
         chosen = [example for example in drawn if example != doc][:num_fewshot]
@@ -69,7 +69,7 @@ class FirstNSampler(ContextSampler):
             ValueError: there are fewer.
         """
         if n > len(self.docs):
-            raise ValueError(f"{n} examples are asked for, and there are {len(self.docs)} documents to take them from")
+            raise ValueError(f"{n} examples are requested, but there are only {len(self.docs)} documents")
         return [self.docs[number] for number in range(n)]
 
 

@@ -1,4 +1,7 @@
-"""Names of the files that a run of the family writes: ``results_DATE.json`` and ``samples_TASK_DATE.jsonl``."""
+"""Small helpers that task files import from ``lmms_eval.utils``: texts, shares of documents, names of result files.
+
+Runs of the family write ``results_DATE.json`` and ``samples_TASK_DATE.jsonl``.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ from typing import Any, TypeVar
 
 
 def is_json(string: str) -> bool:
-    """Tell whether a text is JSON; ``NaN`` counts.
+    """Return whether a text is JSON; ``NaN`` counts as JSON.
 
     Raises:
-        TypeError: it is no text.
+        TypeError: ``string`` is not a text.
     """
     try:
         json.loads(string)
@@ -28,7 +31,7 @@ def hash_string(string: str) -> str:
 
 
 def handle_non_serializable(value: Any) -> int | str | list[Any]:
-    """Make JSON of what ``json.dumps`` refuses (``default=``): whole numbers of NumPy, lists of sets, else the text."""
+    """Convert a value for ``json.dumps(default=…)``: integers of NumPy, sets to lists, any other to its text."""
     if isinstance(value, set):
         return list(value)
     kind = type(value)
@@ -60,7 +63,7 @@ def get_file_datetime(filename: str) -> str:
 def get_file_task_name(filename: str) -> str:
     """Return the text between the first and the last underscore of a file name.
 
-    Without an underscore it is the name without its last character, as the family's own function gives it.
+    Without an underscore the result is the name without its last character, as in the family's own function.
     """
     return filename[filename.find("_") + 1 : filename.rfind("_")]
 
@@ -75,10 +78,10 @@ def get_latest_filename(filenames: Iterable[str]) -> str:
 
 
 def get_results_filenames(filenames: Iterable[str]) -> list[str]:
-    """Return the names of files of results."""
+    """Return the names of results files."""
     return [name for name in filenames if "results" in name and ".json" in name]
 
 
 def get_sample_results_filenames(filenames: Iterable[str]) -> list[str]:
-    """Return the paths of files of samples."""
+    """Return the paths of samples files."""
     return [name for name in filenames if "/samples_" in name and ".json" in name]

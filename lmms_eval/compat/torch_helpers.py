@@ -9,10 +9,10 @@ from lmms_eval.errors import UsageError
 
 
 def get_dtype(dtype: Any) -> Any:
-    """A ``torch.dtype`` from its name (``"bfloat16"``, ``"torch.bfloat16"``); ``"auto"`` and dtypes as they are.
+    """Return a ``torch.dtype`` by name (``"bfloat16"``, ``"torch.bfloat16"``); ``"auto"`` and dtypes are unchanged.
 
     Raises:
-        UsageError: torch knows no dtype of that name.
+        UsageError: torch has no dtype of that name.
     """
     if not isinstance(dtype, str) or dtype == "auto":
         return dtype
@@ -25,7 +25,7 @@ def get_dtype(dtype: Any) -> Any:
 
 
 class _StopOnText:
-    """True for each sequence of the batch whose new text holds the stop text."""
+    """Marks each sequence of the batch whose new text contains the stop text."""
 
     def __init__(self, tokenizer: Any, stop: str, prompt_length: int, batch_size: int) -> None:
         self.tokenizer, self.stop, self.prompt_length = tokenizer, stop, prompt_length
@@ -45,10 +45,10 @@ class _StopOnText:
 def stop_sequences_criteria(
     tokenizer: Any, stop_sequences: Sequence[str], initial_decoder_input_length: int, batch_size: int
 ) -> Any:
-    """A ``transformers.StoppingCriteriaList`` that ends a sequence once its new text holds a stop text.
+    """Make a ``transformers.StoppingCriteriaList`` that ends a sequence once its new text contains a stop text.
 
     Args:
-        initial_decoder_input_length: tokens of the prompt, which are not searched.
+        initial_decoder_input_length: number of tokens of the prompt, which is not searched.
     """
     from transformers import StoppingCriteriaList
 

@@ -1,4 +1,4 @@
-"""Aggregations: all per-document values of a metric → one number (harness specification §2.6)."""
+"""Aggregations, which make one number of all per-document values of a metric (harness specification §2.6)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def mean(items: Sequence[float]) -> float:
     """Arithmetic mean of an exactly rounded sum.
 
     Raises:
-        UsageError: no values (so do all aggregations of this module but ``bypass``).
+        UsageError: no values. All aggregations of this module but ``bypass`` raise it.
     """
     _need_items(items, "mean")
     return math.fsum(items) / len(items)
 
 
 def median(items: Sequence[float]) -> float:
-    """The middle of the sorted values, or the mean of the middle two."""
+    """Middle of the sorted values, or the mean of the middle two."""
     _need_items(items, "median")
     return float(statistics.median(items))
 
@@ -69,7 +69,7 @@ def bits_per_byte(items: Sequence[tuple[float, float]]) -> float:
 
 
 def f1(items: Sequence[tuple[Any, Any]]) -> float:
-    """Binary F1 of (gold, prediction) pairs with 1 as the positive class; 0 where neither ever says 1.
+    """Binary F1 of (gold, prediction) pairs with 1 as the positive class; 0 if no label is 1.
 
     Raises:
         UsageError: a label is neither 0 nor 1.
@@ -87,7 +87,7 @@ def f1(items: Sequence[tuple[Any, Any]]) -> float:
 def matthews_corrcoef(items: Sequence[tuple[Hashable, Hashable]]) -> float:
     """Matthews correlation of (gold, prediction) pairs over any number of classes (Gorodkin 2004).
 
-    0 where gold or prediction is constant.
+    0 if all gold labels or all predictions are equal.
     """
     _need_items(items, "matthews_corrcoef")
     n, right = len(items), sum(gold == predicted for gold, predicted in items)
@@ -107,12 +107,12 @@ def brier_score(items: Sequence[tuple[int, Sequence[float]]]) -> float:
 
 
 def bypass(items: Sequence[Any]) -> int:  # noqa: ARG001 - the interface of aggregations
-    """The constant that stands where nothing was scored (``--predict_only``)."""
+    """Return the constant that replaces a score when nothing was scored (``--predict_only``)."""
     return BYPASS_VALUE
 
 
 def _reference_streams(references: Sequence[str | Sequence[str]]) -> list[list[str | None]]:
-    """sacrebleu's layout: one list per reference position, ``None`` where an item has fewer references."""
+    """Return sacrebleu's layout: one list per reference position, ``None`` for an item with fewer references."""
     each = [[reference] if isinstance(reference, str) else list(reference) for reference in references]
     width = max(len(texts) for texts in each)
     return [[texts[k] if k < len(texts) else None for texts in each] for k in range(width)]

@@ -36,7 +36,7 @@ _FORMS = {
     "{} ": BEFORE_BLANK, "{}-": "letter before a hyphen", "{}_": "letter before an underscore",
     "{}=": "letter before an equals sign", "{}": "letter anywhere",
 }  # fmt: skip
-"""Forms in which a letter stands, and their names in the audit."""
+"""Forms in which a letter may be written, and their names in the audit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Sign:
     name: str
     """Rule that the audit names."""
     place: Callable[[str, str], int]
-    """Position of a choice in a padded text where it is marked so; ``ABSENT`` where it is not."""
+    """Returns the position of a choice that is marked this way in a padded text; ``ABSENT`` if it is not."""
 
 
 def named_choice(
@@ -55,14 +55,14 @@ def named_choice(
     signs: Iterable[Sequence[Sign]],
     wins: Callable[[Iterable[int]], int],
 ) -> str:
-    """Find the choice that an answer names by the clearest sign, or return empty text; note what found it.
+    """Find the choice that an answer names by the clearest sign, or return empty text; the audit records the sign.
 
     Args:
-        response: the answer; ``None`` counts as empty. Marks around it are dropped, and it is padded by blanks.
+        response: the answer; ``None`` counts as empty. Marks around it are dropped, and blanks are added at both ends.
         choices: the letters.
-        signs: from the clearest to the weakest; signs of one group are equally clear.
-        wins: ``min`` or ``max``, of the positions of several choices with signs of one group. At the same position the
-            first choice wins.
+        signs: groups of signs from the clearest to the weakest; the signs of a group are equally clear.
+        wins: ``min`` or ``max``: selects a position if several choices have a sign of the same group. At equal
+            positions the first choice wins.
     """
     text = (response or "").strip()
     for mark in _OUTER_MARKS:
@@ -81,7 +81,7 @@ def named_choice(
 
 
 def last_place(form: str) -> Sign:
-    """Make the sign that a choice stands in a form, such as ``({})``, where it does so last."""
+    """Return the sign for a choice in a form such as ``({})``; the last occurrence counts."""
     return Sign(_FORMS[form], lambda text, choice: text.rfind(form.format(choice)))
 
 
@@ -90,7 +90,7 @@ def extract_mcq_answer(response: str | None, choices: Sequence[str] | None = Non
 
     Signs are tried from the clearest to the weakest: the answer begins with the choice, ends with it, names it after a
     phrase ("the answer is"), in parentheses, before a full stop, a colon, a closing parenthesis or a blank, anywhere.
-    Of several choices with the same sign the last one in the text wins. Upper and lower case are told apart.
+    If several choices have the same sign, the last one in the text wins. Case matters.
 
     Args:
         response: the answer; ``None`` counts as empty.
@@ -128,7 +128,7 @@ REL_TOL, ABS_TOL = 1e-3, 1e-6
 
 
 def is_contained(truth: str, answer: str, ignore_case: bool = True) -> bool:
-    """Tell whether the truth is a part of the answer."""
+    """Return whether the truth is a part of the answer."""
     return truth.lower() in answer.lower() if ignore_case else truth in answer
 
 
@@ -151,7 +151,7 @@ def contains(references: Sequence[Any], predictions: Sequence[Any], *, ignore_ca
     """1.0 if the truth is a part of the answer.
 
     Raises:
-        UsageError: no reference or no prediction (so do all metrics of this module).
+        UsageError: no reference or no prediction. All metrics of this module raise it.
     """
     return float(is_contained(*_pair("contains", references, predictions), ignore_case))
 
@@ -159,7 +159,7 @@ def contains(references: Sequence[Any], predictions: Sequence[Any], *, ignore_ca
 def mcq_match(references: Sequence[Any], predictions: Sequence[Any], *, choices: Sequence[str] | None = None) -> float:
     """1.0 if the answer names the letter of the truth.
 
-    The letter is that of :func:`extract_mcq_answer`; an answer in which it finds none is compared as a whole.
+    :func:`extract_mcq_answer` finds the letter. An answer without one is compared as a whole.
 
     Args:
         choices: the letters, by default A to H.
@@ -174,7 +174,7 @@ def mcq_match(references: Sequence[Any], predictions: Sequence[Any], *, choices:
 def numeric(
     references: Sequence[Any], predictions: Sequence[Any], *, rel_tol: float = REL_TOL, abs_tol: float = ABS_TOL
 ) -> float:
-    """1.0 if the numbers of both texts are close (``math.isclose``); a text that is none gives its last number.
+    """1.0 if the numbers of both texts are close (``math.isclose``); a text that is not a number gives its last one.
 
     Raises:
         UsageError: a negative tolerance.

@@ -22,14 +22,14 @@ from lmms_eval.api.outcome import NotEvaluated
 
 JAVA = "the tokenizer of the COCO caption toolkit needs Java: install a Java runtime (8 or later)"
 _LEAST_SECONDS, _BYTES_PER_SECOND = 60, 10_000
-"""Given to the tokenizer, whose start takes half a second; then it reads 100,000 bytes a second and more."""
+"""The time limit of the tokenizer. It starts in half a second and then reads at least 100,000 bytes a second."""
 _METEOR_BYTES_PER_SECOND = 2_000
 _TINY, _SMALL = 1e-15, 1e-9
 """The toolkit's constants against division by zero."""
 _BETA = 1.2
 _MOST_KNOWN = 100_000
 _known: dict[str, tuple[str, ...]] = {}
-"""Tokens of texts: a value that is drawn anew for its error asks for the same ones."""
+"""Tokens by text; redrawing a value for its error needs the same ones again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Caption:
 
 
 def require_java() -> str:
-    """The path of the Java runtime.
+    """Return the path of the Java runtime.
 
     Raises:
-        NotEvaluated: there is none.
+        NotEvaluated: Java is not installed.
     """
     found = shutil.which("java")
     if found is None:
@@ -53,7 +53,7 @@ def require_java() -> str:
 
 
 def caption_tokens(texts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Tokens of each text as the toolkit makes them: Stanford's PTB tokenizer, lower case, punctuation left out.
+    """Tokenise texts as the toolkit does: Stanford's PTB tokenizer, lower case, without punctuation.
 
     Raises:
         NotEvaluated: Java is missing, or the tokenizer failed.
@@ -70,7 +70,7 @@ def caption_tokens(texts: Sequence[str]) -> list[tuple[str, ...]]:
 def _tokenised(texts: list[str]) -> list[tuple[str, ...]]:
     """Tokenise by the toolkit's program, not by its Python wrapper.
 
-    The wrapper writes into its own package, and takes a program that failed for empty captions.
+    The wrapper writes into its own package, and returns empty captions if the program failed.
     """
     from pycocoevalcap.tokenizer import ptbtokenizer as toolkit
 
@@ -92,7 +92,7 @@ def _tokenised(texts: list[str]) -> list[tuple[str, ...]]:
 
 
 def bleu_counts(prediction: Sequence[str], references: Sequence[Sequence[str]], n: int) -> Mapping[str, Any]:
-    """Counts of one item for corpus BLEU of the orders 1 to ``n``, as JSON; there is at least one reference."""
+    """Return the counts of one item for corpus BLEU of the orders 1 to ``n``, as JSON; needs at least one reference."""
     from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
 
     counts: Mapping[str, Any] = cook_test(" ".join(prediction), cook_refs(map(" ".join, references), n=n), n=n)
@@ -100,9 +100,10 @@ def bleu_counts(prediction: Sequence[str], references: Sequence[Sequence[str]], 
 
 
 def corpus_bleu(items: Sequence[Mapping[str, Any]], n: int) -> float:
-    """BLEU-n of a corpus, 0 to 1, of the ``bleu_counts`` of at least one item; the nearest reference's length counts.
+    """BLEU-n of a corpus, 0 to 1, from the ``bleu_counts`` of at least one item, by the nearest reference's length.
 
-    For the toolkit's small constants a perfect corpus falls short of 1 by 1e-9, and one without a match is 5e-16 or so.
+    Because of the toolkit's small constants a perfect corpus falls short of 1 by 1e-9, and one without a match has
+    about 5e-16.
     """
     return corpus_bleus(items, n)[n - 1]
 
@@ -139,7 +140,7 @@ def bleu_errors(items: Sequence[Mapping[str, Any]]) -> list[float | None]:
 def cider(captions: Sequence[Caption]) -> float:
     """Mean CIDEr-D of a corpus, 0 to 10; document frequencies are those of its references.
 
-    N-grams that are in every item's references have no weight, hence a corpus of one item scores 0.
+    N-grams that occur in every item's references have no weight, so a corpus of one item scores 0.
     """
     return _cider(captions)[0]
 
@@ -153,7 +154,7 @@ def _cider(captions: Sequence[Caption]) -> tuple[float, Sequence[float]]:
     from pycocoevalcap.cider.cider import Cider
 
     if not any(reference for caption in captions for reference in caption.references):
-        return 0.0, [0.0] * len(captions)  # where the toolkit looks for the most frequent n-gram of none
+        return 0.0, [0.0] * len(captions)  # the toolkit fails without any n-gram
     predicted = {at: [" ".join(caption.prediction)] for at, caption in enumerate(captions)}
     references = {at: [" ".join(one) for one in caption.references] for at, caption in enumerate(captions)}
     mean, scores = Cider().compute_score(references, predicted)
@@ -176,16 +177,10 @@ def rouge_l(caption: Caption) -> float:
     return (1 + _BETA**2) * precision * recall / (recall + _BETA**2 * precision)
 
 
-@dataclass(frozen=True, slots=True)
-class Meteor:
-    """METEOR of a corpus and of its items, 0 to 1."""
+def meteor(captions: Sequence[Caption]) -> tuple[float, list[float]]:
+    """Return METEOR 1.5 of a corpus and of its items, 0 to 1, by the toolkit's program.
 
-    value: float
-    scores: Sequence[float]
-
-
-def meteor(captions: Sequence[Caption]) -> Meteor:
-    """Return METEOR 1.5 of a corpus by the toolkit's program (Denkowski and Lavie 2014, "Meteor Universal").
+    Denkowski and Lavie 2014, "Meteor Universal".
 
     Raises:
         NotEvaluated: Java is missing, or the program failed.
@@ -198,11 +193,11 @@ def meteor(captions: Sequence[Caption]) -> Meteor:
         *scores, value = map(float, _asked_meteor(lines))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise NotEvaluated(f"METEOR of the COCO caption toolkit failed ({error})") from error
-    return Meteor(value, scores)
+    return value, scores
 
 
 def _asked_meteor(lines: Sequence[str]) -> list[str]:
-    """Ask for the counts of each item, then for the scores of all counts: of one process, which takes long to start."""
+    """Request the counts of each item, then the scores of all counts, from one process: it is slow to start."""
     from pycocoevalcap.meteor import meteor as toolkit
 
     jar = Path(toolkit.__file__).with_name(toolkit.METEOR_JAR)
@@ -221,7 +216,7 @@ def _asked_meteor(lines: Sequence[str]) -> list[str]:
 
 
 def _exchanged(process: subprocess.Popen[bytes], data: bytes, n_replies: int) -> list[str]:
-    """Write data while as many lines are read as are replied."""
+    """Write data while reading the lines of the reply."""
     assert process.stdin is not None
     assert process.stdout is not None
     writer = threading.Thread(target=_written, args=(process.stdin, data), daemon=True)
@@ -234,6 +229,6 @@ def _exchanged(process: subprocess.Popen[bytes], data: bytes, n_replies: int) ->
 
 
 def _written(stream: IO[bytes], data: bytes) -> None:
-    with contextlib.suppress(OSError):  # it ended, which its missing replies tell
+    with contextlib.suppress(OSError):  # the process ended: its missing replies are reported
         stream.write(data)
         stream.flush()

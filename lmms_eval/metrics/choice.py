@@ -14,8 +14,8 @@ from lmms_eval.errors import UsageError
 class ChoiceItem:
     """The answers to one multiple-choice document.
 
-    ``gold`` holds the indices of the right choices; one that lies outside the choices is never right.
-    ``unconditional`` are the losses without the context, for ``acc_mutual_info`` only.
+    ``gold`` holds the indices of the right choices; an index outside the choices is never right. ``unconditional``
+    holds the losses without the context, for ``acc_mutual_info`` only.
     """
 
     losses: tuple[float, ...]

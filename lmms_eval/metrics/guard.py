@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
@@ -13,48 +12,27 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 
 START_LIMIT = 120.0
-"""Seconds until a fresh child must be ready; importing sympy on a loaded machine takes several."""
+"""Seconds in which a new child must be ready; importing sympy on a loaded machine takes several."""
 CALLS_PER_CHILD = 500
 
 
 class LimitExceeded(LmmsEvalError):
-    """The job took more time or memory than it was given; its child process is gone."""
+    """The job exceeded its time or memory; its child process was killed."""
 
 
 class JobError(LmmsEvalError):
     """The job itself raised; the message names the error."""
 
 
-@dataclass(slots=True)
-class _Child:
-    """One worker process, and how often it was asked."""
-
-    process: LineProcess
-    owner: int
-    """Id of the process that started it."""
-    calls: int = 0
-
-    def receive(self, limit: float) -> dict[str, Any]:
-        """The next message. Raises ``ProcessEnded`` if none comes within ``limit`` seconds."""
-        message: dict[str, Any] = json.loads(self.process.receive(limit))
-        return message
-
-    def end(self) -> None:
-        """Kill the process and wait for it; a process that a fork inherited is left to its owner."""
-        if self.owner == os.getpid():
-            self.process.kill()
-        self.process.close()
-
-
 class Guard:
     """One child process, started at the first call, replaced after ``calls_per_child`` calls or when it was killed.
 
-    Calls from several threads wait for each other. After a fork the child belongs to the parent, and a new one is
-    started here.
+    Calls from several threads wait for each other. After a fork the child belongs to the parent, and the forked process
+    starts its own.
 
     Args:
         worker: module that serves the jobs (``guarded_worker.run``).
-        needs: packages of the worker, for the message where it does not start.
+        needs: packages that the worker needs, for the message if it does not start.
         calls_per_child: jobs after which a child is replaced.
     """
 
@@ -62,24 +40,28 @@ class Guard:
         self._worker, self._needs = worker, needs
         self._calls_per_child = calls_per_child
         self._lock = threading.Lock()
-        self._child: _Child | None = None
+        self._child: LineProcess | None = None
+        self._owner = self._calls = 0
 
     @property
     def child_pid(self) -> int | None:
-        """Process id of the child, ``None`` while there is none."""
-        return None if self._child is None else self._child.process.pid
+        """Process id of the child, or ``None`` if no child is running."""
+        return None if self._child is None else self._child.pid
 
     def call(self, job: str, *arguments: Any, limit: float) -> Any:
-        """The job's result. Raises ``LimitExceeded`` after ``limit`` seconds, ``JobError`` if the job raised.
+        """Run a job and return its result.
 
-        Raises ``NotEvaluated`` if no child process can be started.
+        Raises:
+            LimitExceeded: it took more than ``limit`` seconds, or too much memory.
+            JobError: the job raised.
+            NotEvaluated: no child process can be started.
         """
         with self._lock:
             child = self._ready_child()
-            child.calls += 1
+            self._calls += 1
             try:
-                child.process.send(json.dumps({"job": job, "args": arguments, "limit": limit}).encode())
-                reply = child.receive(limit)
+                child.send(json.dumps({"job": job, "args": arguments, "limit": limit}).encode())
+                reply: dict[str, Any] | None = json.loads(child.receive(limit))
             except ProcessEnded:
                 reply = None
                 self._discard()
@@ -94,18 +76,18 @@ class Guard:
         with self._lock:
             self._discard()
 
-    def _ready_child(self) -> _Child:
-        child = self._child
-        if child is not None:
-            if child.owner == os.getpid() and not child.process.has_ended and child.calls < self._calls_per_child:
-                return child
-            self._discard()
+    def _ready_child(self) -> LineProcess:
+        is_own = self._owner == os.getpid()
+        if self._child and is_own and not self._child.has_ended and self._calls < self._calls_per_child:
+            return self._child
+        self._discard()
         try:
-            child = self._child = _Child(LineProcess(self._worker, quiet=True), os.getpid())
+            child = LineProcess(self._worker, quiet=True)
         except OSError as error:
             raise NotEvaluated(f"no process {self._worker} could be started: {error}") from error
+        self._child, self._owner, self._calls = child, os.getpid(), 0
         try:
-            child.receive(START_LIMIT)
+            child.receive(START_LIMIT)  # it reports that it is ready
         except ProcessEnded as ended:
             self._discard()
             raise NotEvaluated(
@@ -114,6 +96,9 @@ class Guard:
         return child
 
     def _discard(self) -> None:
+        """Kill the child and wait for it. A child that a fork inherited is left to its owner."""
         child, self._child = self._child, None
         if child is not None:
-            child.end()
+            if self._owner == os.getpid():
+                child.kill()
+            child.close()

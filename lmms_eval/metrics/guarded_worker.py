@@ -1,6 +1,6 @@
 """The child's side of ``guard``: jobs as JSON lines on standard input, results on standard output.
 
-It ends with its input, and an alarm ends it should its parent die while it computes.
+The child ends when its input ends. If its parent dies while it computes, an alarm ends it.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ def serve(requests: IO[str], replies: IO[str], jobs: Jobs) -> None:
 
 
 def _set_alarm(seconds: float) -> None:
-    """The default action of the alarm ends the process, even inside a long computation in C."""
+    """Set the alarm whose default action ends the process, even inside a long computation in C."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def run(jobs: Jobs, prepare: Callable[[], None]) -> None:
-    """Serve jobs by name, and keep standard output for the replies alone, whatever a library prints.
+    """Serve jobs by name, and reserve standard output for the replies, whatever a library prints.
 
     Args:
-        jobs: functions of what JSON holds.
-        prepare: imports and first calls, before the first clock starts.
+        jobs: functions whose arguments and results are JSON values.
+        prepare: does imports and first calls before the first time limit starts.
     """
     with contextlib.suppress(ImportError, ValueError, OSError):  # no such limit on this platform
         import resource

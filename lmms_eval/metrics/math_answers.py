@@ -1,7 +1,7 @@
 """Equality of mathematical answers by the package math-verify (family names §4.6).
 
-The package bounds its work with an alarm, which the main thread alone can set, and scoring runs in several threads; so
-it runs in a child process, which is also held to an amount of memory.
+The package limits its time with an alarm, which only the main thread can set, and scoring runs in several threads. So
+it runs in a child process, whose memory is limited too.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def _is_installed() -> bool:
 
 
 def evaluate(job: str, *arguments: Any, timeout_s: float) -> Any:
-    """Run a job of ``math_worker``; ``None`` where it raised, or took too long or too much memory.
+    """Run a job of ``math_worker``; return ``None`` if it raised, or exceeded its time or memory.
 
     Raises:
-        NotEvaluated: the package is not installed, or its process does not start. Task code that takes any error for a
-            wrong answer does not hide it.
+        NotEvaluated: the package is not installed, or its process does not start. The absence is recorded even if task
+            code treats any error as a wrong answer.
     """
     try:
         if not _is_installed():
@@ -50,7 +50,7 @@ def evaluate(job: str, *arguments: Any, timeout_s: float) -> Any:
 
 
 def default_verify(truth: str, predict: str) -> bool:
-    """Compare two texts as the package reads them by default; what cannot be read or compared is not equal.
+    """Compare two texts as the package reads them by default; unreadable or incomparable texts are not equal.
 
     Raises:
         NotEvaluated: the package is not installed.
@@ -59,7 +59,7 @@ def default_verify(truth: str, predict: str) -> bool:
 
 
 MAX_NUMBER_CHARS = 1000
-"""A longer text is no number: reading one takes seconds, and it is a whole solution."""
+"""A longer text is a whole solution, not a number, and reading it would take seconds."""
 _NUMBER_TIMEOUT_S = 2
 
 
@@ -69,7 +69,7 @@ class LatexNumber:
 
     value: float
     is_of_integers: bool
-    """Whether integers alone led to it, without a quotient, a root or a decimal fraction."""
+    """The number is computed from integers only, without a quotient, a root or a decimal fraction."""
 
     def __str__(self) -> str:
         """Print it as Python does, so that 3.0 differs from 3."""
@@ -78,7 +78,7 @@ class LatexNumber:
 
 @functools.lru_cache(maxsize=4096)
 def latex_number(text: str, decimals: int) -> LatexNumber | None:
-    """Return the rounded value of a number in LaTeX; ``None`` for anything else, and what takes seconds.
+    """Return the rounded value of a number in LaTeX; ``None`` for any other text, or one that takes seconds to read.
 
     Raises:
         NotEvaluated: the package is not installed.
@@ -90,10 +90,10 @@ def latex_number(text: str, decimals: int) -> LatexNumber | None:
 
 
 def installed_reader() -> str:
-    """Name the release of the package that reads LaTeX, for ``depends_on``.
+    """Return the release of the package that reads LaTeX, for ``depends_on``.
 
     Raises:
-        DataError: it is not installed. The run ends before the model is asked.
+        DataError: it is not installed. The run ends before any request.
     """
     try:
         return f"latex2sympy2_extended {importlib.metadata.version('latex2sympy2_extended')}"
@@ -102,7 +102,7 @@ def installed_reader() -> str:
 
 
 def boxed(answer: str) -> str:
-    r"""Put a truth that is not in ``\boxed{…}`` into it, without dollar signs around it."""
+    r"""Wrap a truth in ``\boxed{…}`` unless it is boxed already; dollar signs around it are removed."""
     if not answer:
         return answer
     if answer.startswith("$") and answer.endswith("$"):
@@ -113,7 +113,7 @@ def boxed(answer: str) -> str:
 def math_verify(references: Sequence[str], predictions: Sequence[Any]) -> float:
     """1.0 if the answer is mathematically equal to the truth, which is read as LaTeX or a number.
 
-    A null on either side equals nothing.
+    A null on either side is never equal.
 
     Raises:
         NotEvaluated: the package is not installed.

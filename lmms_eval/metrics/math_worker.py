@@ -12,9 +12,9 @@ from lmms_eval.metrics.guarded_worker import run
 
 @functools.cache
 def _repair_grammar() -> None:
-    """Add the accessor that the package's reader asks of its own grammar for antlr 4.11, which lacks it.
+    """Add the accessor that the package's reader needs and its grammar for antlr 4.11 lacks.
 
-    Without it a number with a percent sign counts as not readable.
+    Without it a number with a percent sign counts as unreadable.
     """
     from latex2sympy2_extended.gen.antlr4_11_0.PSParser import PSParser
 
@@ -32,7 +32,7 @@ def default_verify(truth: str, predict: str) -> bool:
 
 
 def verify_boxed(solution: str, truth: str, timeout_s: int, strict: bool) -> tuple[bool, str]:
-    """Compare the first answer of a solution, boxed ones before others, with the truth's; and the answer's text."""
+    """Compare the first answer of a solution, boxed ones first, with the truth; also return the answer's text."""
     from latex2sympy2_extended import NormalizationConfig
     from math_verify import LatexExtractionConfig, parse, verify
 
@@ -50,30 +50,30 @@ def verify_boxed(solution: str, truth: str, timeout_s: int, strict: bool) -> tup
 
 
 def _shown(found: list[Any]) -> str:
-    """The first text among the forms of an answer, else the first form as a text."""
+    """Return the first text among the forms of an answer, else the first form as a text."""
     texts = [form for form in found if isinstance(form, str)]
     return texts[0] if texts else str(found[0]) if found else ""
 
 
 _UNREADABLE = re.compile(r"\\circ|(?<!\\)%|oxed\b|\\fbox|\\[()\[\]\s]")
-"""Marks that the reader with which the benchmark's numbers were made does not know: degrees, a percent sign, boxes,
-the signs around formulas in a text, and a backslash before a blank."""
+"""Marks that the reader behind the benchmark's published numbers does not know: degrees, a percent sign, boxes, the
+delimiters of formulas in a text, and a backslash before a blank."""
 _GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]")
-"""A letter that no command begins with."""
+"""A letter that is not part of a command."""
 _DIVISION = re.compile(r"frac|/|\\div|:")
 
 
 def latex_number(text: str, decimals: int) -> tuple[float, bool] | None:
-    """Read LaTeX as latex2sympy2 1.9 does; ``None`` for no number.
+    """Read LaTeX as latex2sympy2 1.9 does; return ``None`` for anything but a number.
 
-    What stands side by side is multiplied (``2\\frac{1}{2}`` is 1), ``x=5`` is 5, and what follows the first complete
-    expression is passed over (``\\frac{1}{2}}since{x}`` is a half).
+    Adjacent factors are multiplied (``2\\frac{1}{2}`` is 1), ``x=5`` is 5, and the text after the first complete
+    expression is ignored (``\\frac{1}{2}}since{x}`` is a half).
 
     Returns:
-        The value, rounded, and whether integers alone led to it: a quotient, a root or a decimal fraction is a
-        floating-point number, also where its rounded value is whole. ``3.0`` is read as 3. A complex or infinite value
-        is no number, nor is what Python's ``math`` has no name for (``e`` by itself, an absolute value).
+        The rounded value, and whether it is computed from integers only: a quotient, a root or a decimal fraction is a
+        floating-point number, even if its rounded value is whole. ``3.0`` is read as 3. A complex or infinite value is
+        not a number, nor is an expression that Python's ``math`` has no name for (``e`` by itself, an absolute value).
     """
     import sympy
     from latex2sympy2_extended import NormalizationConfig, normalize_latex
@@ -95,9 +95,9 @@ def latex_number(text: str, decimals: int) -> tuple[float, bool] | None:
 
 
 def _has_unknown_names(found: Any, text: str) -> bool:
-    """Return what Python cannot compute with the names of ``math``: symbols, Euler's number by itself, other functions.
+    """Return whether an expression has parts that ``math`` cannot compute: symbols, a bare ``e``, other functions.
 
-    A symbol that is multiplied by zero is gone from the expression: the text still has it.
+    A symbol that is multiplied by zero has vanished from the expression, but not from the text.
     """
     import sympy
     from sympy.core.function import Application
@@ -125,7 +125,7 @@ _ENDS = re.compile(r"(?P<closing>(?:\\right)?(?:\\}|(?<!\\)[)\]}]))|(?P<opening>
 
 
 def _first_expression(text: str) -> str:
-    """Return the text up to a closing bracket that nothing opens, or to a full stop outside brackets."""
+    """Return the text up to an unmatched closing bracket, or to a full stop outside brackets."""
     depth = 0
     for mark in _ENDS.finditer(text):
         if mark["opening"]:
@@ -161,12 +161,12 @@ def _is_balanced(text: str) -> bool:
 
 
 def _plain_factors(text: str) -> str:
-    """Without commas between thousands; with a sign between π and what it multiplies."""
+    """Remove commas between thousands, and write the multiplication between π and a bracket."""
     return _GROUPING.sub("", text).replace("\\pi(", "\\pi\\cdot(")
 
 
 def _reader() -> Any:
-    """The package's reader, without its mixed numbers: it adds an integer to a number beside it, ``2(3)`` gives 5."""
+    """Return the package's reader without its mixed numbers, by which ``2(3)`` would give 5."""
     import sympy
     from latex2sympy2_extended.latex2sympy2 import ConversionConfig, _Latex2Sympy
 

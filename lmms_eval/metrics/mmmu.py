@@ -1,4 +1,4 @@
-"""Open answers of MMMU: what a reply may mean, as numbers and texts, and whether one of them is right."""
+"""Answers of MMMU and its relatives: the letter that a reply names, and the values that an open reply may mean."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lmms_eval.utils import answer_reading
 from lmms_eval.utils.answer_reading import guessed
 
 MARKS = ",.!?;:'"
-"""Marks that are taken off both ends of an answer, one kind after the other."""
+"""Marks that are removed from both ends of an answer, one kind after the other."""
 SHORTEST_SENTENCE = 6
-"""Words from which on an answer may name an option by its text."""
+"""Number of words from which an answer may name an option by its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A way to write the letter that is meant; ``{}`` is the letter."""
+    """A way to write the chosen letter, with ``{}`` for the letter."""
 
     pattern: str
     """Regular expression that finds it."""
@@ -47,14 +47,14 @@ _EGOSCHEMA = {
 def mmmu_letter(answer: str, options: Mapping[str, str], document: object) -> str:
     """Find the letter that an answer to a question of MMMU, MMMU-Pro or NExT-QA names, or draw one.
 
-    A letter in parentheses counts before one that a blank follows, that before one with a full stop, and that before
-    the text of an option (in answers of six words or more). Of several the last one is taken; letters of which none
-    stands between blanks have no last one, and the first option's is taken.
+    A letter in parentheses takes precedence over a letter before a blank, this over one before a full stop, and this
+    over the text of an option (in answers of six words or more). If there are several, the last one counts; letters
+    that never occur between blanks have no position, and then the first option's letter counts.
 
     Args:
         answer: the answer.
         options: texts of the options by their letters.
-        document: what tells the document from others; the draw depends on it.
+        document: identifies the document; the draw depends on it.
 
     Raises:
         IndexError: there are no options.
@@ -66,17 +66,17 @@ def mmmu_letter(answer: str, options: Mapping[str, str], document: object) -> st
 def audio_letter(answer: str, letters: Sequence[str], document: object, drawn: Sequence[str] | None = None) -> str:
     """Find the letter that an answer to a question of MMAU or AIR-Bench names, or draw one.
 
-    Other than in ``mmmu_letter`` a letter before a blank needs one on its other side too, texts of options are not
-    looked for, and of several letters in parentheses, too, the last one between blanks is taken, else the first.
+    Unlike ``mmmu_letter``, a letter before a blank needs a blank on its other side too, and texts of options are not
+    searched. If several letters are in parentheses, the last one between blanks counts, else the first one.
 
     Args:
         answer: the answer.
-        letters: the letters that are looked for.
-        document: what tells the document from others; the draw depends on it.
-        drawn: the letters from which one is drawn, where these are others.
+        letters: the letters to search for.
+        document: identifies the document; the draw depends on it.
+        drawn: the letters to draw from, if they differ.
 
     Raises:
-        IndexError: there are no letters.
+        IndexError: no letters were given.
     """
     found = clearest(padded(answer), letters, {}, _AUDIO)
     return guessed(letters if drawn is None else drawn, document) if found is None else found
@@ -92,10 +92,11 @@ def egoschema_letter(answer: str, options: Mapping[str, str], document: object) 
 
 
 def egoschema_named(answer: str, options: Mapping[str, str]) -> str | None:
-    """Find the letter that an answer to a question of EgoSchema names; ``None`` if it names none.
+    """Find the letter that an answer to a question of EgoSchema names; ``None`` if it names no letter.
 
-    Letters in parentheses, before a blank and before a full stop count alike; without any the text of an option does
-    (in answers of six words or more). Of several the one whose own last place is the earliest is taken.
+    Letters in parentheses, before a blank and before a full stop count alike. Without any of these, the text of an
+    option counts (in answers of six words or more). If there are several, the one whose last position is the earliest
+    wins.
     """
     text = padded(answer)
     places = [(text.rfind(form.format(letter)), letter, form) for form in _EGOSCHEMA for letter in options]
@@ -118,15 +119,14 @@ def padded(answer: str, marks: str = MARKS) -> str:
 
 
 def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], signs: Iterable[Sign]) -> str | None:
-    """Return the letter with the first sign that any letter has, else that of an option whose text occurs.
+    """Return the letter with the first sign that any letter has, else the letter of an option whose text occurs.
 
-    Of several the last one is taken, and of those at no place of their own the first letter. What found it is noted for
-    the audit.
+    If there are several, the last one counts; without positions, the first letter. The audit records the sign.
 
     Args:
         text: the padded answer.
         letters: the letters.
-        options: texts of options by letters; empty if they are not looked for.
+        options: texts of options by letters; empty to ignore them.
         signs: from the clearest to the weakest.
     """
     for sign in signs:
@@ -143,7 +143,7 @@ def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], sign
 
 
 def _option_places(text: str, options: Mapping[str, str]) -> list[tuple[int, str]]:
-    """Last places of the options' texts; none in a text of few words."""
+    """Return the last positions of the options' texts; an empty list for a text of few words."""
     if len(text.split()) < SHORTEST_SENTENCE:
         return []
     lowered = text.lower()
@@ -153,9 +153,9 @@ def _option_places(text: str, options: Mapping[str, str]) -> list[tuple[int, str
 Candidate = float | str
 
 _LEADS = ("could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ")
-"""Words that an answer follows."""
+"""Words that precede an answer."""
 _EMPTY = frozenset((*":,.!?;'", ""))
-# A number is tried from the first of its digits alone and gives none of them back, so that reading takes linear time.
+# A match starts at a number's first digit and never gives digits back, so that reading takes linear time.
 _NUMBERS = (
     re.compile(r"-?\b\d{1,3}(?:,\d{3})+\b"),
     re.compile(r"-?(?<!\d)\d++(?:\.\d++)?[eE][+-]?\d+"),
@@ -165,7 +165,7 @@ _NUMBERS = (
 
 
 def candidates(answer: str) -> list[Candidate]:
-    """Return what an answer may mean, each once: numbers from the smallest, then texts in alphabetic order."""
+    """Return the distinct values that an answer may mean: numbers from the smallest, then texts in alphabetic order."""
     parts = _key_parts(answer.strip().strip(".").lower())
     numbers = [number for part in parts for pattern in _NUMBERS for number in pattern.findall(part)]
     found = {meaning for text in (*parts, *numbers) for meaning in normalised(text)}
@@ -173,7 +173,7 @@ def candidates(answer: str) -> list[Candidate]:
 
 
 def _is_without_value(text: str) -> bool:
-    """Find a text that reads as a number, but as an infinite one or as none."""
+    """Return whether a text reads as an infinite number or as NaN."""
     try:
         return not math.isfinite(float(text.strip().replace(",", "")))
     except ValueError:
@@ -181,7 +181,7 @@ def _is_without_value(text: str) -> bool:
 
 
 def normalised(text: str) -> list[Candidate]:
-    """Return a text as number with two decimals, as text in lower case, or as a character beside a blank."""
+    """Return a text as number with two decimals, as text in lower case, or as a character next to a blank."""
     text = text.strip()
     try:
         number = float(text.replace(",", ""))
@@ -194,12 +194,12 @@ def normalised(text: str) -> list[Candidate]:
 
 
 def is_right(said: Iterable[Candidate], gold: Sequence[str]) -> bool:
-    """Tell whether a number equals one of the reference answers, or a text contains one.
+    """Return whether a number equals one of the reference answers, or a text contains one.
 
-    A reference answer that Python reads as infinite or as no number (``inf``, ``nan``) equals nothing.
+    Nothing equals a reference answer that Python reads as infinite or NaN (``inf``, ``nan``).
 
     Args:
-        said: what the answer may mean, as ``candidates`` finds it.
+        said: the values that the answer may mean, from ``candidates``.
         gold: the reference answers.
     """
     wanted = [meaning for text in gold if not _is_without_value(text) for meaning in normalised(text)]
@@ -210,7 +210,7 @@ def is_right(said: Iterable[Candidate], gold: Sequence[str]) -> bool:
 
 
 def _key_parts(text: str) -> list[str]:
-    """Return what follows the last lead of each line, as short as possible; the whole text without any."""
+    """Return the shortest text after a lead in each line; the whole text if it has no lead."""
     lines = text.split("\n")
     parts = []
     for number, line in enumerate(lines):

@@ -19,7 +19,7 @@ from lmms_eval.metrics.text import levenshtein_distance
 
 
 def without_punctuation(text: str) -> str:
-    """Drop empty tokens, and those that consist of characters of the Unicode category P; tokens end at blanks."""
+    """Drop empty tokens and tokens of characters of the Unicode category P; blanks separate tokens."""
     tokens = text.split(" ")
     return " ".join(token for token in tokens if any(unicodedata.category(one)[0] != "P" for one in token))
 
@@ -30,7 +30,7 @@ def remove_sp(text: str, language: str, *, puncs: str = "!,.?;:", no_space_langu
     Args:
         text: the transcript.
         language: its language.
-        puncs: marks before which one blank is dropped; stands in a regular expression's class as it is.
+        puncs: marks before which one blank is dropped, in the syntax of a regular expression's character class.
         no_space_languages: languages whose texts lose all white space.
     """
     text = re.sub(r"\s+", " ", "\n".join(map(_without_tags, text.split("\n"))))
@@ -88,7 +88,7 @@ def british_spellings() -> Mapping[str, str]:
 
     Raises:
         NotEvaluated: the package is not installed.
-        DataError: its list is not there or damaged.
+        DataError: its list is missing or damaged.
     """
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or not found.submodule_search_locations:
@@ -104,7 +104,7 @@ def british_spellings() -> Mapping[str, str]:
 
 
 def installed_spellings() -> str:
-    """Name the release of the package that holds the spellings, for ``depends_on``; empty without it."""
+    """Return the release of the package that holds the spellings, for ``depends_on``; empty without it."""
     try:
         return f"{_PACKAGE} {importlib.metadata.version(_PACKAGE)}"
     except importlib.metadata.PackageNotFoundError:
@@ -114,7 +114,7 @@ def installed_spellings() -> str:
 def english_normaliser() -> Normaliser:
     """Make the normaliser of English transcripts: Whisper's English rules, and after them its basic ones.
 
-    The latter drop what the former keep of ``$``, ``%`` and decimal points, on both sides alike.
+    The basic rules remove the ``$``, ``%`` and decimal points that the English rules keep, on both sides alike.
 
     Raises:
         NotEvaluated: the package that holds the spellings is not installed.
@@ -126,7 +126,7 @@ def english_normaliser() -> Normaliser:
 
     def normalise(text: str) -> str:
         text = _without_asides(remove_sp(text, "en"))
-        with contextlib.suppress(ValueError):  # a number of more digits than Python converts: nobody ever said it
+        with contextlib.suppress(ValueError):  # a number of more digits than Python converts
             text = english(text)
         return str(basic(_without_asides(text)))
 
@@ -142,10 +142,10 @@ def basic_normaliser() -> Normaliser:
 
 
 def _without_asides(text: str) -> str:
-    """Remove what stands in brackets, then in parentheses, in linear time.
+    """Remove text in brackets, then text in parentheses, in linear time.
 
-    The library's expressions for it, of which nothing is left to do then, take quadratic time for many opening marks
-    that nothing closes. Those become another symbol: they end as blanks either way.
+    The library's own expressions take quadratic time for many opening marks without closing ones; after this they have
+    nothing left to do. Such opening marks become another symbol: they end as blanks either way.
     """
     text = _BRACKETS.sub(lambda found: "" if found[0][-1] in ">]" else re.sub(r"[<\[]", "~", found[0]), text)
     return _PARENTHESES.sub(lambda found: "" if found[0][-1] == ")" else found[0].replace("(", "~"), text)

@@ -23,8 +23,8 @@ class MetricEntry:
     """A per-document metric. ``functions`` maps an output type to ``module:attribute``.
 
     For ``generate_until`` a function takes ``references`` and ``predictions``; for ``multiple_choice`` a
-    ``ChoiceItem``; for ``loglikelihood`` a ``LikelihoodItem``. ``aggregation`` is the default one; ``score_range`` is
-    that of a document's value, and of their mean.
+    ``ChoiceItem``; for ``loglikelihood`` a ``LikelihoodItem``. ``aggregation`` is the default aggregation;
+    ``score_range`` is the range of a document's value, and of the mean.
     """
 
     functions: tuple[tuple[str, str], ...]
@@ -37,7 +37,7 @@ class MetricEntry:
         return tuple(output_type for output_type, _ in self.functions)
 
     def function(self, output_type: str) -> Callable[..., Any] | None:
-        """Import the function for an output type; ``None`` where the metric has no meaning for it."""
+        """Import the function for an output type; ``None`` if the metric is not defined for it."""
         path = dict(self.functions).get(output_type)
         return _load(path) if path else None
 
@@ -46,9 +46,9 @@ class MetricEntry:
 class AggregationEntry:
     """An aggregation over all documents.
 
-    ``bootstrap_name`` is the name that ``lmms_eval.stats.bootstrap_stderr`` knows it by; ``bootstrap_iterations``
-    is the number of draws (0: no bootstrap error); ``is_mean`` says that the CLT error holds; ``score_range`` is that
-    of every value it can give, whatever the documents'.
+    ``bootstrap_name`` is its name in ``lmms_eval.stats.bootstrap_stderr``; ``bootstrap_iterations`` is the number of
+    draws (0: no bootstrap error); with ``is_mean`` the CLT error holds; ``score_range`` is the range of its values,
+    whatever the documents.
     """
 
     path: str

@@ -43,7 +43,7 @@ _NO_DIGITS = str.maketrans("", "", string.digits)
 
 
 def levenshtein_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """Count the insertions, deletions and substitutions of items that at least turn one sequence into the other."""
+    """Return the least number of insertions, deletions and substitutions that turn one sequence into the other."""
     from rapidfuzz.distance import Levenshtein
 
     return int(Levenshtein.distance(first, second))
@@ -58,8 +58,8 @@ def _only_text(prediction: Any) -> str:
 def anls(references: Sequence[str], predictions: Sequence[Any], thresh_hold: float = 0.5) -> dict[str, float]:
     """Average normalised Levenshtein similarity of the first prediction to the nearest reference (Biten et al. 2019).
 
-    Without regard to case and runs of white space; 1 − distance / length of the longer text, or 0 below
-    ``thresh_hold``. Lengths are those in upper case, where a character may become two.
+    Case and runs of white space are ignored. The value is 1 − distance / length of the longer text, or 0 below
+    ``thresh_hold``. Lengths are measured in upper case, in which a character may become two.
 
     Raises:
         NothingToCompareError: no reference or no prediction.
@@ -141,4 +141,4 @@ def _label(value: Any) -> Any:
 
 
 def bypass(references: Sequence[Any] = (), predictions: Sequence[Any] = ()) -> None:
-    """Nothing is scored (``--predict_only``)."""
+    """Score nothing (``--predict_only``)."""

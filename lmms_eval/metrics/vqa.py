@@ -137,16 +137,16 @@ _ARTICLES = frozenset({"a", "an", "the"})
 _COMMA_IN_NUMBER = re.compile(r"(?<=\d),++(?=\d)")
 _FULL_STOP = re.compile(r"\.(?!\d)")
 _FULL_STOPS_REMOVED = 32
-"""The challenges' script hands the number of a flag to a parameter that counts."""
+"""The challenges' script passes the value of a flag as a count."""
 _AGREEING = 3
-"""People who must have given an answer for it to be wholly right."""
+"""Number of people who must have given an answer for full credit."""
 
 
 def answer_accuracy(answer: str, people: Sequence[str]) -> float:
-    """Return the share of right, from 0 to 1, of an answer against those of several people (Antol et al. 2015).
+    """Return the accuracy, from 0 to 1, of an answer against those of several people (Antol et al. 2015).
 
-    For each person, the others who gave the answer count a third each, at most 1; the mean over all persons. Texts are
-    compared as they are (see ``normalised``); without any persons nothing is right.
+    For each person, every other person who gave the answer counts a third, at most 1 in total; the result is the mean
+    over all persons, 0 without any. Texts are compared unchanged (see ``normalised``).
     """
     if not people:
         return 0.0
@@ -174,12 +174,12 @@ def words_apart(text: str) -> str:
 def without_punctuation(text: str, full_stops: int = 0, comma_in_number: re.Pattern[str] = _COMMA_IN_NUMBER) -> str:
     """Return the text without punctuation.
 
-    A mark that stands beside a blank anywhere is removed, and so are all marks of a text that has a number with a
-    comma; any other becomes a blank. Full stops are removed where no digit follows.
+    A mark that is next to a blank anywhere is removed, and so are all marks of a text that has a number with a comma;
+    any other mark becomes a blank. Full stops are removed unless a digit follows.
 
     Args:
         text: any text.
-        full_stops: number of those that are removed, from the left; 0 for all.
+        full_stops: how many full stops are removed, from the left; 0 for all.
         comma_in_number: finds a number with a comma.
     """
     has_comma_in_number = comma_in_number.search(text) is not None

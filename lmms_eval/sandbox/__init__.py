@@ -1,1 +1,1 @@
-"""Runs programs that nobody trusts, or refuses to: see ``docs/sandbox.md``. Imports ``errors`` and ``utils`` alone."""
+"""Runs untrusted programs confined, or refuses to (``docs/sandbox.md``). Imports only ``errors`` and ``utils``."""

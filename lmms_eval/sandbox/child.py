@@ -1,7 +1,7 @@
-"""The sandbox child: takes programs as JSON lines, runs each in a fork of itself that nothing outside can be reached
-from, and answers with how it ended. Started by ``launcher.py`` with a bare interpreter and a clean environment.
+"""The sandbox child: reads programs as JSON lines and runs each in a confined fork, which can reach nothing outside.
 
-This is the one file of the package that executes text as a program.
+It replies with how the program ended. ``launcher.py`` starts it with a bare interpreter and a clean environment. This
+is the only file of the package that executes text as a program.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from lmms_eval.sandbox.threads import Bound
 
 SEEN = (io, pathlib, multiprocessing)
-"""Modules that a program with two namespaces finds without importing them."""
+"""Modules that a program with two namespaces can use without importing them."""
 WARM = (collections, functools, heapq, itertools, math, re, string)
 """Loaded once here, so that programs need not load them again."""
 DELIVERY = 3
-"""File that receives captured output."""
+"""File descriptor that receives captured output."""
 DELIVERED = b"\x06"
-"""Begins it: a program that ends on its own delivers nothing."""
+"""First byte of captured output; a program that exits by itself delivers nothing."""
 STDERR_BYTES = 2000
 OUT_OF_MEMORY = 86
 """Exit status after an uncaught ``MemoryError``."""
@@ -76,12 +76,12 @@ def main() -> None:
     job = _serve(requests, replies, setup, bound)
     if job is not None:
         _run(job)
-    with contextlib.suppress(OSError):  # removed already, or out of sight by now
+    with contextlib.suppress(OSError):  # removed already, or no longer visible
         os.rmdir(setup.empty)
 
 
 def _become_process_one() -> None:
-    """Go on in a child, process 1 of the new namespace: when it ends, the kernel ends all others there."""
+    """Continue in a child, process 1 of the new namespace: when it ends, the kernel ends all others there."""
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
@@ -92,7 +92,7 @@ def _become_process_one() -> None:
 
 
 def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound | None) -> Mapping[str, Any] | None:
-    """Answer until the requests end; returns in the fork that is to run a program, with that program."""
+    """Serve requests until they end. In the fork that runs a program, return that program."""
     from lmms_eval.sandbox import threads
 
     while line := requests.readline():
@@ -101,7 +101,7 @@ def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound |
         err_reading, err_writing = os.pipe()
         try:
             child = os.fork()
-        except BlockingIOError:  # the user has started more threads since they were counted
+        except BlockingIOError:  # the user has started more threads since the count
             bound = bound and threads.find_bound(bound.user, setup.readable)
             child = os.fork()
         if child == 0:
@@ -135,12 +135,12 @@ class _Watch:
         self._reason = ""
 
     def read(self, out: int, err: int, requests: int) -> None:
-        """Until both pipes are closed, a limit is passed, the time is over, or nobody waits for the answer."""
+        """Read until both pipes are closed, a limit is exceeded, time is up, or the parent has stopped waiting."""
         deadline = self._begin + self._limits["wall_s"]
         poll = select.poll()
         for pipe in (out, err):
             poll.register(pipe, select.POLLIN)
-        poll.register(requests, 0)  # tells only that the other end is closed
+        poll.register(requests, 0)  # reports only that the other end is closed
         pipes = 2
         while pipes and not self._reason:
             left = deadline - time.monotonic()
@@ -167,7 +167,7 @@ class _Watch:
             self._reason = "output"
 
     def finish(self) -> dict[str, Any]:
-        """End what is left of the program, and say how it ended."""
+        """End what is left of the program, and report how it ended."""
         deadline = self._begin + self._limits["wall_s"]
         pid = 0
         while not self._reason:
@@ -176,7 +176,7 @@ class _Watch:
                 break
             if time.monotonic() > deadline:
                 self._reason = "wall"
-            time.sleep(0.001)  # it has closed its output itself, or is just ending
+            time.sleep(0.001)  # it closed its output itself, or is about to end
         if not pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._child, signal.SIGKILL)
@@ -199,7 +199,7 @@ class _Watch:
         }
 
     def _why(self, code: int, used: float) -> str:
-        # The kernel's own count, by ticks of its clock, is coarser than what it reports.
+        # The kernel enforces the limit by ticks of its clock, which are coarser than the times that it reports.
         if code == -signal.SIGXCPU or (code == -signal.SIGKILL and used > self._limits["cpu_s"] / 2):
             return "cpu"
         if code < 0:
@@ -208,9 +208,9 @@ class _Watch:
 
 
 def end_strays() -> None:
-    """Kill and collect every process that the program has left."""
+    """Kill and reap every process that the program left behind."""
     while True:
-        if os.getpid() == 1:  # in a process namespace of its own: all others there are the program's
+        if os.getpid() == 1:  # in its own process namespace: all others there are the program's
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
         try:
@@ -225,7 +225,10 @@ def end_strays() -> None:
 
 
 def _children() -> list[int]:
-    """Orphans of the program fall to this process, see ``PR_SET_CHILD_SUBREAPER``; none where /proc is not mounted."""
+    """List this process's children: orphans of the program become its (``PR_SET_CHILD_SUBREAPER``).
+
+    The list is empty if /proc is not mounted.
+    """
     own = os.getpid()
     found = []
     with contextlib.suppress(OSError):
@@ -237,7 +240,7 @@ def _children() -> list[int]:
 
 
 def _take_over(job: Mapping[str, Any], setup: Setup, bound: Bound | None, out: int, err: int) -> None:
-    """Become the program's process: its own session, only its own files, every limit, no way back."""
+    """Become the program's process: its own session, only its own files, every limit. Nothing can be undone."""
     from lmms_eval.sandbox import confine
 
     os.setsid()
@@ -269,7 +272,7 @@ def _memory_file(content: bytes) -> int:
 
 
 def _run(job: Mapping[str, Any]) -> NoReturn:
-    """The program's own process, restricted by now."""
+    """Run the program in its own process, which is already restricted."""
     import _sitebuiltins
 
     for name in ("exit", "quit"):
@@ -287,7 +290,7 @@ def _run(job: Mapping[str, Any]) -> NoReturn:
             print(ended.code, file=sys.stderr)  # noqa: T201 - as an interpreter does
     except MemoryError:
         status = OUT_OF_MEMORY
-    except BaseException as error:  # noqa: BLE001 - as an interpreter does with what reaches its top
+    except BaseException as error:  # noqa: BLE001 - as an interpreter does with an uncaught exception
         frames = error.__traceback__  # without those of this module
         while frames is not None and frames.tb_frame.f_code.co_filename != _PROGRAM_NAME:
             frames = frames.tb_next
@@ -297,14 +300,14 @@ def _run(job: Mapping[str, Any]) -> NoReturn:
 
 
 def _ended(status: int) -> int:
-    """Do what an interpreter does at its end: wait for threads, call what is registered, write what is buffered."""
+    """Do what an interpreter does at exit: wait for threads, run registered functions, flush buffers."""
     try:
         sys.modules["threading"]._shutdown()
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.__stdout__):
             if stream is not None and not stream.closed:
                 stream.flush()
-    except BaseException:  # noqa: BLE001 - code of the program runs here, too
+    except BaseException:  # noqa: BLE001 - code of the program runs here too
         return status or 1
     return status
 
@@ -328,7 +331,7 @@ def _run_captured(job: Mapping[str, Any]) -> None:
                 seen = {"__name__": "program_judge", **{module.__name__: module for module in SEEN}}
                 exec(job["source"], seen, {})
         text = captured.getvalue()
-    except Exception as error:  # noqa: BLE001 - whatever the program raises is its output
+    except Exception as error:  # noqa: BLE001 - an exception of the program is its output
         text = f"ERROR during execution: {error}"
     with os.fdopen(DELIVERY, "wb") as delivery:
         delivery.write(DELIVERED + text.encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""The layers put together: what the sandbox child switches on, once for itself and again for every program."""
+"""The layers of confinement that the sandbox child enables, once for itself and again for every program."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Setup:
     """Instructions to the child when it starts."""
 
     empty: str
-    """An empty folder of its own: the programs' working folder, or the place of their root."""
+    """An empty folder: the programs' working folder, or the mount point of their root."""
     packages: tuple[str, ...] = ()
-    """Folders that can be imported beside the standard library."""
+    """Folders of packages that can be imported in addition to the standard library."""
     namespaces: bool = False
     enclosed: bool = False
     """True for a child that was started inside namespaces (bubblewrap)."""
     landlock: bool = False
     seccomp: bool = False
     threads: bool = False
-    """Their number is bounded; where it is not, the filter allows none."""
+    """The number of threads is limited. Otherwise the filter allows no threads."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Setup:
@@ -45,7 +45,7 @@ class Setup:
 
     @property
     def readable(self) -> list[str]:
-        """The standard library, shared libraries and packages, as far as they exist."""
+        """The existing paths of the standard library, shared libraries and packages."""
         # Not sys.path: in the parent it names the user's own folders.
         interpreter = [os.path.join(prefix, "lib") for prefix in (sys.base_prefix, sys.base_exec_prefix)]
         places = [*interpreter, os.path.dirname(os.__file__)]
@@ -57,13 +57,14 @@ class Setup:
 
 
 def enclose(setup: Setup) -> int | None:
-    """Once, in the sandbox child: namespaces, and children whose parent dies fall to this process.
+    """Confine the sandbox child itself, once: enter namespaces, and adopt children whose parent dies.
 
-    Returns the user that programs are to become; ``None``: they stay this process's.
+    Returns:
+        The user that programs become; ``None`` if they keep this process's user.
     """
     if sys.platform == "linux":
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-    if setup.enclosed:  # by bwrap itself (--die-with-parent) it would end with the harness's thread that started it
+    if setup.enclosed:  # bwrap's own --die-with-parent would end it with the thread that started it
         prctl(PR_SET_PDEATHSIG, SIGKILL)
     os.chdir(namespaces.WORK if setup.enclosed else setup.empty)
     user = threads.unused_user() if setup.threads and not threads.is_held() else None
@@ -74,10 +75,10 @@ def enclose(setup: Setup) -> int | None:
 
 
 def restrict(setup: Setup, limits: Mapping[str, int], bound: threads.Bound | None) -> None:
-    """Restrict a program, in its own process and just before it runs. Nothing of it can be undone."""
+    """Restrict a program in its own process, just before it runs. Nothing can be undone."""
     threads.hold(bound)
     if sys.platform == "linux":
-        prctl(PR_SET_PDEATHSIG, SIGKILL)  # which a change of user would take back
+        prctl(PR_SET_PDEATHSIG, SIGKILL)  # after the change of user, which would undo it
     _set_limits(limits)
     if sys.platform != "linux":
         return
@@ -92,7 +93,7 @@ def restrict(setup: Setup, limits: Mapping[str, int], bound: threads.Bound | Non
 
 
 def _set_limits(limits: Mapping[str, int]) -> None:
-    """Hard limits, where the present one is not lower. The processor's soft limit tells its own end from others."""
+    """Set hard limits unless the present ones are lower. The soft CPU limit makes an end by CPU time recognisable."""
     wanted = {
         resource.RLIMIT_CPU: limits["cpu_s"] + 1,
         resource.RLIMIT_AS: limits["memory_bytes"],

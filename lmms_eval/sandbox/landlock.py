@@ -1,4 +1,4 @@
-"""Landlock: the kernel refuses every file, TCP port and outside process that no rule allows."""
+"""Landlock: the kernel denies access to every file, TCP port and outside process that no rule allows."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
 _VERSION_FLAG, _PATH_BENEATH = 1, 1
 _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
-"""ABI from which on so many rights exist."""
+"""Number of rights by the first ABI version that has them."""
 _NETWORK_ABI, _SCOPE_ABI = 4, 6
 
 
 def abi() -> int:
-    """Version of Landlock in this kernel. Raises ``OSError`` where there is none or it is switched off."""
+    """Return the version of Landlock in this kernel. Raises ``OSError`` if the kernel lacks it or it is disabled."""
     return syscall(_CREATE, None, 0, _VERSION_FLAG)
 
 
 def restrict(folders: Iterable[str], listable: Iterable[str], devices: Iterable[str]) -> None:
-    """Allow from now on only ``folders`` to be read, ``listable`` to be listed, ``devices`` to be read and written.
+    """From now on allow only reading ``folders``, listing ``listable``, and reading and writing ``devices``.
 
-    Nothing else can be opened, made, removed or run, no TCP port be used, and no process outside be signalled (as far
-    as the kernel's version goes). Needs no_new_privs. Raises ``OSError``.
+    Nothing else can be opened, created, removed or run, no TCP port can be used, and no outside process can be
+    signalled (as far as the kernel's version supports it). Needs no_new_privs. Raises ``OSError``.
     """
     version = abi()
     rights = (1 << max(count for least, count in _FILE_RIGHTS.items() if least <= version)) - 1

@@ -1,4 +1,4 @@
-"""Runs programs in sandbox children: one child serves many programs, each in a fork with every restriction."""
+"""Runs programs in sandbox children: one child serves many programs, each in a fork with all restrictions."""
 
 from __future__ import annotations
 
@@ -42,20 +42,21 @@ Reason = Literal["ok", "nonzero", "cpu", "wall", "memory", "output", "killed", "
 class Program:
     """A Python program and its input.
 
-    ``script``: runs as ``__main__``; ``stdin`` is its standard input, what it writes to standard output its output.
+    ``script``: the program runs as ``__main__``, with ``stdin`` as its standard input; its standard output is the
+    output.
 
-    ``captured``: ``input()`` takes the lines of ``stdin`` one by one (``StopIteration`` after the last), standard input
-    itself is empty, and what is printed becomes output when the program has come to its end. The text of an exception
-    takes its place; a program that exits gives none (``nonzero``).
+    ``captured``: ``input()`` returns the lines of ``stdin`` one by one (``StopIteration`` after the last one), standard
+    input itself is empty, and the printed text becomes the output when the program reaches its end. The text of an
+    exception replaces it; a program that exits has no output (``nonzero``).
     """
 
     source: str
     stdin: str = ""
     style: Style = "script"
     one_namespace: bool = True
-    """``captured`` only. ``False``: top-level names are local, functions do not see them."""
+    """``captured`` only. If ``False``, top-level names are local and functions do not see them."""
     packages: tuple[str, ...] = ()
-    """Installed packages that it may import beside the standard library; one that is absent is passed over."""
+    """Installed packages that it may import in addition to the standard library; absent ones are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +69,16 @@ class Limits:
     """Address space."""
     output_bytes: int = 1 << 20
     source_bytes: int = 1 << 20
-    """Bytes of the program and its input together; more is refused."""
+    """Bytes of the program and its input together; a larger program is refused."""
     open_files: int = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a program.
+    """How a program ended.
 
-    ``ok``: exit status 0; ``nonzero``: any other, also an exception; ``cpu``, ``wall``, ``memory``, ``output``: over
-    that limit; ``killed``: by another signal; ``refused``: not started (too large).
+    ``ok``: exit status 0; ``nonzero``: any other status, or an exception; ``cpu``, ``wall``, ``memory``, ``output``:
+    it exceeded that limit; ``killed``: by another signal; ``refused``: not started (too large).
     """
 
     reason: Reason
@@ -86,7 +87,7 @@ class Outcome:
     stdout: bytes = b""
     """Output, at most ``output_bytes`` of it."""
     stderr: bytes = b""
-    """The end of it."""
+    """The last bytes of standard error."""
     cpu_s: float = 0.0
     wall_s: float = 0.0
 
@@ -99,7 +100,7 @@ REMEDY = (
 
 
 class SandboxRefused(LmmsEvalError):
-    """Nothing here would keep a program from the machine's files, network or processes."""
+    """No layer on this machine would keep a program from the machine's files, network or processes."""
 
 
 class SandboxError(LmmsEvalError):
@@ -117,11 +118,11 @@ class Policy:
     """Conditions that must hold before a program runs."""
 
     allow_unsafe: bool = False
-    """Run also where a required layer is missing; the layers that are there are used all the same."""
+    """Run even if a required layer is missing; the available layers are still used."""
     probe: Callable[[], Sequence[Layer]] = _found_here
 
     def layers(self) -> Sequence[Layer]:
-        """All layers, active or not. Raises ``SandboxRefused`` where the active ones do not suffice."""
+        """Return all layers, active or not. Raises ``SandboxRefused`` if the active ones do not suffice."""
         layers = self.probe()
         missing = not_confined(layers)
         if missing and not self.allow_unsafe:
@@ -130,7 +131,7 @@ class Policy:
 
 
 def not_confined(layers: Sequence[Layer]) -> tuple[Confined, ...]:
-    """Name those of files, network and processes that no active layer confines."""
+    """Return which of files, network and processes no active layer confines."""
     held = {part for layer in layers for part in layer.confines}
     return tuple(part for part in REQUIRED if part not in held)
 
@@ -139,12 +140,12 @@ _policy: contextvars.ContextVar[Policy | None] = contextvars.ContextVar("sandbox
 
 
 def current_policy() -> Policy:
-    """The run's policy; the strict one where the run has set none."""
+    """Return the run's policy, by default the strict one."""
     return _policy.get() or Policy()
 
 
 class using:
-    """Context in which, in this thread, ``policy`` is the current one."""
+    """Context that makes ``policy`` the current one in this thread."""
 
     __slots__ = ("_policy", "_token")
 
@@ -160,15 +161,15 @@ class using:
 
 START_LIMIT_S = 30.0
 GRACE_S = 5.0
-"""Seconds after the program's own wall clock until the child is given up."""
+"""Seconds after the program's own time limit until the child is given up."""
 PROGRAMS_PER_CHILD = 1000
 
 
 def run(program: Program, limits: Limits | None = None, policy: Policy | None = None) -> Outcome:
-    """Run a program to its end or to a limit. May be called from several threads at once.
+    """Run a program to its end or to a limit. Several threads may call this at once.
 
     Raises:
-        SandboxRefused: the machine has no layer to confine it with, and the policy does not allow to go without.
+        SandboxRefused: the machine lacks a layer to confine the program, and the policy requires it.
         SandboxError: the sandbox child could not be started or died.
     """
     limits = limits or Limits()
@@ -180,7 +181,7 @@ def run(program: Program, limits: Limits | None = None, policy: Policy | None = 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Children of one kind are exchangeable."""
+    """The setup of a child; children of the same kind are interchangeable."""
 
     layers: frozenset[str]
     packages: tuple[str, ...]
@@ -204,7 +205,7 @@ class _Kind:
 
 
 def package_folders(name: str) -> tuple[str, ...]:
-    """Find the folders of an installed package and its shared libraries without importing it; none if it is absent."""
+    """Return the folders of an installed package and its shared libraries without importing it; empty if absent."""
     spec = PathFinder.find_spec(name)
     if spec is None or not spec.origin or not spec.submodule_search_locations:
         return ()
@@ -235,7 +236,7 @@ class _Child:
         except SandboxError:
             self.end()
             raise
-        if setup.namespaces or setup.enclosed:  # its root is its own by now
+        if setup.namespaces or setup.enclosed:  # the child now has a root of its own
             shutil.rmtree(self._empty, ignore_errors=True)
 
     @property
@@ -243,7 +244,7 @@ class _Child:
         return self._process.pid
 
     def ask(self, message: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
-        """Raises ``SandboxError`` if the child died or gave no answer in time."""
+        """Send a message and return the reply. Raises ``SandboxError`` if the child died or did not reply in time."""
         try:
             self._process.send(json.dumps(message).encode())
             reply: dict[str, Any] = json.loads(self._process.receive(limit_s))
@@ -255,7 +256,7 @@ class _Child:
         return self.owner == os.getpid() and self.calls < PROGRAMS_PER_CHILD
 
     def end(self) -> None:
-        """Kill the child and with it everything in it; one that a fork inherited is left to its owner."""
+        """Kill the child with all its processes. A child that a fork inherited is left to its owner."""
         if self.owner == os.getpid():
             self._process.kill()
             self._process.close()
@@ -263,7 +264,7 @@ class _Child:
 
 
 class _Pool:
-    """Idle children; as many as there are threads that run programs at the same time."""
+    """Idle children: at most one per thread that runs programs at the same time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

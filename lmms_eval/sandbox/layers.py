@@ -35,12 +35,12 @@ CONFINES: Mapping[str, tuple[Confined, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One way in which the system holds a program back."""
+    """One way in which the system confines a program."""
 
     name: str
     active: bool
     detail: str
-    """Effect of the layer on this machine, or the reason why it cannot be used."""
+    """Effect of the layer on this machine, or the reason why it is not available."""
 
     @property
     def confines(self) -> tuple[Confined, ...]:
@@ -62,7 +62,7 @@ _DETAILS = {
 
 @functools.cache
 def probe_layers() -> tuple[Layer, ...]:
-    """All layers, tried once for this process (0.1 s)."""
+    """Return all layers, which are tried once per process (0.1 s)."""
     if sys.platform != "linux":
         absent = f"not on {sys.platform}"
         return (*(Layer(name, False, absent) for name in CONFINES if name != LIMITS), _limits())
@@ -87,9 +87,9 @@ def _layer(name: str, reason: str) -> Layer:
 
 
 def probe_bubblewrap(setup: Setup) -> tuple[Layer, ...]:
-    """Tell whether bubblewrap can confine where this process itself may make no namespaces (it may be privileged).
+    """Try bubblewrap, which may be privileged, if this process itself may not create namespaces.
 
-    If it can, also whether threads are bounded inside.
+    If it works, also try whether threads are limited inside.
     """
     program = shutil.which("bwrap")
     if program is None:
@@ -121,18 +121,18 @@ def _ask(command: Sequence[str], setup: Setup) -> Mapping[str, str]:
 
 
 def interpreter() -> list[str]:
-    """The command of the child, without virtual environment and site packages.
+    """Return the command of the child, without virtual environment and site packages.
 
-    ``-I`` would also switch off the fixed hash seed; the environment is ours anyway.
+    ``-I`` would also disable the fixed hash seed; the environment is clean anyway.
     """
     return [os.path.realpath(sys.executable), "-P", "-s", "-S", "-B", "-X", "utf8", str(CHILD)]
 
 
 def bubblewrap(program: str, setup: Setup) -> list[str]:
-    """The child's command inside of bubblewrap, with the interpreter and this package visible to it."""
+    """Return the child's command inside bubblewrap, with the interpreter and this package visible to it."""
     seen = [*setup.readable, os.path.realpath(sys.executable), str(CHILD.parent), str(CHILD.parents[1] / "__init__.py")]
     command = [program, "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
-    if os.geteuid() == 0:  # with users of its own it would know root alone, whose threads nothing bounds
+    if os.geteuid() == 0:  # a user namespace would contain only root, whose threads cannot be limited
         command += ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         command += ["--cap-add", "CAP_SETUID"]
     else:
@@ -145,7 +145,7 @@ def bubblewrap(program: str, setup: Setup) -> list[str]:
 
 
 def clean_environment() -> dict[str, str]:
-    """Make the environment of a program; it holds nothing of ours."""
+    """Return the environment of a program, which inherits nothing."""
     return {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",

@@ -14,11 +14,11 @@ CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID = 2, 5, 6, 7
 _CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
 _THREAD_OF_THIS_PROCESS = 0x50F00
-"""Memory, files, signal handlers and process shared."""
+"""Flags of a thread that shares memory, files, signal handlers and process."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _stacks: list[ctypes.Array[ctypes.c_char]] = []
-"""Stacks of bare threads, which end with the process."""
+"""Stacks of bare threads, kept until the process ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Architecture:
     """Numbers that differ between processors."""
 
     audit: int
-    """``AUDIT_ARCH_...``, by which a seccomp filter tells system call tables apart."""
+    """``AUDIT_ARCH_...``, by which a seccomp filter recognises the table of system calls."""
     column: int
     """Column in the tables of system calls in ``seccomp.py``."""
     capget: int
@@ -41,7 +41,7 @@ _ARCHITECTURES = {
 
 
 def architecture() -> Architecture:
-    """Return this machine's architecture. Raises ``OSError`` where its numbers are not known."""
+    """Return this machine's architecture. Raises ``OSError`` if its numbers are not known."""
     found = _ARCHITECTURES.get(platform.machine())
     if found is None or ctypes.sizeof(ctypes.c_void_p) != 8:
         raise OSError(f"no table of system calls for {platform.machine()}")
@@ -49,7 +49,7 @@ def architecture() -> Architecture:
 
 
 def checked(result: int, what: str) -> int:
-    """The result of a C call. Raises ``OSError`` for -1."""
+    """Return the result of a C call. Raises ``OSError`` for -1."""
     if result == -1:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
@@ -57,7 +57,7 @@ def checked(result: int, what: str) -> int:
 
 
 def syscall(number: int, *arguments: int | ctypes.Array[ctypes.c_char] | bytes | None) -> int:
-    """A system call by number; integers are passed as 64-bit values."""
+    """Make a system call by number; integers are passed as 64-bit values."""
     wide = [ctypes.c_long(item) if isinstance(item, int) else item for item in arguments]
     _libc.syscall.restype = ctypes.c_long
     return checked(_libc.syscall(ctypes.c_long(number), *wide), f"system call {number}")
@@ -86,9 +86,9 @@ def unmount(target: str, flags: int) -> None:
 
 
 def start_bare_thread() -> None:
-    """A thread by the bare system call, that neither Python nor the C library knows of and that does nothing.
+    """Start an idle thread by the bare system call, unknown to Python and the C library.
 
-    It stays until its process ends. Raises ``OSError``.
+    It exists until its process ends. Raises ``OSError``.
     """
     stack = ctypes.create_string_buffer(1 << 12)
     _stacks.append(stack)
@@ -98,27 +98,27 @@ def start_bare_thread() -> None:
 
 
 def bound_capabilities() -> None:
-    """Give up for good what a program file could give this process."""
+    """Permanently give up the capabilities that a program file could grant this process."""
     for number in range(_LAST_CAPABILITY + 1):
-        with contextlib.suppress(OSError):  # the kernel has fewer, or this process had none to begin with
+        with contextlib.suppress(OSError):  # the kernel has fewer, or this process never had them
             prctl(PR_CAPBSET_DROP, number)
 
 
 def has_capability(number: int) -> bool:
-    """Tell whether this process has a capability (0 to 31)."""
+    """Return whether this process has a capability (0 to 31)."""
     sets = (ctypes.c_uint32 * 6)()
     _capability_call(architecture().capget, sets)
     return bool(sets[0] >> number & 1)
 
 
 def set_capabilities(*numbers: int) -> None:
-    """Give up all privileges of this process but ``numbers`` (0 to 31). Raises ``OSError`` if it has not got these."""
+    """Give up all capabilities of this process but ``numbers`` (0 to 31). Raises ``OSError`` if it lacks these."""
     mask = sum(1 << number for number in numbers)
     _capability_call(architecture().capset, (ctypes.c_uint32 * 6)(mask, mask))
 
 
 def _capability_call(number: int, sets: ctypes.Array[ctypes.c_uint32]) -> None:
-    """``sets``: effective, permitted, inheritable, of the first 32 and then of the others."""
+    """Call capget or capset; ``sets`` are effective, permitted, inheritable, of the first 32 and then of the others."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     _libc.syscall.restype = ctypes.c_long
     checked(_libc.syscall(ctypes.c_long(number), ctypes.byref(header), ctypes.byref(sets)), f"system call {number}")

@@ -25,9 +25,13 @@ WORK = "/lmms-eval-work"
 def enter(readable: Sequence[str], devices: Sequence[str], empty: str, user: int | None = None) -> None:
     """Move this process into namespaces of its own; its next child becomes process 1 of the new process namespace.
 
-    ``readable``: folders and files that stay visible, read-only, under their paths. ``empty``: an existing folder; the
-    new root is mounted over it, so that nothing is left outside. The current folder becomes an empty one. ``user``: a
-    number outside that becomes ``INSIDE_ID``, this process being root inside; without it this process is ``INSIDE_ID``.
+    The current folder becomes an empty one.
+
+    Args:
+        readable: folders and files that stay visible, read-only, under their paths.
+        empty: an existing folder; the new root is mounted over it, so that no files remain outside.
+        user: a user outside that becomes ``INSIDE_ID``, while this process is root inside. By default this process is
+            ``INSIDE_ID``.
 
     Raises:
         OSError: the kernel or its settings forbid it.
@@ -55,7 +59,7 @@ def enter(readable: Sequence[str], devices: Sequence[str], empty: str, user: int
 
 
 def _unshare_with(user: int) -> None:
-    """Two users inside, root and ``user``: only a process that stays outside may say so."""
+    """Map two users, root and ``user``, to the inside; only a process that stays outside may write such a map."""
     process = os.getpid()
     reading, writing = os.pipe()
     helper = os.fork()
@@ -83,7 +87,7 @@ def _unshare_with(user: int) -> None:
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
-    """Paths without those that lie inside another one."""
+    """Return the paths that do not lie inside another one."""
     kept: list[str] = []
     for path in sorted({os.path.normpath(path) for path in paths}):
         if not any(path.startswith(outer + os.sep) for outer in kept):

@@ -1,4 +1,4 @@
-"""Tries every layer in a process of its own, and tries to get past it. Runs in the sandbox child (``--probe``)."""
+"""Tries every layer in its own process, and tries to get past it. Runs in the sandbox child."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _OUTSIDE = "/etc"
 
 
 class Leak(RuntimeError):
-    """A layer could be switched on and does not hold."""
+    """A layer could be enabled but does not hold."""
 
 
 def probe(setup: Setup, port: int) -> Mapping[str, str]:
-    """Try each layer and say why it cannot be used, empty where it works.
+    """Try each layer; return the reason why it cannot be used, or empty text if it works.
 
     A server listens on ``port`` of the loopback device.
     """
@@ -37,7 +37,7 @@ def probe(setup: Setup, port: int) -> Mapping[str, str]:
 
 
 def probe_enclosed(setup: Setup, port: int) -> Mapping[str, str]:
-    """Inside of bubblewrap: whether files and network are out of reach, and threads are bounded."""
+    """Try inside bubblewrap whether files and network are out of reach, and whether threads are limited."""
     reasons = {"bubblewrap": "", "threads": in_fork(lambda: _try_threads(setup))}
     try:
         _look_around(port)

@@ -1,7 +1,7 @@
 """A filter of system calls: one process with threads, no network, no other program, no other process.
 
-What a Python program needs to compute is allowed. Calls that would reach beyond are refused with EPERM, the rest of the
-table is "not implemented", which lets the C library fall back to an older call.
+The calls that a Python program needs to compute are allowed. Calls that would reach outside are refused with EPERM. The
+rest of the table is "not implemented", which lets the C library fall back to an older call.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from lmms_eval.sandbox.linux import PR_SET_NO_NEW_PRIVS, architecture, prctl
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _KILL_PROCESS, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 _LOAD, _EQUAL, _AND, _RETURN = 0x20, 0x15, 0x54, 0x06
-"""Instructions: load a word of the call's description, jump if equal, mask, end."""
+"""Instructions: load a word of the call's data, jump if equal, mask, return."""
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
-"""Offsets in the description."""
+"""Offsets in the call's data."""
 
 # Name, number on x86-64, number on aarch64.
 _ALLOWED_CALLS = """
@@ -54,7 +54,7 @@ _THREAD = 0x00010000
 _NEW_NAMESPACES = 0x7E020000
 _TERMINAL_AND_PIPE_QUESTIONS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 _FILE_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 1030)
-"""File commands, without those that have the kernel send signals."""
+"""File commands, except those that make the kernel send signals."""
 _NAMES_OF_THREADS_AND_MEMORY = (15, 16, 0x53564D41)
 
 
@@ -63,7 +63,7 @@ class _Program(ctypes.Structure):
 
 
 def install(allow_threads: bool = True) -> None:
-    """Filter the calls of this process from now on; needs no privilege. Raises ``OSError``."""
+    """Install the filter for this process; needs no privilege. Raises ``OSError``."""
     code = build(os.getpid(), allow_threads)
     instructions = ctypes.create_string_buffer(code, len(code))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
@@ -71,9 +71,9 @@ def install(allow_threads: bool = True) -> None:
 
 
 def build(own_process: int, allow_threads: bool = True) -> bytes:
-    """The filter's code for a process that may signal only itself. Raises ``OSError`` on an unknown processor.
+    """Build the filter's code for a process that may signal only itself. Raises ``OSError`` on an unknown processor.
 
-    ``allow_threads``: their number is bounded by other means.
+    ``allow_threads`` requires that their number is limited by other means.
     """
     machine = architecture()
     column = machine.column
@@ -96,7 +96,7 @@ def build(own_process: int, allow_threads: bool = True) -> bytes:
 
 
 def _check(name: str, own_process: int) -> list[bytes]:
-    """The instructions that decide a call by one of its arguments."""
+    """Return the instructions that decide a call by one of its arguments."""
     if name == "clone":
         mask = _instruction(_AND, _THREAD | _NEW_NAMESPACES)
         return [_instruction(_LOAD, _ARGUMENTS), mask, *_one_of((_THREAD,))]

@@ -1,7 +1,8 @@
 """The limit on a program's threads, and the user by whom the kernel counts them.
 
-``RLIMIT_NPROC`` counts the threads of a (real) user, since Linux 5.14 those in one user namespace. It holds neither
-root nor who may change limits: where it would not hold a program, the program's process becomes a user that is nobody.
+``RLIMIT_NPROC`` counts the threads of a (real) user, since Linux 5.14 those in one user namespace. It does not apply to
+root or to users who may change limits. If it would not apply to a program, the program's process switches to an unused
+user.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from lmms_eval.sandbox.linux import (
 
 
 def in_fork(action: Callable[[], None]) -> str:
-    """Run ``action`` in a process of its own, with which its effects end; returns what it raised, empty if nothing."""
+    """Run ``action`` in a process of its own, with which its effects end; return its error as text, or empty text."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -49,15 +50,15 @@ def in_fork(action: Callable[[], None]) -> str:
 
 
 ROOM = 64
-"""Threads that a program may have beside its first, for certain when it starts."""
+"""Threads that a program may have in addition to its first; guaranteed when it starts."""
 ROOM_AMONG_OTHERS = 512
-"""The most where the user's other processes count, too: these may start threads of their own meanwhile."""
+"""The limit if the user's other processes count too, since they may start threads meanwhile."""
 _SANDBOX_ALONE = 4
-"""Threads that are counted at most where only the sandbox's own processes are."""
+"""The largest count of threads if only the sandbox's own processes exist."""
 _MOST_UNBOUND = 256
-"""The limit where it is not known to hold: it still holds the processes of most users."""
+"""The limit if it is not known to apply; it still applies to the processes of most users."""
 _MOST_OF_ALL = 1 << 22
-"""Threads that a kernel can have."""
+"""The most threads that a kernel can have."""
 _UNUSED_FROM, _UNUSED_BITS = 0x70000000, 27
 """User numbers above those that systemd and container managers give away."""
 
@@ -69,13 +70,13 @@ class Bound:
     most: int
     """``RLIMIT_NPROC``."""
     user: int | None = None
-    """The user that a program's process becomes; ``None``: it stays the sandbox child's."""
+    """The user that a program's process becomes; ``None``: it keeps the sandbox child's."""
     reads_as_root: bool = False
-    """True where it becomes that user only in the kernel's count, and reaches files as root (without capabilities)."""
+    """The process becomes that user only in the kernel's count, and reads files as root (without capabilities)."""
 
 
 def is_held() -> bool:
-    """Tell whether the limit holds this process's own user once it has no capabilities, by overstepping it."""
+    """Return whether the limit applies to this process's own user without capabilities; tried by exceeding it."""
 
     def overstep() -> None:
         _drop_capabilities()
@@ -86,18 +87,22 @@ def is_held() -> bool:
 
 
 def unused_user() -> int:
-    """A user number that nobody has; by chance, since other containers count the same numbers."""
+    """Return a user number that is not in use; it is random, since other containers share the numbers."""
     return _UNUSED_FROM + int.from_bytes(os.urandom(4)) % (1 << _UNUSED_BITS)
 
 
 def find_bound(user: int | None, readable: Iterable[str]) -> Bound:
-    """Find the bound for programs, in the sandbox child. ``user``: whom they become, ``None`` where the child is held.
+    """Find the bound for programs, in the sandbox child.
 
-    Where it is held, its own forks fail from now on as soon as the user has so many threads that a program would have
-    less than ``ROOM``; the bound must then be found again.
+    If the limit applies to the child itself, its own forks fail from now on as soon as the user has so many threads
+    that a program would have less than ``ROOM``. The bound must then be found again.
+
+    Args:
+        user: the user that programs become; ``None`` if the limit applies to the child itself.
+        readable: paths that programs must be able to read.
 
     Raises:
-        OSError: no process can be started, or none become ``user``.
+        OSError: no process can be started, or it cannot become ``user``.
     """
     if user is not None:
         return _bound_as(user, readable)
@@ -109,10 +114,10 @@ def find_bound(user: int | None, readable: Iterable[str]) -> Bound:
 
 
 def hold(bound: Bound | None) -> None:
-    """Bound this process, for good, and give up its privileges (but that of reading, as another user than root)."""
+    """Limit this process permanently, and give up its privileges (except reading, if it becomes another user)."""
     if sys.platform == "linux":
         if bound is None:
-            with contextlib.suppress(OSError):  # an unknown processor; the filter then refuses to be built, too
+            with contextlib.suppress(OSError):  # an unknown processor, for which the filter cannot be built either
                 _drop_capabilities()
         elif bound.user is None:
             _drop_capabilities()
@@ -120,7 +125,7 @@ def hold(bound: Bound | None) -> None:
             os.setresuid(bound.user, -1, -1)
             _drop_capabilities()
         else:
-            # Another user and group, who can read what root can: its interpreter may lie in a folder of root alone.
+            # Another user and group that can read what root can: the interpreter may lie in a folder of root's.
             bound_capabilities()
             prctl(PR_SET_KEEPCAPS, 1)
             os.setgroups([])
@@ -133,9 +138,9 @@ def hold(bound: Bound | None) -> None:
 
 
 def _bound_as(user: int, readable: Iterable[str]) -> Bound:
-    """Try to become the user, since a program whose process failed at this would seem to have failed itself."""
+    """Try to become the user in advance, since a failure in a program's process would look like the program's own."""
     bound = Bound(1 + ROOM, user)
-    # This process must be able to end what has become another user's.
+    # This process must be able to kill processes of the other user.
     if has_capability(CAP_KILL) and not in_fork(lambda: _read_under(bound, readable)):
         return bound
     bound = replace(bound, reads_as_root=True)
@@ -160,11 +165,10 @@ def _drop_capabilities() -> None:
 
 
 def _count_threads() -> int:
-    """Count the threads of this user and of a process that it starts, as the kernel does.
+    """Count the threads of this user, including a process that it starts, as the kernel does.
 
-    The number is the lowest limit under which the process can start one.
-
-    ``/proc`` would not show those of the same user in another container, and is not there in the namespaces.
+    The count is the lowest limit under which this process can start another. ``/proc`` would not show threads of the
+    same user in another container, and is not mounted in the namespaces.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     top = _at_most(_MOST_OF_ALL, hard)

@@ -1,4 +1,4 @@
-"""Agreement of scores given twice: between repeats of a judge, between two judges, between a judge and people."""
+"""Agreement of repeated scores: between repeats of a judge, between two judges, between a judge and people."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ class Stability:
 
 
 def expected_accuracy(scores: Scores) -> float:
-    """Mean over all answers; NaN for none."""
+    """Mean over all answers; NaN without answers."""
     flat = [score for question in scores for score in question]
     return math.fsum(flat) / len(flat) if flat else math.nan
 
 
 def consensus_accuracy(scores: Scores) -> float:
-    """Share of questions where more than half of the answers are right; a tie or no answer counts as wrong."""
+    """Share of questions with more than half of the answers right; a tie or no answer counts as wrong."""
     if not scores:
         return math.nan
     return sum(bool(question) and math.fsum(question) > len(question) / 2 for question in scores) / len(scores)
 
 
 def internal_variance(scores: Scores) -> float:
-    """Mean over questions with two answers or more of the sample variance; NaN for none."""
+    """Mean sample variance over the questions with two answers or more; NaN without such questions."""
     variances = [sample_stddev(question) ** 2 for question in scores if len(question) > 1]
     return math.fsum(variances) / len(variances) if variances else math.nan
 
 
 def consistency_rate(scores: Scores) -> float:
-    """Share of questions whose answers all have the same score (no answers do not); NaN for no questions."""
+    """Share of questions whose answers all have the same score; a question needs an answer. NaN without questions."""
     if not scores:
         return math.nan
     return sum(len(set(question)) == 1 for question in scores) / len(scores)
 
 
 def stability(scores: Scores) -> Stability:
-    """All four; each answer must have been scored alone."""
+    """Compute all four measures; each answer must have been scored alone."""
     return Stability(
         expected_accuracy(scores), consensus_accuracy(scores), internal_variance(scores), consistency_rate(scores)
     )
@@ -60,8 +60,8 @@ def weighted_kappa(first: Sequence[float], second: Sequence[float]) -> float | N
     """Cohen's κ with quadratic weights, of two raters who scored the same items.
 
     κ = 1 − Σ w_ij o_ij / Σ w_ij e_ij with w_ij = (i − j)², o the observed shares of pairs of scores and e those of
-    independent raters with the same margins (Cohen 1968, "Weighted kappa", Psychological Bulletin 70). ``None`` where
-    it is not defined: no items, or both raters gave all items one and the same score.
+    independent raters with the same margins (Cohen 1968, "Weighted kappa", Psychological Bulletin 70). ``None`` if it
+    is not defined: no items, or both raters gave all items the same score.
 
     Raises:
         UsageError: the two lists differ in length.
@@ -77,11 +77,11 @@ def weighted_kappa(first: Sequence[float], second: Sequence[float]) -> float | N
 
 
 def krippendorff_alpha(units: Sequence[Sequence[float | None]]) -> float | None:
-    """Krippendorff's α for interval data: items by raters, ``None`` where a rater gave no score.
+    """Krippendorff's α for interval data: items by raters, with ``None`` for a missing score.
 
     α = 1 − D_o / D_e, with D_o = (1/n) Σ_u Σ_{i≠j} (x_ui − x_uj)² / (m_u − 1) over the items with m_u ≥ 2 scores and
     D_e = Σ_{i≠j} (x_i − x_j)² / (n (n − 1)) over all n scores of these items (Krippendorff 2004, "Content Analysis",
-    chapter 11). ``None`` where it is not defined: no item with two scores, or all scores alike.
+    chapter 11). ``None`` if it is not defined: no item with two scores, or all scores equal.
     """
     rated = [scores for unit in units if len(scores := [score for score in unit if score is not None]) > 1]
     pooled = [score for scores in rated for score in scores]
@@ -94,7 +94,7 @@ def krippendorff_alpha(units: Sequence[Sequence[float | None]]) -> float | None:
 
 
 def pearson(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Pearson's correlation; ``None`` for fewer than two items, or where a side does not vary.
+    """Pearson's correlation; ``None`` for fewer than two items, or if one side does not vary.
 
     Raises:
         UsageError: the two lists differ in length.
@@ -114,7 +114,7 @@ def covariance(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Cosine of the angle between two lists of scores as vectors; ``None`` where one of them is 0 throughout.
+    """Cosine of the angle between two lists of scores as vectors; ``None`` if one of them is all 0.
 
     Raises:
         UsageError: the two lists differ in length.
@@ -136,7 +136,7 @@ def _check_pairs(what: str, first: Sequence[float], second: Sequence[float]) -> 
 
 @dataclass(frozen=True, slots=True)
 class HumanAgreement:
-    """Four measures of a judge against people over the same items; ``None`` where one is not defined."""
+    """Measures of a judge against people over the same items; ``None`` for a measure that is not defined."""
 
     n: int
     pearson: float | None
@@ -156,9 +156,9 @@ class CorrectedMean:
     value: float
     stderr: float
     interval: Interval | None
-    """``None`` where the mean or its error gives none."""
+    """``None`` if the mean or its error does not allow an interval."""
     weight: float
-    """λ: how far the judge is relied on, from 0 (the human scores alone) to 1."""
+    """λ: the weight of the judge's scores, from 0 (only the human scores count) to 1."""
     n_judged: int
     """Items that only the judge scored."""
     n_human: int
@@ -186,23 +186,23 @@ def corrected_mean(
     within: ScoreRange = ANY_NUMBER,
     level: float = 0.95,
 ) -> CorrectedMean | None:
-    """The mean human score, from many scores by the judge and few by people: prediction-powered inference.
+    """Estimate the mean human score from many scores by the judge and few by people: prediction-powered inference.
 
     θ = λ mean(f(unlabelled)) + mean(Y − λ f(labelled)), with the error
     √(λ² Var f(unlabelled)/N + Var(Y − λ f(labelled))/n) (Angelopoulos et al. 2023, "Prediction-powered inference",
-    Science 382), and λ = Cov(Y, f) / ((1 + n/N) Var f) within 0 … 1, by which a poor judge does no harm (Angelopoulos,
-    Duchi and Zrnic 2023, "PPI++"). The interval is that of the project's rule, with n − 1 degrees of freedom. People
-    must have scored a random part of the items.
+    Science 382), and λ = Cov(Y, f) / ((1 + n/N) Var f) within 0 … 1, so that a poor judge does no harm (Angelopoulos,
+    Duchi and Zrnic 2023, "PPI++"). The interval follows the project's rule, with n − 1 degrees of freedom. The items
+    that people scored must be a random part of all.
 
     Args:
         judged: the judge's scores of the N items that people did not score.
-        judge: its scores of the n items that people scored.
-        human: theirs.
-        within: what a score can be.
-        level: of the interval.
+        judge: the judge's scores of the n items that people scored.
+        human: people's scores of these n items.
+        within: the range of a score.
+        level: the level of the interval.
 
     Returns:
-        ``None`` for fewer than two items with human scores, or none without.
+        ``None`` if fewer than two items have human scores, or all of them have.
 
     Raises:
         UsageError: ``judge`` and ``human`` differ in length.

@@ -1,9 +1,9 @@
 """Bootstrap errors and intervals (harness specification §6.1).
 
-Draws come in chunks of min(1000, iterations), whole chunks only; chunk i draws as
-``random.Random(i).choices(items, k=len(items))`` does. The same Mersenne Twister is read through numpy, which gives
-the very same draws in blocks. Cost of 100,000 draws from 2,000 items: 2 to 5 s for named statistics (one core,
-8 MB a block); a callable statistic costs its own time per draw.
+``bootstrap_stderr`` and ``bootstrap_interval`` draw in chunks of min(1000, iterations), whole chunks only. Chunk i
+draws as ``random.Random(i).choices(items, k=len(items))`` does. The same Mersenne Twister is read through numpy, which
+gives identical draws in blocks. 100,000 draws from 2,000 items take 2 to 5 s for named statistics (one core, 8 MB per
+block); a callable statistic adds its own time per draw. ``Redraws`` draws the same documents for several runs.
 """
 
 from __future__ import annotations
@@ -18,27 +18,35 @@ from lmms_eval.errors import UsageError
 from lmms_eval.stats.interval import Interval
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy import float64, intp
     from numpy.typing import NDArray
 
+    Indices = NDArray[np.int64]
+    Values = NDArray[np.float64]
+    RowStatistic = Callable[[Indices], Values]
+    """Maps row numbers of the items drawn (draws × n) to one value per draw."""
 
-_REDRAWN_ELEMENTS = 500_000
-"""Weights at hand at once: 4 MB."""
+Statistic = str | Callable[[Sequence[Any]], float]
 NORMAL_FROM = 20_000
 """Number of units from which ``Redraws.sums`` draws from the normal limit."""
+_REDRAWN_ELEMENTS = 500_000
+"""Weights in memory at once: 4 MB."""
+_BLOCK_ELEMENTS = 1_000_000
+_CHUNK = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Redraws:
-    """Draws with replacement of as many documents, or clusters of documents, as there are.
+    """Draws documents, or clusters of documents, with replacement; each draw has as many as the original.
 
-    Every iteration gives the same draws, so a statistic of several runs is redrawn with the same documents for each.
+    Every iteration gives the same draws, so that a statistic of several runs is redrawn with the same documents.
     """
 
     n: int
     """Documents."""
     clusters: Sequence[str | None] | None = None
-    """One name for each document; those of one name are drawn together. ``None`` is a name as well."""
+    """One name for each document; documents with the same name are drawn together. ``None`` is a name too."""
     draws: int = 10_000
     seed: int = 0
 
@@ -49,22 +57,22 @@ class Redraws:
             raise UsageError(f"redraws: {len(self.clusters)} clusters for {self.n} documents; give one for each")
 
     def __iter__(self) -> Iterator[NDArray[float64]]:
-        """Blocks of weights (draws × documents): how often each document is drawn.
+        """Yield blocks of weights (draws × documents): how often each document is drawn.
 
-        A block holds some 4 MB, whatever the number of documents. Rows sum to ``n``, or with clusters of different
-        sizes to about that.
+        A block takes about 4 MB, whatever the number of documents. Rows sum to ``n``, or to about ``n`` for clusters of
+        different sizes.
         """
         codes = None if self.clusters is None else unit_codes(self.clusters)
         for counts in count_blocks(self.n if codes is None else int(codes.max()) + 1, self.draws, self.seed, self.n):
             yield counts if codes is None else counts[:, codes]
 
     def sums(self, columns: NDArray[float64]) -> NDArray[float64]:
-        """Sums of columns over the documents drawn: documents × k becomes draws × k.
+        """Sum columns over the documents drawn: documents × k becomes draws × k.
 
-        A mean redrawn is the ratio of two such sums, its numbers' and that of a column of ones. From 20,000 documents
-        (clusters) on the sums come from their normal limit, a normal vector with the covariance Σ (x − x̄)(x − x̄)ᵀ of
-        the units: skewness and kurtosis of the redrawn sums are those of a unit over √units and units, which moves no
-        quantile by as much as the noise of 10,000 draws.
+        A redrawn mean is the ratio of two such sums: of its numbers, and of a column of ones. From 20,000 documents
+        (clusters) on, the sums are drawn from their normal limit, a normal vector with the covariance
+        Σ (x − x̄)(x − x̄)ᵀ of the units. The skewness and kurtosis of the redrawn sums are those of a unit divided by
+        √units and by units, which moves every quantile by less than the noise of 10,000 draws.
         """
         import numpy as np
 
@@ -79,7 +87,7 @@ class Redraws:
 
 
 def unit_codes(clusters: Sequence[str | None]) -> NDArray[intp]:
-    """Numbers of the clusters from 0, in the order in which they first occur."""
+    """Number the clusters from 0, in the order in which they first occur."""
     import numpy as np
 
     numbers: dict[str | None, int] = {}
@@ -89,17 +97,17 @@ def unit_codes(clusters: Sequence[str | None]) -> NDArray[intp]:
 
 
 def unit_sums(columns: NDArray[float64], codes: NDArray[intp]) -> NDArray[float64]:
-    """Sums of columns (rows × k) by unit (units × k)."""
+    """Sum columns (rows × k) by unit (units × k)."""
     import numpy as np
 
     return np.stack([np.bincount(codes, weights=column) for column in columns.T], axis=1)
 
 
 def count_blocks(units: int, draws: int, seed: int, width: int | None = None) -> Iterator[NDArray[float64]]:
-    """Blocks (some draws × units) of how often each unit is drawn; every row sums to ``units``.
+    """Yield blocks (some draws × units) of how often each unit is drawn; every row sums to ``units``.
 
     Args:
-        width: numbers that a caller keeps for each draw, where that is more than ``units``.
+        width: numbers that a caller keeps for each draw, if they are more than ``units``.
     """
     import numpy as np
 
@@ -110,20 +118,6 @@ def count_blocks(units: int, draws: int, seed: int, width: int | None = None) ->
         drawn = generator.integers(0, units, size=(here, units))
         drawn += np.arange(here)[:, None] * units
         yield np.bincount(drawn.ravel(), minlength=here * units).reshape(here, units).astype(np.float64)
-
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Indices = NDArray[np.int64]
-    Values = NDArray[np.float64]
-    RowStatistic = Callable[[Indices], Values]
-    """Row numbers of the items drawn (draws × n) → one value per draw."""
-
-_CHUNK = 1000
-_BLOCK_ELEMENTS = 1_000_000
-Statistic = str | Callable[[Sequence[Any]], float]
 
 
 def _index_blocks(n: int, iterations: int) -> Iterator[Indices]:
@@ -162,7 +156,7 @@ def _perplexity_rows(items: Sequence[Any]) -> RowStatistic:
 
 
 def _f1_rows(items: Sequence[Any]) -> RowStatistic:
-    """Binary F1 of (gold, prediction) pairs; 0 where neither names the positive class."""
+    """Binary F1 of (gold, prediction) pairs; 0 if neither names the positive class."""
     import numpy as np
 
     gold = np.asarray([bool(pair[0]) for pair in items])
@@ -177,7 +171,7 @@ def _f1_rows(items: Sequence[Any]) -> RowStatistic:
 
 
 def _mcc_rows(items: Sequence[Any]) -> RowStatistic:
-    """Matthews correlation of (gold, prediction) pairs over any number of classes; 0 where one side is constant."""
+    """Matthews correlation of (gold, prediction) pairs over any number of classes; 0 if one side is constant."""
     import numpy as np
 
     labels = sorted({repr(label) for pair in items for label in pair})
@@ -205,7 +199,7 @@ _ROW_STATISTICS: dict[str, Callable[[Sequence[Any]], RowStatistic]] = {
     "perplexity": _perplexity_rows,
 }
 NAMED_STATISTICS = frozenset(_ROW_STATISTICS)
-"""Aggregations that ``bootstrap_stderr`` takes by name, evaluated for many draws at once."""
+"""Aggregations that ``bootstrap_stderr`` accepts by name and evaluates for many draws at once."""
 
 
 def _draw_values(statistic: Statistic, items: Sequence[Any], iterations: int) -> list[float]:
@@ -226,8 +220,8 @@ def _draw_values(statistic: Statistic, items: Sequence[Any], iterations: int) ->
 def bootstrap_stderr(statistic: Statistic, items: Sequence[Any], iterations: int = 100_000) -> float:
     """Sample standard deviation of the statistic over draws with replacement; NaN for fewer than two items.
 
-    ``statistic`` is a name of ``NAMED_STATISTICS`` or a function of the drawn items. Corpus scores of texts
-    (BLEU, chrF, TER) are functions: give ``iterations=100`` as the family does.
+    ``statistic`` is a name of ``NAMED_STATISTICS`` or a function of the drawn items. Corpus scores of texts (BLEU,
+    chrF, TER) are functions; the family uses ``iterations=100`` for them.
 
     Raises:
         UsageError: an unknown name, or fewer than two draws.

@@ -1,6 +1,6 @@
-"""Means over the cells of a division of documents, with their spreads, all cells at once.
+"""Means over the cells of a division of documents, with their spreads and intervals, for all cells at once.
 
-The same numbers as ``Spread.of_scores`` and ``Spread.clustered`` give for one cell after the other, fast enough for
+The numbers equal those of ``Spread.of_scores`` and ``Spread.clustered`` for each cell, and are computed fast enough for
 many columns of many documents.
 """
 
@@ -29,14 +29,15 @@ _HALVINGS, _STEPS = 5, 9
 def sampled_cells(
     lows: Floats, highs: Floats, codes: Codes, count: int, total: int, level: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """Ends of the intervals for the means of ``count`` cells over all ``total`` documents.
+    """Return the ends of the intervals for the means of ``count`` cells over all ``total`` documents.
 
-    With probability ``level`` each of them holds its mean at every look at once (not all cells together).
+    With probability ``level`` an interval contains its mean at every look at once. The level holds for each cell, not
+    for all cells together.
 
     Args:
         lows: values from 0 to 1 of the first documents in their random order.
-        highs: the same, or more where a value is not known.
-        codes: of each document the number of its cell; of documents without one −1.
+        highs: the same values, or larger ones for values that are not known.
+        codes: the cell number of each document; −1 for documents without a cell.
         count: number of cells.
         total: number of documents of the whole list.
         level: probability.
@@ -52,7 +53,7 @@ def sampled_cells(
     least = np.bincount(codes[inside], weights=lows[inside], minlength=count) / np.maximum(1, sizes + left)
     most = (np.bincount(codes[inside], weights=highs[inside], minlength=count) + left) / np.maximum(1, sizes + left)
     ends = np.maximum(floors, least), np.minimum(ceilings, np.where(sizes + left > 0, most, 1.0))
-    # Limits that have crossed are wrong, which is as rare as the level says: what the values leave possible stays.
+    # Limits that have crossed are wrong, which the level allows for; the range of possible values remains.
     crossed = ends[0] > ends[1]
     return np.where(crossed, least, ends[0]), np.where(crossed, np.maximum(least, most), ends[1])
 
@@ -62,7 +63,7 @@ class _Stakes:
     """Stakes on the first documents of a list, at several rates."""
 
     stretch: Codes
-    """Of each document the number of the stretch in which stakes are constant."""
+    """For each document the number of its stretch; stakes are constant within a stretch."""
     of_stretch: Floats
     """Rates × stretches."""
     later: Floats
@@ -84,7 +85,7 @@ class _Stakes:
 
 @dataclass(frozen=True, slots=True)
 class _Bets:
-    """Bets on the documents of all cells, those that are alike counted together."""
+    """Bets on the documents of all cells; equal documents are counted together."""
 
     cell: Codes
     value: Floats
@@ -132,7 +133,7 @@ class _Bets:
 
 
 def _floors(values: Floats, codes: Codes, count: int, stakes: _Stakes, alpha: float) -> Floats:
-    """Means below which those of the cells do not lie, but with probability ``alpha``; rounded downwards."""
+    """Return lower limits of the cells' means, each of which fails with probability ``alpha``; rounded downwards."""
     import numpy as np
 
     inside = codes >= 0
@@ -149,7 +150,7 @@ def _floors(values: Floats, codes: Codes, count: int, stakes: _Stakes, alpha: fl
         middle = low + part * (high - low)
         found = bets.log_capital(middle) - limit
         is_out = found >= 0
-        # The Illinois rule: the end that stays counts half, so that the other one moves too.
+        # The Illinois rule: the end that stays counts half, so that the other end moves too.
         above, below = np.where(is_out, found, above / 2), np.where(is_out, below / 2, found)
         low, high = np.where(is_out, middle, low), np.where(is_out, high, middle)
     return np.where(has_floor, low, 0.0)
@@ -161,7 +162,7 @@ class CellMean:
 
     n: int
     mean: float
-    """NaN of no documents."""
+    """NaN without documents."""
     spread: Spread
 
 
@@ -171,11 +172,11 @@ def cell_means(
     """Compute mean and spread of each cell.
 
     Args:
-        scores: one for each document, no NaN.
-        codes: of each document the number of its cell, below ``count``; others belong to none.
+        scores: one score for each document, without NaN.
+        codes: the cell number of each document, below ``count``; documents with other numbers belong to no cell.
         count: number of cells.
-        within: what a score can be.
-        clusters: of each document the number of its cluster, where documents come in clusters.
+        within: the range of a score.
+        clusters: the cluster number of each document, if documents come in clusters.
     """
     import numpy as np
 
@@ -201,7 +202,7 @@ class _Groups:
     """Consecutive documents that belong together, by number of their group."""
 
     codes: Codes
-    """Of each document, rising."""
+    """For each document, in ascending order."""
     sizes: Codes
 
     @classmethod
@@ -228,7 +229,7 @@ class _Groups:
         return np.bincount(self.codes, weights=values, minlength=len(self.sizes)).astype(np.float64)
 
     def all_of(self, marks: NDArray[bool_]) -> NDArray[bool_]:
-        """Mark the groups of which all documents are marked."""
+        """Mark the groups whose documents are all marked."""
         holds: NDArray[bool_] = self.sums(marks) == self.sizes
         return holds
 

@@ -32,27 +32,28 @@ if TYPE_CHECKING:
 
 
 EXACT_UNITS = 14
-"""Units that differ, up to which all 2^14 flips are gone through."""
+"""Largest number of differing units for which all flips (2^14) are enumerated."""
 LARGEST = 2_048
-"""Units whose signs are drawn one by one."""
+"""Number of units whose signs are drawn one by one."""
 _BLOCK_ELEMENTS = 500_000
 _OCTET = 8
-"""Signs that are drawn as one number; its 256 values have a table of their sums."""
+"""Signs that are drawn as one number; a table holds the sums for its 256 values."""
 _SUM_ROUNDING = 1e-9
 
 
 def flip_test(sums: NDArray[float64], draws: int, seed: int) -> tuple[float, str]:
-    """Two-sided p of the mean difference, and the name of the test.
+    """Return the two-sided p of the mean difference, and the name of the test.
 
     p is the share of all 2^units sign flips whose sum is at least as far from 0 as the observed one (Fisher 1935, "The
     Design of Experiments", section 21). From 15 units that differ on the flips are drawn, and p = (b + 1) / (draws + 1)
     with b of them as far (Phipson and Smyth 2010, "Permutation p-values should never be zero", Statistical
-    Applications in Genetics and Molecular Biology 9). Beyond the 2,048 largest, the other units' flipped sum is drawn
-    from the normal distribution with its variance: its excess kurtosis lies between −2 / units and 0 whatever the
-    values, and no other cumulant up to the fifth differs, so that no p moves by 1e-5.
+    Applications in Genetics and Molecular Biology 9). Only the 2,048 largest units are flipped one by one. The flipped
+    sum of the others is drawn from the normal distribution with its variance: its excess kurtosis lies between
+    −2 / units and 0 whatever the values, and no other cumulant up to the fifth differs, so that p changes by less than
+    1e-5.
 
     Args:
-        sums: of the differences, one for each unit that is flipped as a whole.
+        sums: sums of the differences, one for each unit that is flipped as a whole.
     """
     import numpy as np
 
@@ -66,7 +67,7 @@ def flip_test(sums: NDArray[float64], draws: int, seed: int) -> tuple[float, str
 
 
 def _flipped(sizes: NDArray[float64], draws: int, seed: int) -> Iterator[NDArray[float64]]:
-    """Sums of ``sizes`` with random signs, in blocks."""
+    """Yield sums of ``sizes`` with random signs, in blocks."""
     import numpy as np
 
     generator = np.random.default_rng(seed)
@@ -89,7 +90,7 @@ def _flipped(sizes: NDArray[float64], draws: int, seed: int) -> Iterator[NDArray
 
 @dataclass(frozen=True, slots=True)
 class Discordant:
-    """Documents that only one of two runs has right, of ``n``; not whole numbers where ``n`` is an effective one."""
+    """Documents that only one of two runs has right, of ``n``; fractions if ``n`` is an effective number."""
 
     first: float
     second: float
@@ -104,7 +105,7 @@ class Discordant:
 
 
 def score_statistic(found: Discordant, difference: float) -> float:
-    """Tango's z of the hypothesis that the true shares differ by ``difference``, from −1 to 1; falls as that grows."""
+    """Tango's z for the hypothesis that the true shares differ by ``difference`` (−1 to 1); decreasing in it."""
     n, b, c = found.n, found.first, found.second
     linear = (2 * n - b + c) * difference - b - c
     constant = -c * difference * (1 - difference)
@@ -117,13 +118,13 @@ def score_statistic(found: Discordant, difference: float) -> float:
 
 
 def tango_interval(found: Discordant, level: float = 0.95) -> tuple[float, float]:
-    """The differences that the score test does not reject."""
+    """Interval of the differences that the score test does not reject."""
     reach = quantile(found.freedom, level)
     return _limit(found, reach, -1.0), _limit(found, -reach, 1.0)
 
 
 def _limit(found: Discordant, wanted: float, end: float) -> float:
-    """Difference between the observed one and ``end`` where the statistic is ``wanted``."""
+    """Find the difference between the observed one and ``end`` at which the statistic is ``wanted``."""
     near, far = found.share, end
     for _ in range(60):  # halves 2 to less than the spacing of floating-point numbers
         middle = (near + far) / 2
@@ -150,7 +151,7 @@ class PairedResult:
 def paired_ttest(current: Sequence[float], baseline: Sequence[float], level: float = 0.95) -> PairedResult:
     """Paired t-test with n − 1 degrees of freedom.
 
-    Without any spread of the differences t is ±∞ (p = 0), or 0 (p = 1) where they are all 0.
+    If the differences have no spread, t is ±∞ (p = 0), or 0 (p = 1) if they are all 0.
 
     Raises:
         UsageError: the two lists differ in length.
@@ -171,10 +172,10 @@ def paired_ttest(current: Sequence[float], baseline: Sequence[float], level: flo
 
 
 MOST_UNITS = 2_048
-"""Units that are redrawn one by one; more of them are redrawn in groups made at random."""
+"""Largest number of units that are redrawn one by one; more units are redrawn in random groups."""
 GROUPS = 1_024
 _MOST_KEPT = 10_000
-"""Redraws of groups that are kept for the next comparison: 20 MB."""
+"""Redraws of groups that are cached for the next comparison: 20 MB."""
 _ROUNDING = 1e-12
 
 
@@ -183,12 +184,12 @@ class PairOptions:
     """Parameters of a comparison."""
 
     level: float = 0.95
-    """Probability with which such intervals are to hold the true difference."""
+    """Probability with which such intervals contain the true difference."""
     draws: int = 10_000
-    """Redraws of the bootstrap, and flips of the permutation test where there are too many to go through."""
+    """Redraws of the bootstrap, and flips of the permutation test if they cannot be enumerated."""
     seed: int = 0
     within: ScoreRange = ANY_NUMBER
-    """What a score of either run can be."""
+    """Range of a score of either run."""
 
 
 USUAL = PairOptions()
@@ -199,25 +200,25 @@ class PairedFinding:
     """The mean of the differences first − second, in the units of the scores."""
 
     value: float
-    """NaN over no documents."""
+    """NaN without documents."""
     n: int
     """Documents."""
     interval: Interval | NoInterval
     p: float | None
-    """Two-sided; ``None`` over no documents."""
+    """Two-sided; ``None`` without documents."""
     test: str
     """``mcnemar exact``, ``permutation exact`` or ``permutation``; empty without a test."""
     spread: float
-    """Standard deviation of a document's difference such that the standard error is spread / √n, clusters included. Of
-    right-or-wrong scores whose differences are all alike, the one that their interval comes to."""
+    """Standard deviation of a document's difference, so that the standard error is spread / √n, clusters included. For
+    right-or-wrong scores whose differences are all equal, the value that their interval implies."""
     units: int
-    """Parts that are drawn independently: documents, or clusters of documents."""
+    """Number of independently drawn parts: documents, or clusters of documents."""
     freedom: float
     """Degrees of freedom of the standard error."""
     discordant: Discordant | None = None
-    """Of right-or-wrong scores whose interval is the score interval of paired proportions."""
+    """For right-or-wrong scores, whose interval is the score interval of paired proportions."""
     scale: float = 1.0
-    """What a right answer counts, of such scores."""
+    """For such scores, the score of a right answer."""
 
     @property
     def stderr(self) -> float:
@@ -233,22 +234,22 @@ def compare_pairs(
 ) -> PairedFinding:
     """Compare scores of two runs, paired by document.
 
-    The interval: of right-or-wrong scores Tango's, of clusters with the effective n; of others the cluster-aware
-    studentised bootstrap, and Student's t where the variance rests on fewer than 30 documents (clusters). It ends at
-    the largest difference that the range allows. The test: McNemar's exact one of right-or-wrong scores without
-    clusters, else the permutation test that flips the signs of whole clusters.
+    The interval of right-or-wrong scores is Tango's, with the effective n for clusters. Other scores get the
+    cluster-aware studentised bootstrap, or Student's t if the variance rests on fewer than 30 documents (clusters). The
+    interval ends at the largest difference that the range allows. The test of right-or-wrong scores without clusters is
+    McNemar's exact test; otherwise it is the permutation test that flips the signs of whole clusters.
 
-    More than 2,048 units are redrawn in 1,024 groups made at random, for the shape of the studentised mean only: its
-    standard error is that of all units, and the skewness of a mean of groups is that of the mean of units.
+    More than 2,048 units are redrawn in 1,024 random groups. This concerns only the shape of the studentised mean: its
+    standard error is that of all units, and the skewness of a mean of groups equals that of the mean of units.
 
     Args:
-        first: scores, one for each document, no NaN.
+        first: scores of one run, one for each document, without NaN.
         second: scores of the other run for the same documents.
-        clusters: name of each document's cluster; those without a name (``None``) are one cluster.
+        clusters: name of each document's cluster; documents without a name (``None``) are one cluster.
         options: level, draws, seed and range.
 
     Raises:
-        UsageError: the lists differ in length, or hold what is no finite number.
+        UsageError: the lists differ in length, or contain a value that is not a finite number.
     """
     import numpy as np
 
@@ -275,7 +276,7 @@ def compare_pairs(
 
 
 def mcnemar_exact(first: int, second: int) -> float:
-    """Two-sided p of McNemar's exact test, from the documents that only the first, only the second run has right."""
+    """Two-sided p of McNemar's exact test, from the numbers of documents that only one of the runs has right."""
     from scipy.stats import binomtest
 
     return float(binomtest(first, first + second, 0.5).pvalue) if first + second else 1.0
@@ -289,11 +290,11 @@ class _Units:
     sizes: NDArray[float64]
     value: float
     stderr: float
-    """Of the ratio of the sums by linearisation, √(G / (G − 1) Σ (S − value · m)²) / n; the usual one where each of the
-    G units is a document. NaN for one unit."""
+    """Error of the ratio of the sums by linearisation, √(G / (G − 1) Σ (S − value · m)²) / n; the usual error if each
+    of the G units is a document. NaN for one unit."""
     freedom: float
     is_alike: bool
-    """All documents' differences are one number."""
+    """All documents have the same difference."""
 
     @property
     def count(self) -> int:
@@ -317,9 +318,9 @@ class _Units:
 
 
 def _freedom(residuals: Sequence[float]) -> float:
-    """Number of units − 1, or fewer where a few far ones make most of the variance.
+    """Return the number of units − 1, or less if a few outliers make most of the variance.
 
-    The degrees by their kurtosis are themselves uncertain; half as many as there are units is no sign yet.
+    The degrees by kurtosis are themselves uncertain, so half the number of units or more does not count as a sign.
     """
     most = len(residuals) - 1
     by_kurtosis = variance_freedom(residuals)
@@ -338,8 +339,10 @@ def _check(left: NDArray[float64], right: NDArray[float64], clusters: Sequence[s
 
 
 def right_counts(left: NDArray[float64], right: NDArray[float64], within: ScoreRange) -> float:
-    """Return what a right answer counts where all scores are right or wrong (the ends of the range, or 0 and 1, or 0
-    and 100), else 0."""
+    """Return the score of a right answer if all scores are right or wrong, else 0.
+
+    Such scores are the ends of the range, or 0 and 1, or 0 and 100.
+    """
     import numpy as np
 
     values = set(np.unique(left).tolist()[:3]) | set(np.unique(right).tolist()[:3])
@@ -351,10 +354,10 @@ def right_counts(left: NDArray[float64], right: NDArray[float64], within: ScoreR
 
 
 def _discordant(wins: int, losses: int, units: _Units, scale: float, is_clustered: bool) -> Discordant:
-    """Count them; of clusters over the effective number of documents, n over the design effect.
+    """Count the discordant documents; with clusters, relative to the effective number: n over the design effect.
 
-    Rao and Scott 1992, "A simple method for the analysis of clustered binary data", Biometrics 48. Documents that are
-    all alike say nothing of the design effect: then a cluster counts as one document.
+    Rao and Scott 1992, "A simple method for the analysis of clustered binary data", Biometrics 48. Equal differences
+    carry no information about the design effect; then a cluster counts as one document.
     """
     n = float(units.sizes.sum())
     if not is_clustered:
@@ -376,7 +379,7 @@ def _proportions(found: PairedFinding, discordant: Discordant, scale: float, lev
 
 
 def _interval(units: _Units, options: PairOptions) -> Interval | NoInterval:
-    """Interval of differences that are not those of right-or-wrong scores."""
+    """Interval of the mean difference of scores that are not right-or-wrong."""
     if units.is_alike or units.stderr == 0:
         return NoInterval("no spread")
     if units.freedom < MANY - 1:
@@ -391,7 +394,7 @@ def _interval(units: _Units, options: PairOptions) -> Interval | NoInterval:
 
 
 def _counts(units: int, options: PairOptions) -> Iterable[NDArray[float64]]:
-    """Counts of each unit in each redraw; those of groups, which are as many in every comparison, are kept."""
+    """Yield the counts of each unit in each redraw; counts of groups, equal in every comparison, are cached."""
     if units != GROUPS or options.draws > _MOST_KEPT:
         return count_blocks(units, options.draws, options.seed)
     return (counts.astype("float64") for counts in _group_counts(options.draws, options.seed))
@@ -403,7 +406,7 @@ def _group_counts(draws: int, seed: int) -> tuple[NDArray[uint16], ...]:
 
 
 def _studentised(units: _Units, options: PairOptions) -> tuple[float, float]:
-    """Quantiles of (value* − value) / stderr* over redrawn units.
+    """Return the quantiles of (value* − value) / stderr* over redrawn units.
 
     Hall 1992, "The Bootstrap and Edgeworth Expansion", section 1.3 and chapter 3.
     """
@@ -428,8 +431,8 @@ def _studentised(units: _Units, options: PairOptions) -> tuple[float, float]:
 def non_inferiority_p(found: PairedFinding, margin: float) -> float | None:
     """One-sided p of the hypothesis that the first run is worse than the second by ``margin`` or more.
 
-    Of right-or-wrong scores by Tango's score test (1998), of others by Student's t; both use the standard error of the
-    finding, clusters included. ``None`` where the finding has no interval: without a spread nothing can be tested.
+    Right-or-wrong scores are tested by Tango's score test (1998), others by Student's t. Both use the standard error of
+    the finding, clusters included. ``None`` if the finding has no interval: without a spread there is no test.
 
     Raises:
         UsageError: ``margin`` is not a number above 0.
@@ -442,9 +445,9 @@ def non_inferiority_p(found: PairedFinding, margin: float) -> float | None:
 def equivalence_p(found: PairedFinding, margin: float) -> float | None:
     """P of the hypothesis that the true difference is ``margin`` or more, in either direction.
 
-    The greater one of two one-sided tests (Schuirmann 1987, "A comparison of the two one-sided tests procedure and the
-    power approach", Journal of Pharmacokinetics and Biopharmaceutics 15); below α, the runs are equivalent. ``None``
-    and errors are those of ``non_inferiority_p``.
+    It is the greater p of two one-sided tests (Schuirmann 1987, "A comparison of the two one-sided tests procedure and
+    the power approach", Journal of Pharmacokinetics and Biopharmaceutics 15). Below α the runs are equivalent. ``None``
+    and errors as in ``non_inferiority_p``.
     """
     _check_margin(margin)
     above, below = _statistic(found, -margin), _statistic(found, margin)
@@ -482,7 +485,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     """
     from statsmodels.stats.multitest import multipletests
 
-    gc.freeze()  # the library collects garbage, which takes half a second beside runs of many documents
+    gc.freeze()  # the library collects garbage, which takes half a second with runs of many documents in memory
     try:
         return _adjusted(ps, lambda known: multipletests(known, method="holm")[1])
     finally:

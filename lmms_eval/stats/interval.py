@@ -1,7 +1,7 @@
-"""Intervals around a score: the one rule of the whole project (``docs/statistics.md`` says why it is this one).
+"""Standard errors, Student's t, and the interval of a score by the project's one rule (``docs/statistics.md``).
 
-``Spread`` says how far a mean may be off, for documents, clusters of documents, means of means; ``score_interval``
-makes the interval of it, within the range of the score.
+``Spread`` describes the error of a mean over documents, clusters of documents, or other means. ``score_interval``
+computes the interval from it, within the range of the score.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def clustered_stderr(values: Sequence[float], clusters: Sequence[Hashable]) -> f
     """Standard error of the mean of values that come in clusters of related items.
 
     SE² = s²/n + (1/n²) Σ_c [(Σ_i d_ic)² − Σ_i d_ic²] with d the deviations from the mean and s² with n − 1
-    (Miller 2024, "Adding error bars to evals", eq. 4). Where clusters are negatively correlated the right side
-    can fall below 0 and is taken as 0. NaN for n < 2.
+    (Miller 2024, "Adding error bars to evals", eq. 4). For negatively correlated clusters the right side can be
+    negative and counts as 0. NaN for n < 2.
 
     Raises:
         UsageError: not one cluster for each value.
@@ -66,14 +66,14 @@ def clustered_stderr(values: Sequence[float], clusters: Sequence[Hashable]) -> f
 
 @dataclass(frozen=True, slots=True)
 class ItemErrors:
-    """Errors of a mean over per-document values; ``None`` where one is not defined."""
+    """Errors of a mean over per-document values; ``None`` for an error that is not defined."""
 
     clt: float | None
     clustered: float | None
 
 
 def item_number(item: Any, score_key: str = "score") -> float | None:
-    """The number that a per-document value stands for: itself, or its field ``score_key``; ``None`` if neither."""
+    """Return the number of a per-document value: the value itself, or its field ``score_key``; ``None`` if neither."""
     if not isinstance(item, int | float) and isinstance(item, Mapping):
         item = item.get(score_key)
     return item if isinstance(item, int | float) else None
@@ -84,9 +84,9 @@ def item_errors(
 ) -> ItemErrors:
     """CLT and clustered error of the per-document values of a metric.
 
-    Items that hold no number are left out. The clustered error is defined for mappings with more than one
-    distinct cluster id; those without an id form one cluster. ``scale`` is 100 for an aggregate in percent of
-    values that are fractions.
+    Items without a number are left out. The clustered error is defined for mappings with more than one distinct cluster
+    id; items without an id form one cluster. ``scale`` is 100 if the aggregate is in percent and the values are
+    fractions.
     """
     kept = [(number, item) for item in items if (number := item_number(item, score_key)) is not None]
     numbers = [number for number, _ in kept]
@@ -117,7 +117,7 @@ def aggregate_subtask_metrics(metrics: Sequence[float], sizes: Sequence[float], 
 def pooled_sample_stderr(stderrs: Sequence[float], sizes: Sequence[float]) -> float:
     """Error of the size-weighted mean: √(Σ (n_i − 1) n_i se_i² / (Σ n_i − k) / Σ n_i).
 
-    NaN where no part has more than one sample.
+    NaN if no part has more than one sample.
     """
     _check_lengths(stderrs, sizes)
     total, freedom = math.fsum(sizes), math.fsum(sizes) - len(sizes)
@@ -128,11 +128,11 @@ def pooled_sample_stderr(stderrs: Sequence[float], sizes: Sequence[float]) -> fl
 
 
 def combined_sample_stderr(stderrs: Sequence[float], sizes: Sequence[float], metrics: Sequence[float]) -> float:
-    """Error that also counts the spread between the parts, folding them in one after the other.
+    """Error that includes the spread between the parts, which are combined one after the other.
 
     With (v, m) so far and the next part (se, n, x), N the size of the first part:
     m ← (N m + n x)/(N + n); v ← ((N − 1) v + (n − 1) se²)/(N + n − 1) + N n (m − x)²/((N + n)(N + n − 1)).
-    Kept for those who call it; groups use ``pooled_sample_stderr`` or ``unweighted_group_stderr``.
+    Kept for existing callers; groups use ``pooled_sample_stderr`` or ``unweighted_group_stderr``.
     """
     _check_lengths(stderrs, sizes, metrics)
     if not stderrs:
@@ -188,7 +188,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 def two_sided_p(t: float, df: float) -> float:
     """P(|T| ≥ |t|) for T with ``df`` degrees of freedom.
 
-    Relative error below 1e-12, but for |t| > 3 with more than 10,000 degrees: below 1e-9.
+    The relative error is below 1e-12, or below 1e-9 for |t| > 3 with more than 10,000 degrees of freedom.
 
     Raises:
         UsageError: ``df`` is not positive.
@@ -216,7 +216,7 @@ def t_cdf(t: float, df: float) -> float:
 
 
 def t_ppf(q: float, df: float) -> float:
-    """The quantile: t with P(T ≤ t) = q, to about 1e-12 (relative).
+    """Quantile: t with P(T ≤ t) = q, to about 1e-12 (relative).
 
     Raises:
         UsageError: ``q`` does not lie between 0 and 1, or ``df`` is not positive.
@@ -249,17 +249,17 @@ def _density(t: float, df: float) -> float:
 
 
 MANY = 30
-"""Number of documents from which on the quantile is the normal one."""
+"""Number of documents from which the normal quantile is used."""
 ANY_NUMBER = ScoreRange()
 _ROUNDING = 1e-12
-"""Squares that differ by less, relatively, are the same."""
+"""Squares with a smaller relative difference are equal."""
 _NO_SPREAD = 1e-9
-"""An error below this share of the range comes of rounding: the scores are all alike."""
+"""An error below this share of the range is due to rounding: all scores are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """``low`` and ``high`` in the units of the score; ``method`` says how they came about."""
+    """An interval in the units of the score, with the method that computed it."""
 
     low: float
     """Lower end."""
@@ -271,7 +271,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class NoInterval:
-    """The data give none, and why."""
+    """The reason why the data do not allow an interval."""
 
     reason: str
 
@@ -281,23 +281,23 @@ class Spread:
     """The components of the interval of a mean."""
 
     error: float
-    """Standard error, in the units of the score; NaN where it is not defined."""
+    """Standard error, in the units of the score; NaN if it is not defined."""
     freedom: float
     """Degrees of freedom of the error."""
     size: float
-    """Parts that are drawn independently: documents, or clusters. Of a mean of strata, how large a plain sample would
-    tell as much if all strata were alike."""
+    """Number of independently drawn parts: documents, or clusters. For a mean of strata, the size of a plain sample
+    with the same information if all strata were alike."""
     is_binary: bool = False
-    """Every score is the least or the greatest that there can be: right or wrong."""
+    """Every score is at one end of the range: right or wrong."""
     is_mean: bool = True
-    """True for a mean; else another statistic, whose spread no range bounds."""
+    """The score is a mean. The spread of other statistics is not bounded by the range."""
     silent: float = 0.0
-    """The share of 1/n that belongs to parts whose scores are all alike, which say nothing of their spread: 1/size or 0
-    of a plain sample, Σ w² silent of strata."""
+    """The share of 1/n from parts whose scores are all equal and so give no information about their spread: 1/size or 0
+    for a plain sample, Σ w² silent for strata."""
 
     @classmethod
     def of_scores(cls, scores: Sequence[float], within: ScoreRange = ANY_NUMBER) -> Spread:
-        """Spread of the mean of documents drawn independently."""
+        """Return the spread of the mean of independently drawn documents."""
         n = len(scores)
         is_bounded = math.isfinite(within.high - within.low)
         is_binary = is_bounded and all(x in (within.low, within.high) for x in scores)
@@ -307,7 +307,7 @@ class Spread:
 
     @classmethod
     def of_moments(cls, count: int, total: float, squares: float, within: ScoreRange) -> Spread:
-        """The same, from number, sum and sum of squares of scores, all of them ``within`` a range with two ends."""
+        """Return the same from the number, sum and sum of squares of scores ``within`` a range with two ends."""
         if count < 2:
             return cls(math.nan, count - 1, count, silent=1.0)
         inside = (within.low + within.high) * total - squares - within.low * within.high * count
@@ -318,7 +318,7 @@ class Spread:
 
     @classmethod
     def clustered(cls, scores: Sequence[float], clusters: Sequence[Hashable]) -> Spread:
-        """Spread of the mean of documents that come in clusters, these drawn independently."""
+        """Return the spread of the mean of documents in independently drawn clusters."""
         members: dict[Hashable, list[float]] = {}
         for score, cluster in zip(scores, clusters, strict=True):
             members.setdefault(cluster, []).append(score)
@@ -331,7 +331,7 @@ class Spread:
 
     @classmethod
     def stratified(cls, parts: Sequence[Spread], weights: Sequence[float]) -> Spread:
-        """Spread of a weighted mean of at least one mean, each over documents drawn within its own part.
+        """Return the spread of a weighted mean of means, each over documents drawn within its own part.
 
         The error is √(Σ w² se²) with weights that sum to 1, its degrees of freedom Satterthwaite's (1946, "An
         approximate distribution of estimates of variance components", Biometrics Bulletin 2). A part of one document
@@ -357,8 +357,10 @@ class Spread:
 
 
 def range_of_scores(scores: Sequence[float], stated: ScoreRange | None) -> ScoreRange:
-    """Return the range of documents' scores: the one that is stated, unless it is of the whole and does not hold them;
-    without one that of right-or-wrong scores, where all are such."""
+    """Return the range of documents' scores: the stated one if it contains them, else the range of any number.
+
+    If no range is stated and all scores are 0 or 1, it is the range of right-or-wrong scores.
+    """
     if stated is not None and scores and min(scores) in stated and max(scores) in stated:
         return stated
     is_right_or_wrong = stated is None and scores and set(scores) <= {0.0, 1.0}
@@ -368,19 +370,19 @@ def range_of_scores(scores: Sequence[float], stated: ScoreRange | None) -> Score
 def score_interval(
     value: float, spread: Spread, within: ScoreRange = ANY_NUMBER, level: float = 0.95
 ) -> Interval | NoInterval:
-    """The interval of a score by the project's rule.
+    """Compute the interval of a score by the project's rule.
 
-    Within a range with two ends, Wilson's: over 0/1 scores with their number n, over others with the effective size
-    that gives their standard error, and the t quantile where that rests on fewer than 30 documents; never wider than
-    that of 0/1 scores. Within a range
-    with one end, the score interval of a mean whose variance is proportional to its distance from that end, which
-    Wilson's comes to when the other end moves away. Else value ± quantile · error.
+    Within a range with two ends it is Wilson's: for 0/1 scores with their number n, for others with the effective size
+    that gives their standard error, and with the t quantile if that rests on fewer than 30 documents. It is never wider
+    than the interval of 0/1 scores. Within a range with one end it is the score interval of a mean whose variance is
+    proportional to its distance from that end: the limit of Wilson's when the other end moves away. Without ends it is
+    value ± quantile · error.
 
     Args:
         value: the score.
-        spread: of the score, in its units.
-        within: what the score can be.
-        level: probability with which such intervals are to hold the true score.
+        spread: its spread, in the units of the score.
+        within: the range of the score.
+        level: probability with which such intervals contain the true score.
     """
     _z(level)
     if spread.size < 2:
@@ -405,14 +407,14 @@ def score_interval(
 
 @functools.lru_cache(maxsize=1024)
 def quantile(freedom: float, level: float = 0.95) -> float:
-    """Quantile of Student's t, two-sided, below 30 documents; the normal one from there (1.96 for 95 %)."""
+    """Two-sided quantile: Student's t below 30 documents, the normal quantile from there (1.96 for 95 %)."""
     return _z(level) if freedom >= MANY - 1 else t_ppf(0.5 + level / 2, max(1.0, freedom))
 
 
 def variance_freedom(values: Sequence[float]) -> float:
-    """Degrees of freedom of a variance that a few far values make: 2n / (kurtosis − 1), from 2 to n − 1.
+    """Degrees of freedom of a variance that a few outliers dominate: 2n / (kurtosis − 1), from 2 to n − 1.
 
-    The variance of a sample variance s² is about s⁴ (kurtosis − 1) / n, and with f degrees of freedom s⁴ · 2 / f.
+    The variance of a sample variance s² is about s⁴ (kurtosis − 1) / n; with f degrees of freedom it is s⁴ · 2 / f.
     """
     n = len(values)
     mean = math.fsum(values) / n
@@ -428,7 +430,7 @@ def _within_two_ends(share: float, spread: Spread, within: ScoreRange, level: fl
     width = within.high - within.low
     found = plain = _share_interval(share, spread.size, _z(level), level)
     error = spread.error / width
-    # Scores that are all alike say nothing of their spread: they are taken to spread as right-or-wrong ones would.
+    # Equal scores give no information about their spread: assume the spread of right-or-wrong scores.
     unseen = math.sqrt(share * (1 - share) * spread.silent)
     if not spread.is_binary and 0 < share < 1 and (error > 0 or unseen > 0):
         is_seen = error > unseen
@@ -436,7 +438,7 @@ def _within_two_ends(share: float, spread: Spread, within: ScoreRange, level: fl
         found = _share_interval(share, n, quantile(spread.freedom, level) if is_seen else _z(level), level)
         found = replace(found, method=f"{found.method}, effective n")
     if spread.is_mean and plain.high - plain.low < found.high - found.low:
-        found = plain  # within the range no scores spread more than right-or-wrong ones of the same mean
+        found = plain  # no scores within the range spread more than right-or-wrong scores of the same mean
     return Interval(within.low + width * found.low, within.low + width * found.high, found.method)
 
 
@@ -453,17 +455,17 @@ def _share_interval(share: float, n: float, q: float, level: float) -> Interval:
 
 
 def _rare_limit(count: float, n: float, alpha: float) -> float:
-    """The Poisson limit that replaces Wilson's for 1 to 3 successes, where his covers the true share in 84 % only.
+    """Poisson limit that replaces Wilson's for 1 to 3 successes, for which Wilson's covers the true share only in 84 %.
 
-    For up to 2 successes of up to 50, else 3 (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial
-    proportion", Statistical Science 16, section 4.1.1); infinite for other counts.
+    It applies to up to 2 successes of up to 50, else to 3 (Brown, Cai and DasGupta 2001, "Interval estimation for a
+    binomial proportion", Statistical Science 16, section 4.1.1); infinite for other counts.
     """
-    most = 2.5 if n <= 50 else 3.5  # halfway: an effective size gives broken numbers of successes
+    most = 2.5 if n <= 50 else 3.5  # halfway, since an effective size gives fractional numbers of successes
     return _poisson_limit(count, alpha) if 0 < count < most else math.inf
 
 
 def _poisson_limit(count: float, alpha: float) -> float:
-    """Half the χ² quantile of ``alpha`` with 2 · ``count`` degrees: the mean of which so many are seen that rarely."""
+    """Half the χ² quantile of ``alpha`` with 2 · ``count`` degrees: the mean that exceeds ``count`` this rarely."""
     low, high = 0.0, count
     for _ in range(60):
         middle = (low + high) / 2
@@ -475,7 +477,7 @@ def _poisson_limit(count: float, alpha: float) -> float:
 
 
 def _gamma_share(a: float, x: float) -> float:
-    """The regularised incomplete gamma function P(a, x) by its series (DLMF 8.7.1), for x up to a."""
+    """Regularised incomplete gamma function P(a, x) by its series (DLMF 8.7.1), for x up to a."""
     if x <= 0:
         return 0.0
     term = total = 1.0 / a
@@ -488,7 +490,7 @@ def _gamma_share(a: float, x: float) -> float:
 
 
 def _beyond_one_end(distance: float, spread: Spread, level: float) -> tuple[float, float]:
-    """The m with |distance − m| = quantile · error · √(m / distance), both of them above 0."""
+    """Return the two m above 0 with |distance − m| = quantile · error · √(m / distance)."""
     half = quantile(spread.freedom, level) * spread.error
     if distance <= 0:
         return 0.0, half

@@ -17,7 +17,7 @@ _SMALLEST_N = 2
 class PowerQuestion:
     """A planned comparison: the smallest difference that matters, and spread and correlation of the models' scores.
 
-    A standard deviation that is not given equals the other one, or 0.5 where neither is.
+    A standard deviation that is not given equals the other one, or 0.5 if neither is given.
     """
 
     effect_size: float = 0.03
@@ -30,7 +30,7 @@ class PowerQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PowerResult:
-    """``min_n`` documents give the wanted power; the last three are filled where a number of documents was given."""
+    """``min_n`` documents give the wanted power; the last three fields are set if a number of documents was given."""
 
     min_n: int
     effect_size: float
@@ -48,8 +48,8 @@ def power_analysis(question: PowerQuestion, current_n: int | None = None) -> Pow
     """n = ⌈((z_{1−α/2} + z_power) σ_d / effect)²⌉ with σ_d² = σ_a² + σ_b² − 2ρσ_aσ_b.
 
     For ``current_n`` documents: power = Φ(effect √n/σ_d − z_{1−α/2}) and the smallest detectable effect
-    (z + z) σ_d/√n, both rounded to 4 digits. Where the differences do not spread at all (σ_d = 0), two
-    documents show any difference.
+    (z + z) σ_d/√n, both rounded to 4 digits. If the differences have no spread (σ_d = 0), two documents show any
+    difference.
 
     Raises:
         UsageError: a parameter is out of its range.
@@ -86,11 +86,11 @@ def power_analysis(question: PowerQuestion, current_n: int | None = None) -> Pow
 
 
 def detectable(spread: float, n: int, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The smallest true difference that a two-sided paired test of ``n`` documents finds with that power.
+    """Return the smallest true difference that a two-sided paired test of ``n`` documents detects with that power.
 
     The root of P(|T| > t_{1−α/2}) = power, T Student's noncentral t with n − 1 degrees of freedom and the difference
     over its standard error, spread / √n, as noncentrality (Cohen 1988, "Statistical Power Analysis for the Behavioral
-    Sciences", chapter 2). 0 where the differences do not spread.
+    Sciences", chapter 2). 0 if the differences have no spread.
 
     Args:
         spread: standard deviation of a document's difference (``PairedFinding.spread``: clusters included).
@@ -114,15 +114,15 @@ def detectable(spread: float, n: int, alpha: float = 0.05, power: float = 0.8) -
 def documents_needed(
     spread: float, effect: float, alpha: float = 0.05, power: float = 0.8, margin: float | None = None
 ) -> int:
-    """The number of documents that show a true difference of ``effect`` with that power; at least two.
+    """Return the number of documents that show a true difference of ``effect`` with that power; at least two.
 
-    With a ``margin``, the number that settles by two one-sided tests that the difference is smaller than the margin
-    where it truly is ``effect``, with power P(T₊ > t_{1−α}) + P(T₋ < −t_{1−α}) − 1, the T noncentral with n − 1 degrees
-    of freedom and (effect ± margin) √n / spread (Phillips 1990, "Power of the two one-sided tests procedure in
+    With a ``margin``, return the number that shows by two one-sided tests that the difference is smaller than the
+    margin if it truly is ``effect``. The power is P(T₊ > t_{1−α}) + P(T₋ < −t_{1−α}) − 1, with noncentral T of n − 1
+    degrees of freedom and (effect ± margin) √n / spread (Phillips 1990, "Power of the two one-sided tests procedure in
     bioequivalence", Journal of Pharmacokinetics and Biopharmaceutics 18, by its usual approximation).
 
     Raises:
-        UsageError: a parameter is out of its range: the effect is 0, or with a margin does not lie within it.
+        UsageError: a parameter is out of its range: the effect is 0, or it does not lie within the margin.
     """
     _check_plan(spread, alpha, power)
     if margin is None and not 0 < abs(effect) < math.inf:
@@ -138,11 +138,11 @@ def documents_needed(
 
 
 def power_of_test(shift: float, freedom: float, alpha: float = 0.05) -> float:
-    """Power of the two-sided t-test where the true difference is so many standard errors."""
+    """Power of the two-sided t-test for a true difference of ``shift`` standard errors."""
     from scipy.special import nctdtr, stdtrit
 
     reach = float(stdtrit(freedom, 1 - alpha / 2))
-    # Of tails that far (from 4 errors on, below 1e-9) the library does not always give a number.
+    # For tails that far (from 4 errors on, below 1e-9) the library does not always return a number.
     other = float(nctdtr(freedom, shift, -reach))
     return 1 - float(nctdtr(freedom, shift, reach)) + (other if math.isfinite(other) else 0.0)
 
@@ -155,7 +155,7 @@ def _equivalence_power(low: float, high: float, freedom: float, alpha: float) ->
 
 
 def _smallest(reached: Callable[[int], float], power: float) -> int:
-    """The smallest number of documents from 2 on with that power, which grows with the documents."""
+    """Return the smallest number of documents (at least 2) with that power, which grows with the documents."""
     enough = _SMALLEST_N
     while reached(enough) < power:
         enough *= 2

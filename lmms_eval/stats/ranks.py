@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-12
 _FARTHEST = 37.0
-"""Normal quantile of the smallest probability that is told from 0."""
+"""Normal quantile of the smallest probability that is distinguished from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,11 @@ def simultaneous_ranks(
     approximate stepdown methods for multiple hypothesis testing", JASA 100). The best rank of a run is 1 and the runs
     that are shown to be better, the worst one that of all runs less those shown to be worse (Mogstad, Romano, Shaikh
     and Wilhelm 2024, "Inference for ranks with applications to mobility across neighbourhoods and academic achievement
-    across countries", Review of Economic Studies 91). With few units every t is that of its probability under
-    Student's distribution. Where a pair differs by one number throughout, its
-    statistic is √units.
+    across countries", Review of Economic Studies 91). With few units every t is converted by its probability under
+    Student's distribution. If a pair differs by the same number in all units, its statistic is √units.
 
     Args:
-        scores: documents × runs, no NaN.
+        scores: documents × runs, without NaN.
         clusters: name of each document's cluster.
         options: level, draws and seed.
 
@@ -68,11 +67,11 @@ def simultaneous_ranks(
 
 
 def ranks_of_means(means: NDArray[float64], residuals: NDArray[float64], options: PairOptions) -> list[RankFinding]:
-    """Rank numbers by the parts of their error that the same units bring: ``simultaneous_ranks`` for other statistics.
+    """Rank any statistic as ``simultaneous_ranks`` ranks means, from the contributions of the units to its error.
 
     Args:
         means: one number for each run.
-        residuals: units × runs, what each unit adds to the error of each number; columns sum to about 0.
+        residuals: units × runs, the contribution of each unit to the error of each number; columns sum to about 0.
     """
     import numpy as np
 
@@ -103,12 +102,12 @@ def _mean_residuals(
 
 @dataclass(slots=True)
 class _Pair:
-    """Two runs of which either may be shown to be the better one."""
+    """Two runs, either of which may be shown to be better."""
 
     first: int
     second: int
     error: float
-    """Of the difference of their numbers; 0 where every unit differs by the same."""
+    """Error of the difference of their numbers; 0 if all units differ equally."""
     statistic: float
     """The difference over its error, as a normal quantile."""
     shown: int = 0
@@ -124,14 +123,14 @@ def _pairs(means: NDArray[float64], residuals: NDArray[float64]) -> list[_Pair]:
         error = math.sqrt(max(0.0, float(products[i, i] + products[j, j] - 2 * products[i, j])))
         if error > _ROUNDING * max(1.0, abs(gap)):
             statistic = gap / error
-        else:  # by the size of the differences, for want of their spread: McNemar's statistic, were they 0 and 1
+        else:  # without a spread, use the size of the differences: McNemar's statistic if they were 0 and 1
             error, statistic = 0.0, math.copysign(math.sqrt(count), gap) if abs(gap) > _ROUNDING else 0.0
         found.append(_Pair(i, j, error, _normal_quantile(statistic, count - 1)))
     return found
 
 
 def _normal_quantile(t: float, freedom: float) -> float:
-    """Normal quantile of the probability that Student's t has."""
+    """Return the normal quantile with the same probability as Student's t."""
     tail = two_sided_p(t, freedom) / 2
     return math.copysign(-NormalDist().inv_cdf(tail), t) if tail > 1e-300 else math.copysign(_FARTHEST, t)
 
@@ -139,7 +138,7 @@ def _normal_quantile(t: float, freedom: float) -> float:
 def _step_down(pairs: Sequence[_Pair], residuals: NDArray[float64], options: PairOptions) -> None:
     """Mark the pairs that are shown to differ, until a round shows no more.
 
-    Only the direction that was shown leaves the family: the other one may still be true.
+    Only the direction that was shown leaves the family of hypotheses: the other one may still be true.
     """
     import numpy as np
 

@@ -1,8 +1,8 @@
 """Intervals for the mean of a finite list, valid at every look while its values come in random order.
 
-The ordinary interval is right for one look at a number of documents that was fixed before. These ones hold the mean
-over all documents of the task at all looks at once with the stated probability, so a run may be watched and stopped as
-soon as the interval says enough (``docs/certainty.md``).
+The ordinary interval is valid for one look, at a number of documents that was fixed in advance. These intervals contain
+the mean over all documents of the task at all looks at once, with the stated probability. So a run may be watched, and
+stopped as soon as the interval is narrow enough (``docs/certainty.md``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 1000
 LEFT_OUT = 0.005
-"""Weight of the strata that may have fewer documents than there are rounds; the range alone bounds what they lack."""
+"""Total weight of strata that may have fewer documents than rounds; only the range limits their missing documents."""
 MOST = 0.75
 """Greatest stake of a document, as a share of the range."""
 _RATES = 8
@@ -35,27 +35,27 @@ _NEWTON_STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The documents of the strata that have a place in every round, by round; fixed before the first value."""
+    """The order, by round, of documents of the strata that take part in every round; fixed before the first value."""
 
     rounds: int
     is_included: list[bool]
     place: Places
-    """Of each document in round order: its place in stratum order."""
+    """For each document in round order, its place in stratum order."""
     ends: Places
-    """Documents in the first 0, 1, 2, ... rounds."""
+    """Number of documents in the first 0, 1, 2, ... rounds."""
     left: Floats
-    """Documents of the stratum that are left, this one included."""
+    """Number of remaining documents of the stratum, this one included."""
     before: Floats
-    """Documents of the stratum that came before."""
+    """Number of previous documents of the stratum."""
     share: Floats
     """Weight of the document in the mean: w_k / N_k."""
     stake: Floats
     """Stake at rate 1."""
     growth: Floats
-    """Of each round: the coefficient of θ at rate 1."""
+    """For each round, the coefficient of θ at rate 1."""
     rates: Floats
     scale: Floats
-    """Rates × rounds: by how much stakes are cut so that none exceeds ``MOST``."""
+    """Rates × rounds: the factor that keeps stakes at or below ``MOST``."""
 
     @classmethod
     def of(cls, totals: Sequence[int], weights: Sequence[float], alpha: float) -> Plan:
@@ -89,7 +89,7 @@ class Plan:
 
 
 def _number_of_rounds(totals: Sequence[int], weights: Sequence[float]) -> int:
-    """As many as the documents of the strata, but of some that weigh next to nothing."""
+    """Return the documents of the smallest stratum, ignoring strata of negligible weight; at most ``MOST_ROUNDS``."""
     missing = 0.0
     for total, weight in sorted(zip(totals, weights, strict=True)):
         missing += weight
@@ -99,12 +99,12 @@ def _number_of_rounds(totals: Sequence[int], weights: Sequence[float]) -> int:
 
 
 def rounds_before(count: Any, total: Any, rounds: int) -> Any:
-    """The complete rounds of a stratum of which ``count`` documents are there, that is ⌊ρ N / R⌋ for the greatest ρ."""
+    """Return the complete rounds of a stratum with ``count`` known documents: the greatest ρ with ⌊ρ N / R⌋ ≤ count."""
     return ((count + 1) * rounds + total - 1) // total - 1
 
 
 class StrataFloor:
-    """Limit below which the weighted mean of the included strata does not lie."""
+    """Lower limit of the weighted mean of the included strata."""
 
     def __init__(self, plan: Plan, total: int, alpha: float) -> None:
         import numpy as np
@@ -117,7 +117,7 @@ class StrataFloor:
         self.bound = 0.0
 
     def advance(self, start: int, stop: int) -> Floats:
-        """Limits after each of the rounds ``start`` to ``stop``, without ``stop``; they never fall."""
+        """Return the limits after each of the rounds ``start`` to ``stop`` (exclusive); they never decrease."""
         import numpy as np
 
         plan = self._plan
@@ -142,7 +142,7 @@ class StrataFloor:
         return limits
 
     def _limits(self, constants: Floats, slopes: Floats) -> Floats:
-        """The θ at which Σ exp(constant − slope θ) is the threshold, for each column."""
+        """Return the θ at which Σ exp(constant − slope θ) equals the threshold, for each column."""
         import numpy as np
 
         theta: Floats = np.max((constants - self._threshold) / slopes, axis=0)
@@ -159,9 +159,9 @@ class StrataFloor:
 
 
 CANDIDATES = 17
-"""Candidates for the mean that are followed, evenly over the window."""
+"""Number of candidates for the mean, evenly spaced over the window."""
 GREATEST_STAKE = 0.95
-"""Share of his capital that a gambler stakes at most."""
+"""Greatest share of the capital that a gambler stakes."""
 
 _GREATEST_RATE = 1.0
 _BET_STEPS = 6
@@ -169,10 +169,10 @@ _LARGEST_LOGARITHM = 700.0
 
 
 def rates(total: int, alpha: float) -> list[float]:
-    """Rates of the gamblers, by factors of 2.
+    """Return the rates of the gamblers, each twice the previous one.
 
-    The best rate for a look after n values with the variance s² is √(2 log(1/α) (N − n) / (N n s²)): from that for
-    nearly the whole list and the largest variance, 1/4, upwards.
+    The best rate for a look after n values with the variance s² is √(2 log(1/α) (N − n) / (N n s²)). The lowest rate is
+    the best one for nearly the whole list and the largest variance, 1/4.
     """
     seen = 0.95
     least = math.sqrt(2 * math.log(1 / alpha) * (1 - seen) / (seen * total / 4))
@@ -181,9 +181,9 @@ def rates(total: int, alpha: float) -> list[float]:
 
 
 class Floor:
-    """Limit below which the mean of ``total`` values between 0 and 1 does not lie, ever, but with probability alpha.
+    """Lower limit of the mean of ``total`` values between 0 and 1, which fails at any look with probability alpha.
 
-    ``bound`` is a function of the values and of the windows alone, however they are cut into calls of ``add``.
+    ``bound`` depends only on the values and the windows, not on how calls of ``add`` divide the values.
     """
 
     def __init__(self, total: int, alpha: float) -> None:
@@ -199,7 +199,7 @@ class Floor:
         self._seen, self._sum = 0, 0.0
 
     def add(self, values: Floats) -> Floats:
-        """Limits after each of the values; they never fall."""
+        """Return the limits after each of the values; they never decrease."""
         import numpy as np
 
         left = self._total - np.arange(self._seen, self._seen + len(values))
@@ -212,7 +212,7 @@ class Floor:
         factors[0] = self._capital
         factors[1:] = stakes[:, :, None] * gaps[:, None, :] + 1
         is_straight = np.tile(self._is_straight, (len(values), 1, 1))
-        for gambler in np.flatnonzero((stakes > allowed[:, -1:]).any(axis=0)):  # the greatest candidate allows least
+        for gambler in np.flatnonzero((stakes > allowed[:, -1:]).any(axis=0)):  # the greatest candidate is strictest
             stake = stakes[:, gambler, None]
             factors[1:, gambler] = np.minimum(stake, allowed) * gaps + 1
             is_straight[:, gambler] &= np.logical_and.accumulate(stake <= allowed)
@@ -224,7 +224,7 @@ class Floor:
         return limits
 
     def watch(self, low: float, high: float) -> None:
-        """Follow candidates between ``low`` and ``high`` only, within the ones followed so far."""
+        """Narrow the candidates to those between ``low`` and ``high``, which lie within the present ones."""
         import numpy as np
 
         grid = np.linspace(low, high, CANDIDATES)
@@ -237,7 +237,7 @@ class Floor:
         self._grid = grid
 
     def _limits(self, capital: Floats, is_straight: NDArray[np.bool_]) -> Floats:
-        """Means at which the capital of all gamblers together, at each time, falls below 1/α; at most ``bound``."""
+        """Return, at each time, the mean at which the total capital of all gamblers falls below 1/α."""
         import numpy as np
 
         out = np.count_nonzero(np.tensordot(self._shares, capital, (0, 1)) >= 1 / self._alpha, axis=1) - 1
@@ -260,7 +260,7 @@ class Floor:
 
     @staticmethod
     def _lines(near: Floats, far: Floats, is_straight: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-        """Logarithm of the capital at a candidate, and the rise to the next one, of lines never above the capital."""
+        """Return log capital at a candidate and the slope to the next one, of lines that never exceed the capital."""
         import numpy as np
 
         with np.errstate(divide="ignore"):
@@ -271,7 +271,7 @@ class Floor:
 
 
 def _above(near: Floats, slopes: Floats, part: Floats, alpha: float) -> tuple[Floats, Floats]:
-    """Logarithm of the sum of the capitals, over 1/α, at a part of the way to the next candidate; and its slope."""
+    """Return the log of α times the total capital at a part of the way to the next candidate, and its slope."""
     import numpy as np
 
     lines = near + part[:, None] * slopes
@@ -282,7 +282,7 @@ def _above(near: Floats, slopes: Floats, part: Floats, alpha: float) -> tuple[Fl
 
 
 BLOCK = 128
-"""Values after which the window of candidates is narrowed to the interval."""
+"""Number of values after which the window of candidates is narrowed to the interval."""
 _NARROWER = 0.7
 _DOCUMENTS_AT_ONCE = 4096
 
@@ -290,13 +290,13 @@ _DOCUMENTS_AT_ONCE = 4096
 class Sampled:
     """Interval for the mean of ``total`` values ``within`` a range, of which some are known, in random order.
 
-    The values are fixed and the order is random: nothing is assumed of how they spread, nor that documents are
-    independent of each other. With probability ``level`` the interval holds the mean over all ``total`` values after
-    every ``add`` at once. After the last one it is the exact mean. It depends on the values and their order, not on
-    when it was asked for.
+    The values are fixed and the order is random. Nothing is assumed about their distribution, and documents need not be
+    independent. With probability ``level`` the interval contains the mean over all ``total`` values after every ``add``
+    at once. After the last one it is the exact mean. It depends on the values and their order, not on when it is
+    computed.
 
-    A difference of two runs over the same documents is a value from −1 to 1 (scores from 0 to 1): give the differences
-    and ``ScoreRange(-1, 1)``, one for each document in the order that both runs share.
+    For the difference of two runs with scores from 0 to 1, add the difference of each document in the order that both
+    runs share, with ``ScoreRange(-1, 1)``.
 
     Limits are computed to about a thousandth of the interval's width and rounded outwards.
 
@@ -321,12 +321,12 @@ class Sampled:
         return self._seen + len(self._waiting)
 
     def add(self, low: float, high: float | None = None) -> None:
-        """Take the next document of the random order.
+        """Add the next document of the random order.
 
-        ``high`` is given where its number is not known (failed, not scored): it lies between ``low`` and ``high``.
+        If its score is not known (failed, not scored), give ``high`` too: the score lies between ``low`` and ``high``.
 
         Raises:
-            UsageError: the number lies outside of the range, or all documents were there already.
+            UsageError: the number lies outside the range, or all documents have been added.
         """
         value = _checked_value(low, high, self.within)
         if self.seen >= self.total:
@@ -334,12 +334,12 @@ class Sampled:
         self._waiting.append(value)
 
     def interval(self) -> Interval:
-        """Interval of the mean of all ``total`` values, in their units."""
+        """Return the interval of the mean of all ``total`` values, in their units."""
         self._work()
         return Interval(self._in_units(self._ends[0]), self._in_units(self._ends[1]), "betting")
 
     def after_each(self, lows: Sequence[float], highs: Sequence[float] | None = None) -> list[tuple[float, float]]:
-        """Take several documents at once; the ends of the interval after each of them.
+        """Add several documents at once; return the ends of the interval after each of them.
 
         Raises:
             UsageError: as ``add``.
@@ -353,7 +353,7 @@ class Sampled:
         return self.within.low + share * self._width
 
     def _work(self) -> list[tuple[float, float]]:
-        """Take what waits; the ends after each value, from 0 to 1."""
+        """Process the waiting values; return the ends after each of them, from 0 to 1."""
         import numpy as np
 
         found: list[tuple[float, float]] = []
@@ -367,7 +367,7 @@ class Sampled:
         return found
 
     def _take(self, low: Floats, high: Floats) -> list[tuple[float, float]]:
-        """Take values from 0 to 1, all of one block; the ends after each."""
+        """Process values from 0 to 1, all of one block; return the ends after each of them."""
         import numpy as np
 
         count = self._seen + np.arange(1, len(low) + 1)
@@ -378,7 +378,7 @@ class Sampled:
         self._seen, self._sums = int(count[-1]), (float(sums[0][-1]), float(sums[1][-1]))
         found = []
         for each in zip(floors.tolist(), ceilings.tolist(), least.tolist(), most.tolist(), strict=True):
-            # Limits that have crossed are wrong, which is as rare as the level says: the last ones before that stay.
+            # Limits that have crossed are wrong, which the level allows for; the previous ones remain.
             ends = each[:2] if each[0] <= each[1] else self._ends
             self._ends = _within_limits((max(ends[0], self._ends[0]), min(ends[1], self._ends[1])), *each[2:])
             found.append(self._ends)
@@ -396,18 +396,17 @@ class Sampled:
 
 
 class StratifiedSampled:
-    """Interval for Σ w_k μ_k, the weighted mean of the means of finite strata, each of them in a random order.
+    """Interval for Σ w_k μ_k, the weighted mean of the means of finite strata, each in random order.
 
-    With probability ``level`` it holds that number after every ``add`` at once; after the last document it is exact.
-    It is tight where the strata are asked at the same pace (document j of N_k at the time (j − ½) / N_k): those that
-    are ahead wait for the others. Between rounds, of which there are as many as the smaller strata have documents, only
-    the limits that the range sets become narrower. A stratum of which nothing is known counts from end to end of the
-    range, as it must.
+    With probability ``level`` it contains that number after every ``add`` at once; after the last document it is exact.
+    It is narrowest if the strata advance at the same pace (document j of N_k at the time (j − ½) / N_k): values of
+    strata that are ahead wait for the others. There are as many rounds as the smaller strata have documents; between
+    rounds only the limits from the range become narrower. A stratum without known values counts with the whole range.
 
-    ``weights`` are taken as shares of their sum. Of one task use ``Sampled``, which is narrower.
+    ``weights`` are normalised by their sum. For one task use ``Sampled``, which is narrower.
 
     Raises:
-        UsageError: a range without two ends, an empty stratum, weights that are none, a level outside of (0, 1).
+        UsageError: a range without two ends, an empty stratum, invalid weights, a level outside (0, 1).
     """
 
     def __init__(
@@ -440,10 +439,10 @@ class StratifiedSampled:
         return sum(self._counts)
 
     def add(self, stratum: int, low: float, high: float | None = None) -> None:
-        """Take the next document of a stratum's random order; ``high`` as in ``Sampled.add``.
+        """Add the next document of a stratum's random order; ``high`` as in ``Sampled.add``.
 
         Raises:
-            UsageError: no such stratum, the number lies outside of the range, all its documents were there already.
+            UsageError: no such stratum, a number outside the range, or all its documents have been added.
         """
         if not 0 <= stratum < len(self.totals):
             raise UsageError(f"confidence sequence: stratum {stratum} of {len(self.totals)}; they count from 0")
@@ -470,7 +469,7 @@ class StratifiedSampled:
             self._complete += 1
 
     def interval(self) -> Interval:
-        """Interval of the weighted mean, in the units of the scores."""
+        """Return the interval of the weighted mean, in the units of the scores."""
         import numpy as np
 
         ends = self._plan.ends
@@ -496,20 +495,20 @@ class StratifiedSampled:
             self._ends = float(floors[agreeing - 1]), float(ceilings[agreeing - 1])
 
     def _limits(self, strata: Iterable[int]) -> tuple[float, float]:
-        """Least and greatest that the strata may contribute by what was seen and the range."""
+        """Return the least and greatest contribution of the strata that the known values and the range allow."""
         least = math.fsum(self.weights[k] * self._sums[k][0] / self.totals[k] for k in strata)
         most = math.fsum(self.weights[k] * (1 - self._sums[k][1] / self.totals[k]) for k in strata)
         return least, most
 
 
 def _within_limits(ends: tuple[float, float], least: float, most: float) -> tuple[float, float]:
-    """Ends cut to what the values seen and the range leave possible; these alone where the ends lie outside."""
+    """Clip the ends to the values that the known documents and the range allow; if outside, return those."""
     low, high = max(ends[0], least), min(ends[1], most)
     return (low, high) if low <= high else (least, max(least, most))
 
 
 def _check_question(total: int, within: ScoreRange, level: float) -> None:
-    """Refuse what has no answer.
+    """Check the parameters of an interval.
 
     Raises:
         UsageError: a range without two ends, fewer than one document, a level outside of (0, 1).
@@ -526,10 +525,10 @@ def _check_question(total: int, within: ScoreRange, level: float) -> None:
 
 
 def _checked_value(low: float, high: float | None, within: ScoreRange) -> tuple[float, float]:
-    """Least and greatest value of a document.
+    """Return the least and greatest value of a document.
 
     Raises:
-        UsageError: they lie outside of the range, are no numbers, or the greatest is below the least.
+        UsageError: they lie outside the range, are NaN, or the greatest is below the least.
     """
     most = low if high is None else high
     if within.low <= low <= most <= within.high:

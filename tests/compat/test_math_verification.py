@@ -1,4 +1,4 @@
-"""Mathematical answers: the child process, and what is said without the package."""
+"""Mathematical answers: the child process, and the message without the package."""
 
 from __future__ import annotations
 

@@ -215,4 +215,4 @@ def test_meteor_is_asked_for_counts_and_then_for_scores(java):
     java(
         """read a; echo "$a"; read b; echo 0.25; echo 0.75; case $b in *'EVAL ||| SCORE ||| a ||| b') sleep 9;; esac"""
     )
-    assert meteor([Caption(["b"], [["a", "|||"]])]) == captions.Meteor(0.75, [0.25])
+    assert meteor([Caption(["b"], [["a", "|||"]])]) == (0.75, [0.25])

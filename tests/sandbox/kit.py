@@ -54,7 +54,7 @@ def policy_of(names: Sequence[str], allow_unsafe: bool = False) -> Policy:
 
 @functools.cache
 def _bubblewrap() -> tuple[Layer, ...]:
-    """Tried also where it is not needed."""
+    """Tried even if it is not needed."""
     with tempfile.TemporaryDirectory() as empty:
         return probe_bubblewrap(Setup(empty))
 

@@ -191,7 +191,7 @@ def as_unused_user(action: Callable[[], None]) -> str:
 
 
 def expect(condition: object, value: object = None) -> None:
-    """``assert`` for a fork: what it raises there is told."""
+    """``assert`` for a fork: the parent reports what it raises there."""
     if not condition:
         raise RuntimeError(f"not so: {value}")
 

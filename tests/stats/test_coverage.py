@@ -166,7 +166,7 @@ def test_macro_means(n: int, p: float, tasks: int, contrast: float) -> None:
 
 
 def test_a_task_of_few_answers_beside_one_that_hardly_varies() -> None:
-    """A fifth of 3 answers, and scores close to 0.26: where none of the 3 is right, their spread is not seen."""
+    """A fifth of 3 answers, and scores close to 0.26: if all 3 are wrong, their spread is not seen."""
     close = Spread.of_scores([0.24, 0.26, 0.28], SHARE)
     covered = 0.0
     for right in range(4):

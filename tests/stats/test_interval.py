@@ -143,7 +143,7 @@ def test_a_stratum_of_one_document_gets_the_mean_variance_of_the_others() -> Non
 
 
 def test_a_stratum_whose_scores_are_all_alike_is_not_certain() -> None:
-    """None of 3 beside scores that hardly differ: the mean is not known to within a point or two."""
+    """None of 3 together with scores that hardly differ: the mean is not known to within a point or two."""
     none, close = Spread.of_scores([0.0] * 3, SHARE), Spread.of_scores([0.24, 0.26, 0.28], SHARE)
     made = Spread.stratified([none, close], [1, 1])
     assert made.silent == pytest.approx(1 / 12)

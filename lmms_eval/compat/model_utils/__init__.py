@@ -1,1 +1,1 @@
-"""Helpers that model plugins of the family import. Thin functions over `lmms_eval.media`."""
+"""Helpers that model plugins of the family import."""

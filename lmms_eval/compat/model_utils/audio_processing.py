@@ -29,8 +29,8 @@ def downsample_audio(audio_array: npt.NDArray[Any], original_sr: float, target_s
 
     Args:
         audio_array: ``(..., samples)``, floating-point.
-        original_sr: its samples per second.
-        target_sr: the wanted ones.
+        original_sr: samples per second of the input.
+        target_sr: samples per second of the result.
 
     Returns:
         ``(..., ⌈samples · target_sr / original_sr⌉)``, of the same type.

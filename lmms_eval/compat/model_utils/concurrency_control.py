@@ -1,4 +1,4 @@
-"""The number of calls in flight and their order, by the names that API plugins of the family import."""
+"""Concurrency and order of calls, by the names that API plugins of the family import."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class AdaptiveConcurrencyConfig(AdaptiveConfig):
         decrease_factor: Any,
         failure_threshold: Any,
     ) -> Self:
-        """Take numbers, or texts of numbers, and the nearest allowed values for them.
+        """Read numbers or texts of numbers, and replace each by the nearest allowed value.
 
         Raises:
-            ValueError: a text is no number.
+            ValueError: a text is not a number.
         """
         return cls(
             int(min_concurrency),
@@ -60,7 +60,7 @@ def decide_next_concurrency(
     latencies: Sequence[float],
     config: AdaptiveConfig,
 ) -> AdaptiveConcurrencyDecision:
-    """Decide as the project's own back ends do; without requests nothing changes, and never below the minimum."""
+    """Decide as the project's own back ends do. Without requests nothing changes; the minimum always holds."""
     if total_requests <= 0:
         return AdaptiveConcurrencyDecision(current_concurrency, current_concurrency, 0.0, 0.0, 0.0, False)
     window = Window(total_requests, failed_requests, rate_limited_requests, latencies)
@@ -69,7 +69,7 @@ def decide_next_concurrency(
 
 
 def make_prefix_hash(text: str | None, prefix_chars: int | str = 256) -> str:
-    """SHA-1 of the first characters, at least one: requests with a common prefix are sent one after the other."""
+    """Return the SHA-1 of the first characters (at least one), by which requests with a common prefix are grouped."""
     prefix = (text or "")[: max(1, int(prefix_chars))]
     return hashlib.sha1(prefix.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
 
@@ -95,5 +95,5 @@ def _texts(messages: Sequence[Any]) -> Iterator[str]:
 
 
 def parse_bool(value: Any) -> bool:
-    """Truth of a model argument: one whose text is ``1``, ``true``, ``yes`` or ``on`` in any case; nothing else."""
+    """Return whether the text of a model argument is ``1``, ``true``, ``yes`` or ``on``, in any case."""
     return str(value).strip().lower() in {"1", "true", "yes", "on"}

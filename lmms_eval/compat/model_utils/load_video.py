@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 BACKENDS = ("pyav", "torchcodec", "dali")
-"""Decoders that a plugin can ask for; all of them read by ``lmms_eval.media``, which chooses the frames alike."""
+"""Decoders that a plugin can name; ``lmms_eval.media`` decodes for all of them and chooses the same frames."""
 
 
 def read_video(
@@ -23,7 +23,7 @@ def read_video(
     force_include_last_frame: bool = False,
     backend: str | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """Evenly spaced frames of a video.
+    """Read evenly spaced frames of a video.
 
     Args:
         video_path: anything that :func:`lmms_eval.media.resolve` takes.

@@ -1,7 +1,7 @@
 """Picture encoding by the names that model plugins import; the work is done in ``lmms_eval.media``.
 
-``cache`` is a mapping that a plugin keeps over several calls: a picture is encoded once for it. ``copy_if_pil`` and
-``use_path_cache`` are taken and without meaning here: no picture is changed, and encoded files are kept by content.
+``cache`` is a mapping that a plugin keeps over several calls; a picture is encoded once per mapping. ``copy_if_pil``
+and ``use_path_cache`` are accepted without effect: no picture is changed, and encoded files are cached by content.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def encode_image_to_base64(  # noqa: PLR0913 - the parameters of the family's in
     cache: Cache | None = None,
     use_path_cache: bool = True,  # noqa: ARG001 - always
 ) -> str:
-    """A picture (PIL image, path, bytes, ...) in base64.
+    """Encode a picture (PIL image, path, bytes, ...) in base64.
 
-    Without ``image_format`` the original bytes of a JPEG, PNG or WebP file are kept wherever that is possible and
-    anything else becomes PNG. With it the picture is encoded in that format (``PNG``, ``JPEG``, ``WEBP``).
+    Without ``image_format`` the original bytes of a JPEG, PNG or WebP file are kept if possible, and anything else
+    becomes PNG. With it the picture is encoded in that format (``PNG``, ``JPEG``, ``WEBP``).
 
     Raises:
         MediaError: the picture cannot be found or read.
@@ -107,10 +107,10 @@ def encode_image_to_base64_with_size_limit(  # noqa: PLR0913 - the parameters of
     cache: Cache | None = None,
     use_path_cache: bool = True,  # noqa: ARG001 - always
 ) -> str:
-    """A picture in base64 whose encoded form has at most ``max_size_bytes`` bytes, shrunk as far as that asks.
+    """Encode a picture in base64 with at most ``max_size_bytes`` bytes, shrunk as far as necessary.
 
-    ``convert_rgb``, ``resize_factor``, ``min_side`` and ``resample`` are taken and not used: a picture becomes RGB
-    where the format asks for it, and the largest size that fits is found otherwise.
+    ``convert_rgb``, ``resize_factor``, ``min_side`` and ``resample`` are accepted and not used: a picture becomes RGB
+    if the format requires it, and the largest size that fits is found in another way.
 
     Raises:
         MediaError: the picture cannot be read, or cannot be made to fit.

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def number_of(value: Any) -> float | None:
-    """A finite number, also of numpy and torch scalars; ``None`` for anything else."""
+    """Return a value as a finite number, also from numpy and torch scalars; ``None`` for anything else."""
     if value is None or isinstance(value, str | bytes | bool):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Progress of a plugin: a bar in a terminal, lines in the log of a batch job."""
+"""Progress display of a plugin: a bar in a terminal, log lines in a batch job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_progress(
 
 
 class SlurmProgress:
-    """Progress as lines of the log: at most one in ``log_interval`` seconds, one at the end of the items, one at close.
+    """Progress as log lines: at most one per ``log_interval`` seconds, one after the last item, one at close.
 
     Updates may come from several threads.
     """
@@ -66,7 +66,7 @@ class SlurmProgress:
             )
 
     def close(self) -> None:
-        """End the display with a line of the whole; closing it again says nothing."""
+        """End the display with a summary line; closing it again has no effect."""
         with self._lock:
             if self._is_open:
                 self._is_open = False
@@ -91,7 +91,7 @@ class SlurmProgress:
 
 
 def format_time(seconds: float) -> str:
-    """Write a duration: ``59s``, ``2m05s``, ``1h01m``; ``?`` for one that is negative or no number."""
+    """Write a duration: ``59s``, ``2m05s``, ``1h01m``; ``?`` if it is negative, infinite or NaN."""
     if not seconds >= 0 or math.isinf(seconds):
         return "?"
     if seconds < 60:

@@ -14,7 +14,7 @@ UNKNOWN_TASK = "_unknown"
 
 @dataclass(slots=True)
 class UsageSum:
-    """Tokens of a number of calls. Reasoning tokens are part of the output tokens and not added to the total."""
+    """Tokens of several calls. Reasoning tokens are part of the output tokens and are not added to the total."""
 
     input_tokens: float = 0
     output_tokens: float = 0
@@ -42,7 +42,7 @@ class UsageSum:
 
 
 class UsageCollector:
-    """Usage that this process has logged so far, and the bound that was set for it."""
+    """Usage that this process has logged so far, and the budget for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,14 +55,14 @@ class UsageCollector:
         self.forget_calls()
 
     def forget_calls(self) -> None:
-        """Begin at zero: at the start of a run."""
+        """Reset the sums, at the start of a run."""
         self.is_exceeded = False
         self.total = UsageSum()
         self._by_task: dict[str, UsageSum] = {}
         self._by_source: dict[str, UsageSum] = {}
 
     def add(self, task: str, source: str, tokens: UsageSum) -> None:
-        """Count one call; a budget that it reaches stays exceeded."""
+        """Count one call. A budget that it reaches stays exceeded."""
         with self._lock:
             sums = (
                 self.total,
@@ -101,37 +101,37 @@ def log_usage(
 ) -> None:
     """Count one call of a model or judge (``source``: ``model`` or ``judge``).
 
-    Without ``task_name`` it counts for the task of :func:`set_task_context`.
+    Without ``task_name`` it counts towards the task of :func:`set_task_context`.
     """
     tokens = UsageSum(_count(input_tokens), _count(output_tokens), _count(reasoning_tokens))
     COLLECTOR.add(task_name or COLLECTOR.task or UNKNOWN_TASK, source, tokens)
 
 
 def set_task_context(task_name: str | None) -> None:
-    """Name the task for which calls count from now on."""
+    """Set the task towards which calls count from now on."""
     COLLECTOR.task = task_name
 
 
 def set_budget(max_tokens: float | None = None) -> None:
-    """Bound the tokens of all calls together; ``None`` takes the bound away.
+    """Set a budget for the tokens of all calls together; ``None`` removes it.
 
-    It is looked at after each call that is logged: one that is exceeded stays so until :func:`reset_usage_metrics`.
+    The budget is checked after each logged call. Once exceeded, it stays exceeded until :func:`reset_usage_metrics`.
     """
     COLLECTOR.budget = max_tokens
 
 
 def is_budget_exceeded() -> bool:
-    """Tell whether a logged call has reached the budget."""
+    """Return whether a logged call has reached the budget."""
     return COLLECTOR.is_exceeded
 
 
 def get_running_totals() -> dict[str, float]:
-    """Return the sums over all calls so far; zeros where none was logged."""
+    """Return the sums over all calls so far, or zeros if no call was logged."""
     return COLLECTOR.total.to_dict()
 
 
 def summarize_usage_metrics() -> dict[str, Any]:
-    """Return the sums over all calls, by task and by source, and the budget; empty where none was logged."""
+    """Return the sums over all calls, by task and by source, and the budget; empty if no call was logged."""
     return COLLECTOR.summary()
 
 

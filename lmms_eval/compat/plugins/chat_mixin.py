@@ -1,4 +1,4 @@
-"""Requests of chat plugins one by one: a plugin of the family brings only the answer to one conversation."""
+"""The mixin for chat plugins of the family that answer one conversation at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IMAGE_KWARGS: dict[str, Any] = {"max_pixels": 262144}
 
 
 class ChatMixin:
-    """Stands before a simple class whose model answers conversations through ``_infer_one``."""
+    """Turns a simple class, whose model answers conversations through ``_infer_one``, into a chat plugin."""
 
     is_simple = False
     video_kwargs = VIDEO_KWARGS
@@ -29,7 +29,7 @@ class ChatMixin:
         raise NotImplementedError(f"{type(self).__name__} must define _infer_one(chat_messages, gen_kwargs)")
 
     def generate_until(self, requests: list[Instance]) -> list[Any]:
-        """Ask all requests, one after the other; one that raises is a failed one."""
+        """Answer all requests, one after the other; a request that raises is a failed one."""
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Instance) -> Any:

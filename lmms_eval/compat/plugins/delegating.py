@@ -1,4 +1,7 @@
-"""A plugin of the class interface whose requests are asked of one of this project's models."""
+"""The base of plugin classes that hand their requests to one of this project's models.
+
+It also reads the arguments of such classes, and messages in the form of OpenAI-compatible servers.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +35,15 @@ class Given(Generic[S]):
     named: frozenset[str]
     """Fields that the caller gave; the others have their defaults."""
     others: Mapping[str, Any]
-    """Keywords that are no field."""
+    """Keywords that are not fields."""
 
     def only_named(self, *names: str) -> dict[str, Any]:
-        """Return those of the fields that the caller gave."""
+        """Return the fields among ``names`` that the caller gave."""
         return {name: getattr(self.settings, name) for name in names if name in self.named}
 
 
 def read_given(kind: type[S], positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> Given[S]:
-    """Bind a call's arguments to the fields of ``kind``; one too many or given twice is a ``TypeError``."""
+    """Bind a call's arguments to the fields of ``kind``; a surplus or repeated argument is a ``TypeError``."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass
     own = {name: value for name, value in keywords.items() if name in names}
     settings = kind(*positional, **own)
@@ -49,11 +52,11 @@ def read_given(kind: type[S], positional: tuple[Any, ...], keywords: Mapping[str
 
 
 def takes(kind: type[Any], any_other: bool = False) -> Callable[[F], F]:
-    """Give a constructor the parameters of ``kind`` for those who look at its signature, as the registry does.
+    """Give a constructor the signature of ``kind``, which the registry reads.
 
     Args:
         kind: the dataclass of its arguments.
-        any_other: it takes further keywords.
+        any_other: the constructor takes further keywords.
     """
 
     def declare(constructor: F) -> F:
@@ -112,18 +115,18 @@ ENDED = "the model ended without answering this request"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of the class interface as a model is asked it."""
+    """A request of the class interface in the form that a model takes."""
 
     build_messages: Callable[[], ChatMessages]
     generation: Mapping[str, Any]
 
 
 class DelegatingModel(lmms):
-    """A base class of plugins. Subclasses name the model (``_open_model``) and may change what it is asked.
+    """A base class of plugins. Subclasses open the model (``_open_model``) and may change its requests.
 
-    A request that is given up fails its sample: its place in the list holds a ``FailedGeneration``, or, where a
-    subclass wraps ``generate_until`` and expects texts, the call raises. Answers of a call that raised are handed out
-    without asking when the adapter puts its requests again.
+    A request that is given up fails its sample: its place in the list holds a ``FailedGeneration``. If a subclass wraps
+    ``generate_until`` and expects texts, the call raises instead. The answers of a call that raised are kept and
+    returned when the adapter repeats its requests.
     """
 
     collective_forward = False
@@ -135,7 +138,7 @@ class DelegatingModel(lmms):
         self._known: dict[tuple[Any, ...], Response] = {}
 
     def _open_model(self) -> Model:
-        """Make the model that answers. Called before the first request, when all constructors have run."""
+        """Create the model that answers. Called before the first request, after all constructors have run."""
         raise NotImplementedError
 
     def _asked(self, instance: Instance) -> Asked:
@@ -147,14 +150,14 @@ class DelegatingModel(lmms):
         return options
 
     def _finished(self, text: str) -> str:
-        """Make the answer of what the model said."""
+        """Turn the model's text into the answer."""
         return text
 
     def _note(self, response: Response) -> None:
-        """Take note of an answer; called for one at a time."""
+        """Record an answer; calls do not overlap."""
 
     def _messages(self, instance: Instance) -> ChatMessages:
-        """Build a request's conversation of its document."""
+        """Build a request's conversation from its document."""
         *given, doc_id, task, split = instance.args
         document = self.task_dict[task][split][doc_id]
         if not self.is_simple:
@@ -167,7 +170,7 @@ class DelegatingModel(lmms):
         return build_user_turn(visuals, context)
 
     def generate_until(self, requests: list[Instance]) -> list[Any]:
-        """Ask the model everything at once; as many requests are open as it can hold.
+        """Send all requests at once; the model limits how many are open.
 
         Raises:
             ModelError: a subclass wraps this method, and a request was given up.
@@ -176,12 +179,12 @@ class DelegatingModel(lmms):
         keys = [(request.task_name, request.doc_id, request.idx, request.seed) for request in requests]
         answered = [self._known.pop(key, None) for key in keys]
         missing = [place for place, response in enumerate(answered) if response is None]
-        for place, response in self._ask([(place, requests[place]) for place in missing], told=not wrapped):
+        for place, response in self._ask([(place, requests[place]) for place in missing], reports=not wrapped):
             answered[place] = response
         responses = [response for response in answered if response is not None]
         failed = [response.error for response in responses if response.error is not None]
         if wrapped and failed:
-            if len(requests) > 1:  # the adapter asks each again alone
+            if len(requests) > 1:  # the adapter repeats each of them alone
                 self._known.update(zip(keys, responses, strict=True))
             raise ModelError(f"{failed[0].kind}: {failed[0].message}")
         return [self._output(response) for response in responses]
@@ -205,13 +208,13 @@ class DelegatingModel(lmms):
             self._model_in_use = None
 
     def _model(self) -> Model:
-        """Return the model that answers; it is made at the first call."""
+        """Return the model that answers; the first call creates it."""
         if self._model_in_use is None:
             self._model_in_use = self._open_model()
         return self._model_in_use
 
-    def _ask(self, instances: Sequence[tuple[int, Instance]], told: bool) -> Iterator[tuple[int, Response]]:
-        """Ask; with ``told`` each answer goes to the cache hook as it comes."""
+    def _ask(self, instances: Sequence[tuple[int, Instance]], reports: bool) -> Iterator[tuple[int, Response]]:
+        """Yield the model's responses; with ``reports`` the cache hook gets each answer as it arrives."""
         if not instances:
             return
         responses: dict[int, Response] = {}
@@ -222,7 +225,7 @@ class DelegatingModel(lmms):
             with lock:
                 responses[place] = response
                 self._note(response)
-                if told and response.error is None:
+                if reports and response.error is None:
                     self.cache_hook.add_partial("generate_until", instance.args, with_counts(response))
 
         def questions() -> Iterator[_Question]:
@@ -236,7 +239,7 @@ class DelegatingModel(lmms):
         finally:
             drive.stream.close()
         drive.fail_open(drive.report.give_up or ENDED)
-        deque(conversations.source(), maxlen=0)  # what was not begun ends with the same reason
+        deque(conversations.source(), maxlen=0)  # requests that were not started end with the same reason
         yield from responses.items()
 
     def _request(self, place: int, instance: Instance) -> Request:
@@ -259,7 +262,7 @@ class DelegatingModel(lmms):
 
 
 class _NoTask:
-    """Back ends that take messages look for no task behind a request."""
+    """The task of a request; back ends that take messages do not use it."""
 
     name = "plugin"
 
@@ -271,7 +274,7 @@ class _Question:
     request: Request
     finish: Callable[[Response], None]
     thought_tags: tuple[tuple[str, str], ...] = ()
-    """Plugins look for thoughts in their answers themselves."""
+    """Plugins separate the thoughts from their answers themselves."""
 
     def open(self) -> Sequence[Request]:
         return (self.request,)
@@ -300,7 +303,7 @@ class _Question:
 def options_of(instance: Instance, is_simple: bool) -> dict[str, Any]:
     """Return a request's generation options: the second argument, or the fourth from the end of a chat request.
 
-    A stop that no one states is left out: the models behind these classes get conversations.
+    A stop string that the task only implies is left out: the models behind these classes get conversations.
     """
     options = dict(instance.args[1] if is_simple else instance.args[-4])
     if instance.implied_stop and options.get("until") == [instance.implied_stop]:

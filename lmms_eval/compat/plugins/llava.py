@@ -64,7 +64,7 @@ class LlavaHf(LocalPlugin):
 
     @cached_property
     def accelerator(self) -> Any:
-        """An ``accelerate.Accelerator``; made when a subclass asks for it."""
+        """An ``accelerate.Accelerator``, created on first use."""
         from accelerate import Accelerator
 
         return Accelerator()

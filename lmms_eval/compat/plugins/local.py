@@ -1,4 +1,4 @@
-"""The base of plugins whose model is one of the back end ``hf``, and the places where they change what it is asked."""
+"""The base of plugins whose model runs in the back end ``hf``, and the hooks that change its inputs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from lmms_eval.models.hf.load import Loaded
 
 DEFAULT_FPS = 2.0
-"""Of ``qwen_vl_utils``, where neither a number of frames nor a rate is named."""
+"""The rate of ``qwen_vl_utils`` if neither a number of frames nor a rate is given."""
 
 
 class LocalPlugin(DelegatingModel):
-    """Has the attributes of the family's local models; the weights are loaded when it is built."""
+    """Has the attributes of the family's local models, and loads the weights when it is built."""
 
     def _load(self, kind: type[HuggingFace], arguments: Mapping[str, Any]) -> None:
         """Build the back end. Raises ``ModelError`` as it does."""
@@ -49,7 +49,7 @@ class LocalPlugin(DelegatingModel):
 
 
 def refuse(others: Mapping[str, Any]) -> None:
-    """Raise ``AssertionError`` for keywords that a constructor does not have."""
+    """Raise ``AssertionError`` for keywords that a constructor does not take."""
     if others:
         raise AssertionError(f"unexpected keyword arguments: {', '.join(sorted(others))}")
 
@@ -63,15 +63,15 @@ class Hooks(Protocol):
 
 
 class HookedModel(HuggingFace):
-    """A model of ``hf`` whose prompts a plugin makes."""
+    """A model of ``hf`` whose prompts come from a plugin."""
 
     def attach(self, hooks: Hooks) -> None:
-        """Ask ``hooks`` from now on."""
+        """Use ``hooks`` from now on."""
         self._inputs = HookedInputs(hooks, self.loaded, self.options, self.profile)
 
 
 class HookedInputs(InputBuilder):
-    """Prompts as the plugin's template makes them, with frames as its arguments of videos say."""
+    """Builds prompts with the plugin's template, and frames by its video arguments."""
 
     def __init__(self, hooks: Hooks, loaded: Loaded, options: HFOptions, profile: Profile) -> None:
         video = hooks._build_video_kwargs()
@@ -85,7 +85,7 @@ class HookedInputs(InputBuilder):
         super().__init__(loaded, chosen, profile)
         self._hooks = hooks
         most = video.get("max_pixels")
-        if most and most != options.max_pixels:  # else the processor's own limit, where it has one
+        if most and most != options.max_pixels:  # else the processor's own limit, if it has one
             self.frame_bounds = replace(self.frame_bounds, max_pixels=int(most))
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:

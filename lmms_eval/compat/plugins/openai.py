@@ -1,4 +1,4 @@
-"""The base class of plugins that ask OpenAI-compatible servers."""
+"""The base class of plugins that use OpenAI-compatible servers, and a back end over a client of the plugin's own."""
 
 from __future__ import annotations
 
@@ -32,19 +32,33 @@ KEYWORDS = frozenset(
         "presence_penalty", "frequency_penalty", "logit_bias", "response_format", "reasoning_effort",
     }
 )  # fmt: skip
-"""Parameters of the package's ``create``; any other field of a body goes into its ``extra_body``."""
+"""Parameters of the package's ``create``; all other fields of a body go into its ``extra_body``."""
 TRANSPORTS = frozenset({"openai", "httpx", "httpx2", "httpcore", "aiohttp", "requests", "urllib3"})
-"""Packages whose errors without a status are those of connections."""
+"""Packages whose errors without a status are connection errors."""
 PLACEHOLDER_KEY = "unused"
-"""The client has its own key."""
+"""Key of the back end if only the client has one."""
+DEFAULT_MAX_NEW_TOKENS = 1024
+REASONING_MARKS = ("o1", "o3", "o4", "gpt-5")
+"""Parts of a model's name by which the family recognises models that take no sampling options."""
+ADAPTIVE = (
+    "adaptive_concurrency",
+    "adaptive_min_concurrency",
+    "adaptive_max_concurrency",
+    "adaptive_target_latency_s",
+    "adaptive_increase_step",
+    "adaptive_decrease_factor",
+    "adaptive_failure_threshold",
+)
+BYTES_PER_MB = 1_000_000
+log = logging.getLogger(__name__)
 
 
 class ClientModel(OpenAI):
-    """Asks through ``client.chat.completions.create``.
+    """Sends requests through ``client.chat.completions.create``.
 
     Args:
-        client: of the package ``openai`` or like one of it; an asynchronous one is awaited.
-        arguments: as of ``OpenAI``.
+        client: a client of the package ``openai``, or one like it; an asynchronous client is awaited.
+        arguments: the arguments of ``OpenAI``.
     """
 
     def __init__(self, client: Any, **arguments: Any) -> None:
@@ -56,7 +70,7 @@ class ClientModel(OpenAI):
         self._failures = Failures(shown, "the client's key", self._arguments.timeout, secrets)
 
     def prepare(self, request: Request) -> Request:
-        """Make the keywords of ``create``.
+        """Build the keywords of ``create``.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -69,7 +83,7 @@ class ClientModel(OpenAI):
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:
-        """A thread for each request that may be open."""
+        """Run each open request in a thread of its own."""
         create = self._client.chat.completions.create
         loop = asyncio.get_running_loop()
         pool = ThreadPoolExecutor(self.concurrency, thread_name_prefix="client")
@@ -79,7 +93,7 @@ class ClientModel(OpenAI):
             return await answer if inspect.isawaitable(answer) else answer
 
         try:
-            # A client of a plugin may raise anything: it is the failure of one attempt.
+            # A plugin's client may raise anything; that is the failure of one attempt.
             yield attempts(call, (Exception,), self._failure, self._read)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -96,7 +110,7 @@ class ClientModel(OpenAI):
         if not isinstance(status, int):
             if isinstance(error, OSError) or type(error).__module__.partition(".")[0] in TRANSPORTS:
                 return self._failures.of_transport(error)
-            # A class of the plugin's own: nobody knows what may help, so it is tried again like the rest.
+            # An exception class of the plugin's own: its cause is unknown, so the request is retried.
             message = f"{self._failures.shown} raised {type(error).__name__}: {error}"
             return self._failures.redacted(AttemptError("internal", message, retry=True))
         body = {"error": {"message": str(error), "code": str(getattr(error, "code", None) or "")}}
@@ -114,33 +128,17 @@ def as_data(value: Any) -> Any:
     return {name: as_data(item) for name, item in vars(value).items()} if hasattr(value, "__dict__") else value
 
 
-log = logging.getLogger(__name__)
-DEFAULT_MAX_NEW_TOKENS = 1024
-REASONING_MARKS = ("o1", "o3", "o4", "gpt-5")
-"""Texts anywhere in a model's name by which the family knows models that take no sampling options."""
-ADAPTIVE = (
-    "adaptive_concurrency",
-    "adaptive_min_concurrency",
-    "adaptive_max_concurrency",
-    "adaptive_target_latency_s",
-    "adaptive_increase_step",
-    "adaptive_decrease_factor",
-    "adaptive_failure_threshold",
-)
-BYTES_PER_MB = 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class OpenAISettings:
     """Arguments of ``OpenAICompatible`` in the family's order."""
 
     model_version: str = "grok-2-latest"
     model: str | None = None
-    """Beats ``model_version``."""
+    """Takes precedence over ``model_version``."""
     base_url: str | None = None
     api_key: str | None = None
     timeout: float = 10
-    """Seconds; only a value that is given counts: the family's client never used its own."""
+    """Seconds; used only if given, since the family's client never used its default."""
     retry_backoff_s: float = 1.0
     max_retries: int = 5
     max_size_in_mb: float = 20
@@ -166,16 +164,16 @@ def _get_max_new_tokens(gen_kwargs: Mapping[str, Any]) -> int:
 
 
 class OpenAICompatible(DelegatingModel):
-    """Asks an OpenAI-compatible server through the back end ``openai``.
+    """Sends requests to an OpenAI-compatible server through the back end ``openai``.
 
-    A subclass may put another object in the place of ``client`` after ``super().__init__()``: requests then go to its
-    ``chat.completions.create``. Attributes that it changes there (``model_version``, ``num_concurrent``, ...) count.
+    A subclass may replace ``client`` after ``super().__init__()``: requests then go to its ``chat.completions.create``.
+    Attributes that it changes there (``model_version``, ``num_concurrent``, ...) take effect.
 
     Args:
-        positional, keywords: the fields of ``OpenAISettings``; other keywords are warned about.
+        positional, keywords: the fields of ``OpenAISettings``; other keywords cause a warning.
 
     Raises:
-        ModelError: a wrong value, no key for the public service.
+        ModelError: a value is invalid, or the key for the public service is missing.
     """
 
     is_simple = True
@@ -214,11 +212,11 @@ class OpenAICompatible(DelegatingModel):
             settings.adaptive_decrease_factor,
             settings.adaptive_failure_threshold,
         ).sanitized()
-        OpenAI(**self._arguments()).close()  # wrong arguments show here, not at the first request
+        OpenAI(**self._arguments()).close()  # reports wrong arguments now, not at the first request
 
     @property
     def client(self) -> Any:
-        """The client that a subclass has put here, else one of the package ``openai`` for its own use."""
+        """The client that a subclass has set, else one of the package ``openai`` for the subclass's own use."""
         if self._client is None:
             self._client = self._package_client()
         return self._client
@@ -228,7 +226,7 @@ class OpenAICompatible(DelegatingModel):
         self._client, self._is_replaced = value, True
 
     def _get_max_new_tokens(self, gen_kwargs: Mapping[str, Any]) -> int:
-        """Length of an answer in tokens: the task's, or 1024."""
+        """Return the longest answer in tokens: the task's limit, or 1024."""
         return _get_max_new_tokens(gen_kwargs)
 
     def _generation(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -239,7 +237,7 @@ class OpenAICompatible(DelegatingModel):
         return ClientModel(self._client, **arguments) if self._is_replaced else OpenAI(**arguments)
 
     def _arguments(self) -> dict[str, Any]:
-        """Arguments of the back end, from the attributes as they are now."""
+        """Return the arguments of the back end from the present attributes."""
         is_reasoning = any(mark in self.model_version for mark in REASONING_MARKS)
         return {
             "model": self.model_version,

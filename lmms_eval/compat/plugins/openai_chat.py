@@ -1,4 +1,4 @@
-"""The base class of plugins that ask OpenAI-compatible servers, in the chat form."""
+"""The base class of chat plugins that use OpenAI-compatible servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmms_eval.compat.plugins.delegating import takes
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings(openai.OpenAISettings):
-    """Arguments of ``OpenAICompatible``, with those of the chat form alone."""
+    """Arguments of ``OpenAICompatible``, including those of the chat form."""
 
     pass_video_url: bool = False
     enable_thinking_kwarg: bool | None = None
@@ -21,7 +21,7 @@ class OpenAICompatible(openai.OpenAICompatible):
     """The chat form.
 
     Args:
-        positional, keywords: the fields of ``ChatSettings``; other keywords are warned about.
+        positional, keywords: the fields of ``ChatSettings``; other keywords cause a warning.
     """
 
     is_simple = False

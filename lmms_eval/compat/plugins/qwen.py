@@ -18,7 +18,7 @@ GENERATION_KEYS = ("max_new_tokens", "temperature", "top_p", "top_k", "num_beams
 SAMPLING_KEYS = ("temperature", "top_p", "top_k")
 END_OF_THOUGHT = "</think>"
 PLACES = ("device", "device_map")
-"""Arguments whose defaults are the family's machines: without them the device that is there is taken."""
+"""Arguments whose defaults fit the family's machines; unless given, the available device is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Qwen3Settings:
 
 @dataclass(frozen=True, slots=True)
 class Qwen35Settings:
-    """Arguments of ``Qwen3_5`` in the family's order, with those of ``Qwen3_VL`` behind them by keyword."""
+    """Arguments of ``Qwen3_5`` in the family's order, followed by keywords of ``Qwen3_VL``."""
 
     pretrained: str = "Qwen/Qwen3.5-4B"
     min_pixels: int = 65536
@@ -71,7 +71,7 @@ class Qwen35Settings:
     total_pixels: int | None = 234881024
     max_num_frames: int = 768
     max_frames: int | None = None
-    """Another name of ``max_num_frames``, which it beats."""
+    """Another name of ``max_num_frames``; takes precedence over it."""
     enable_thinking: bool | None = True
     device: str = field(default="cuda", kw_only=True)
     device_map: Any = field(default="auto", kw_only=True)
@@ -145,7 +145,7 @@ class Qwen3_VL(Qwen2_5_VL):
         self.enable_thinking = self._settings.enable_thinking
 
     def _build_video_kwargs(self) -> dict[str, Any]:
-        """Arguments of a video: its frames and their size."""
+        """Return the arguments of a video: its frames and their size."""
         chosen: dict[str, Any] = {"min_pixels": self.min_pixels}
         if self.fps is not None:
             chosen |= {"fps": self.fps, "max_frames": self.max_num_frames}
@@ -160,7 +160,7 @@ class Qwen3_VL(Qwen2_5_VL):
         return chosen
 
     def _build_generate_kwargs(self, gen_kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of ``generate``: the task's over the defaults; sampling with a temperature above 0 alone."""
+        """Return the arguments of ``generate``: the task's, then the defaults; sampling needs a temperature above 0."""
         wanted = {**self.DEFAULT_GEN_KWARGS, **gen_kwargs}
         sampled = float(wanted.get("temperature") or 0) > 0
         dropped = () if sampled else SAMPLING_KEYS
@@ -168,10 +168,10 @@ class Qwen3_VL(Qwen2_5_VL):
         return {"do_sample": sampled, **{name: value for name, value in chosen.items() if value is not None}}
 
     def _apply_chat_template(self, batched_messages: list[list[dict[str, Any]]], **kwargs: Any) -> list[str]:
-        """The prompts of conversations in the form of transformers' templates.
+        """Return the prompts of conversations by the processor's template.
 
         Args:
-            batched_messages: the conversations; of one that ends with the assistant's turn, all do.
+            batched_messages: the conversations; either all or none end with the assistant's turn.
             kwargs: further arguments of the processor's ``apply_chat_template``.
         """
         prefilled = all(messages and messages[-1]["role"] == "assistant" for messages in batched_messages)
@@ -181,7 +181,7 @@ class Qwen3_VL(Qwen2_5_VL):
         return texts
 
     def _strip_thinking(self, answer: str) -> str:
-        """The answer behind its thoughts; one without the mark of their end stays as it is."""
+        """Return the answer after its thoughts; an answer without the end mark is unchanged."""
         if not self.enable_thinking or END_OF_THOUGHT not in answer:
             return answer
         return answer.partition(END_OF_THOUGHT)[2].strip()
@@ -217,6 +217,6 @@ class Qwen3_5(Qwen3_VL):
 
 
 def _one_count(settings: Any) -> Any:
-    """Settings whose number of frames has one name."""
+    """Return the settings with ``max_frames`` merged into ``max_num_frames``."""
     count = getattr(settings, "max_frames", None)
     return settings if count is None else replace(settings, max_num_frames=count)

@@ -32,7 +32,7 @@ OWN_NAMES = {*EngineSettings.model_fields, *EngineSettings.same} - {
     "pipeline_parallel_size",
     "mm_processor_kwargs",
 }
-"""Arguments of the back end that are none of the engine's."""
+"""Arguments of the back end that the engine does not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class VllmSettings:
 
 
 class VLLM(DelegatingModel):
-    """Asks an engine of this process through the back end ``vllm``.
+    """Runs requests on an engine in this process through the back end ``vllm``.
 
-    The engine starts when the object is built, unless a subclass has a ``generate_until`` of its own: one that works
-    with ``client`` needs no second copy of the weights.
+    The engine starts when the object is built, unless a subclass has a ``generate_until`` of its own: a subclass that
+    uses ``client`` needs no second copy of the weights.
 
     Args:
         positional, keywords: the fields of ``VllmSettings``; any other keyword goes to the engine, texts that are JSON
@@ -95,7 +95,7 @@ class VLLM(DelegatingModel):
 
     @property
     def client(self) -> Any:
-        """A ``vllm.LLM`` with the same arguments, for a subclass that asks it itself; made at the first use."""
+        """A ``vllm.LLM`` with the same arguments, for a subclass that calls it itself; created on first use."""
         if self._client is None:
             if self._model_in_use is not None:
                 log.warning("%s: `client` holds the weights a second time", type(self).__name__)
@@ -123,17 +123,17 @@ class VLLM(DelegatingModel):
         ]
 
     def get_format_metrics(self) -> dict[str, float]:
-        """Tokens so far, and seconds for each; the time to the first one is not measured (NaN)."""
+        """Return the tokens so far and the seconds per token; the time to the first token is not measured (NaN)."""
         tpot = self._seconds / self._tokens if self._tokens else float("nan")
         return {"generation_tokens": self._tokens, "ttft": float("nan"), "tpot": tpot}
 
     def clean(self) -> None:
-        """End the engine and let ``client`` go."""
+        """End the engine and release ``client``."""
         super().clean()
         self._client = None
 
     def _select_max_new_tokens(self, requested: Any) -> int:
-        """The length that a task asks for; the model's where it is absent or no number above 0."""
+        """Return the length that a task requests, or the model's own if that is absent or not a number above 0."""
         own: int = self.max_new_tokens
         try:
             length = int(requested)
@@ -142,7 +142,7 @@ class VLLM(DelegatingModel):
         return length if length > 0 else own
 
     def _build_sampling_params_dict(self, gen_kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of ``SamplingParams``; a ``top_p`` of 0, which vLLM refuses, is 1."""
+        """Return the arguments of ``SamplingParams``; a ``top_p`` of 0, which vLLM rejects, becomes 1."""
         return {
             "max_tokens": self._select_max_new_tokens(gen_kwargs.get("max_new_tokens")),
             "temperature": gen_kwargs.get("temperature") or 0,
@@ -150,7 +150,7 @@ class VLLM(DelegatingModel):
         }
 
     def _run_tp_synced(self, inputs: Any, fn: Callable[[Any], R]) -> R:
-        """Call ``fn``: the engine's own processes keep in step by themselves."""
+        """Call ``fn``; the engine's own processes stay in step by themselves."""
         return fn(inputs)
 
     def _open_model(self) -> Model:
@@ -177,7 +177,7 @@ class VLLM(DelegatingModel):
         return [{**turn, "content": [*media, text] if self.image_first else [text, *media]}]
 
     def _large_enough(self, visual: Any) -> Any:
-        """A picture of at least ``min_image_pixels`` a side; anything else as it is."""
+        """Enlarge a picture to at least ``min_image_pixels`` per side; return anything else unchanged."""
         size = getattr(visual, "size", None)
         if not callable(getattr(visual, "resize", None)) or size is None or min(size) >= self.min_image_pixels:
             return visual

@@ -53,11 +53,11 @@ class VLLM(vllm.VLLM):
         """
         video: dict[str, Any] = {"max_pixels": self.max_pixels}
         video |= {"nframes": self.nframes} if self.fps is None else {"fps": self.fps, "max_frames": self.max_frame_num}
-        told = ChatMessages(messages=self._messages(request).messages)
+        messages = ChatMessages(messages=self._messages(request).messages)
         sampling = self._build_sampling_params_dict(options_of(request, self.is_simple))
-        return told.to_openai_messages(video_kwargs=video), sampling
+        return messages.to_openai_messages(video_kwargs=video), sampling
 
     def _asked(self, instance: Instance) -> Asked:
         messages, sampling = self.make_one_request(instance)
-        told = read_messages(messages)
-        return Asked(lambda: told, vllm.with_stops(sampling, options_of(instance, self.is_simple)))
+        conversation = read_messages(messages)
+        return Asked(lambda: conversation, vllm.with_stops(sampling, options_of(instance, self.is_simple)))

@@ -20,19 +20,20 @@ RIGHT_FROM = 0.5
 
 
 class OpenAIVerifier(Verifier):
-    """A judge's opinion: of a task's own prompt, or a built-in binary or comparative judgement.
+    """Asks a judge, with a task's own prompt or a built-in binary or comparative one.
 
-    A judge that fails leaves the document *not evaluated*, whatever the task makes of the result, whose score is 0 and
-    whose metadata hold ``judge_failed``. So does a judge type or response format that does not exist: nothing is asked.
+    If the judge fails, the document is *not evaluated*, whatever the task does with the result: its score is 0 and its
+    metadata hold ``judge_failed``. An unknown judge type or response format has the same effect, without a question to
+    the judge.
 
     Args:
         model: name of the judge.
         api_type: provider, else the environment's ``API_TYPE``, else ``openai``.
-        judge_type: ``binary`` or ``comparative``, where there is no ``custom_prompt``.
+        judge_type: ``binary`` or ``comparative``, used without a ``custom_prompt``.
         custom_prompt: template for ``str.format`` with ``question``, ``prediction``, ``ground_truth`` and the keywords
             of the call, or a function that gets these three by position and the keywords.
-        response_format: reading of the reply to a ``custom_prompt``: ``binary`` or ``score``.
-        response_parser: reading of that reply in its place: a function of the text that returns a ``VerifyResult``.
+        response_format: how the reply to a ``custom_prompt`` is read: ``binary`` or ``score``.
+        response_parser: a function that reads that reply instead: it takes the text and returns a ``VerifyResult``.
         score_range: ends of the judge's scale.
         max_retries: further attempts after a failed one.
         retry_delay: the longest first pause between attempts, in seconds.
@@ -71,7 +72,7 @@ class OpenAIVerifier(Verifier):
         self.server = get_server(api_type, config)
 
     def verify(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
-        """Ask the judge; ``images`` go with the prompt (not with the built-in binary one)."""
+        """Ask the judge; ``images`` accompany the prompt, except the built-in binary one."""
         try:
             self._check_modes()
             if self.custom_prompt is not None:
@@ -79,7 +80,7 @@ class OpenAIVerifier(Verifier):
             if self.judge_type == "binary":
                 return self._by_binary_prompt(question, prediction, ground_truth, **kwargs)
             return self._by_comparison(question, prediction, ground_truth, **kwargs)
-        except Exception as error:  # noqa: BLE001 - whatever a judge or a task's own prompt or parser raises
+        except Exception as error:  # noqa: BLE001 - a judge, or a task's own prompt or parser, may raise anything
             return self._failed(redact_text(f"error: {error}"), {})  # it may quote a key
 
     def _check_modes(self) -> None:
@@ -92,7 +93,7 @@ class OpenAIVerifier(Verifier):
 
     def _by_custom_prompt(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
         template = self.custom_prompt
-        assert template is not None  # verify asks for one first
+        assert template is not None  # verify has checked it
         if isinstance(template, str):
             prompt = template.format(question=question, prediction=prediction, ground_truth=ground_truth, **kwargs)
         else:

@@ -1,4 +1,4 @@
-"""Several verifiers in turn."""
+"""The steps of a verification: extractors cut the answer out of a text, and verifiers compare it with the truth."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ _NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
 
 
 class StripReasoningExtractor(Extractor):
-    """Removal of what stands between reasoning tags (harness specification §12.3)."""
+    """Removes the text between reasoning tags (harness specification §12.3)."""
 
     def __init__(self, tag_pairs: TagPairs = THOUGHTS) -> None:
         self.tag_pairs = tag_pairs
 
     def extract(self, text: Any, **kwargs: Any) -> str:
-        """Return the trimmed rest; what is no text in its text form, ``None`` as empty text."""
+        """Return the trimmed rest. Other values are converted to text, and ``None`` counts as empty text."""
         return strip_reasoning_tags("" if text is None else str(text), self.tag_pairs)
 
 
@@ -72,7 +72,7 @@ class RegexExtractor(Extractor):
     Args:
         pattern: regular expression of the task.
         group: number or name of the group; a pattern without it gives the whole match.
-        fallback: result where nothing matches.
+        fallback: result if nothing matches.
         flags: as ``re.compile`` takes them.
     """
 

@@ -75,8 +75,8 @@ def _rouge_l(scored: tuple[Caption, ...]) -> Estimate:
 
 
 def _meteor(scored: tuple[Caption, ...]) -> Estimate:
-    made = captions.meteor(scored)
-    return Estimate(made.value, mean(made.scores).stderr)
+    value, scores = captions.meteor(scored)
+    return Estimate(value, mean(scores).stderr)
 
 
 bleu_1, bleu_2, bleu_3, bleu_4 = map(_bleu, range(1, _MAX_ORDER + 1))
