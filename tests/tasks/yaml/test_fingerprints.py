@@ -159,7 +159,7 @@ def test_of_this_package_the_benchmarks_folder_counts_for_prompts_and_what_bench
         seen[is_scoring] = {Path(path).name for path in code._reached(frozenset({str(Path(utils.__file__).resolve())}))}
     assert {"utils.py", "circular.py"} <= seen[False]
     assert "estimates.py" not in seen[False]
-    assert {"circular.py", "estimates.py", "choice.py"} <= seen[True]
+    assert {"circular.py", "estimates.py", "answers.py"} <= seen[True]
 
 
 def test_nothing_is_imported_for_a_fingerprint(tmp_path: Path) -> None:
