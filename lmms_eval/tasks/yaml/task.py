@@ -18,8 +18,7 @@ from lmms_eval.sandbox.launcher import Policy, using
 from lmms_eval.tasks._task_utils.media_files import ADDRESSES, hf_home
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
-from lmms_eval.tasks.data.carried import CarriedSource, can_be_carried, described
-from lmms_eval.tasks.data.changed import ChangedSource
+from lmms_eval.tasks.data.carried import CarriedSource, ChangedSource, can_be_carried, described
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain_row
 from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.locate import data_root_folders

@@ -47,7 +47,7 @@ HELPERS: Mapping[str, Callable[[Any], Any]] = {
 NLTK_DATA = DATA_DIR / "nltk_data"
 MANY = 10_000
 VERSE_HELPERS: Mapping[str, Callable[[Any], Any]] = {
-    "parse_syllable_ranges": lambda value: [[found.least, found.most] for found in parse_syllable_ranges(value)],
+    "parse_syllable_ranges": lambda value: [list(found) for found in parse_syllable_ranges(value)],
     "count_syllables": lambda line: list(syllable_totals(line, MANY)),
     "phones_for_word": lambda word: list(phones_for_word(word)),
     "rhyming_part": rhyming_part,

@@ -214,7 +214,7 @@ def test_data_root_holds_a_local_copy(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"--data_root .*nowhere: there is no such folder"):
         open_("org/Bench", tmp_path, data_root=str(tmp_path / "nowhere"))
     (tmp_path / "empty" / "docs").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"no data files found: .*/empty/Bench; .*itself, which holds: docs/"):
+    with pytest.raises(DataError, match=r"no data files.*/empty/Bench do not exist.*itself, which holds: docs/"):
         open_("org/Bench", tmp_path, name="core", data_root=str(tmp_path / "empty"))
 
 

@@ -38,7 +38,7 @@ def test_a_position_wins_over_the_id():
         (entry(query(1), name="made_up"), "no such task"),
         (entry(query(7)), "global_idx '7'.*not in the data set"),
         (entry(query(1, query_idx=5)), "not in the data set"),
-        (entry(query(1), query(1)), "stands twice"),
+        (entry(query(1), query(1)), "occurs twice"),
         (entry(query(1, 5)), "response must be a text, not int"),
         (entry(query(1, correct_answer="x")), "no correct_answer"),
         ({"task_name": "t"}, "query_response must be a list"),

@@ -138,7 +138,7 @@ def test_a_reference_that_is_no_option_fails_its_sample(tmp_path: Path) -> None:
     made.write(tmp_path, "TQA", counts=(2,))
     made.edit(tmp_path / "TQA" / "TQA.json", response="something else")
     rows, given = docs(tmp_path, "TQA")
-    with pytest.raises(DataError, match=r"TQA, sample 0: .*none of the"):
+    with pytest.raises(DataError, match=r"TQA, sample 0: .*not one of the"):
         utils.process_results(rows[0], ["A"], given)
 
 

@@ -69,7 +69,7 @@ def test_only_the_official_fingerprints_make_the_published_metric(written, monke
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (FILE.replace("MSR_LEAD_IN", "LEAD"), "there is no text MSR_LEAD_IN .*what stands between"),
+        (FILE.replace("MSR_LEAD_IN", "LEAD"), "there is no text MSR_LEAD_IN .*the text between"),
         (FILE.replace("'maths'", "build()"), "there is no text MSR_PROMPT;"),
         (FILE.replace("'maths'", "5"), "there is no text MSR_PROMPT;"),
         ("def f(:", "cannot be parsed"),

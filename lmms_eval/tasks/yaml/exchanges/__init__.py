@@ -6,9 +6,8 @@ from lmms_eval.api.task import Exchange
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.exchanges.agentic import AgenticExchange
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
-from lmms_eval.tasks.yaml.exchanges.generation import PluginRoundsExchange, SingleExchange
+from lmms_eval.tasks.yaml.exchanges.generation import PluginRoundsExchange, RoundsExchange, SingleExchange
 from lmms_eval.tasks.yaml.exchanges.likelihood import LikelihoodExchange
-from lmms_eval.tasks.yaml.exchanges.rounds import RoundsExchange
 from lmms_eval.tasks.yaml.exchanges.visual_cot import PluginVisualCotExchange, VisualCotExchange
 from lmms_eval.tasks.yaml.requests import RequestFactory
 

@@ -1,16 +1,22 @@
-"""Generation in one request, or in one call of a plugin that runs the rounds itself."""
+"""Generation in one request, in several rounds, or in one call of a plugin that runs the rounds itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.filters.reasoning import THOUGHT_TAGS, split_thoughts
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
-from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder
+from lmms_eval.tasks.yaml.prompts import as_turns
+from lmms_eval.tasks.yaml.render import RenderError, call_messages, call_text
+from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder, Question
+from lmms_eval.utils.signatures import accepts
+
+MAX_ROUNDS = 1000
 
 
 class SingleExchange(TaskExchange):
@@ -43,3 +49,67 @@ class PluginRoundsExchange(SingleExchange):
         made = self._answer([answer for _, answer in rounds])
         thoughts = tuple(thoughts for thoughts, _ in rounds)
         return replace(made, thoughts=thoughts) if any(thoughts) else made
+
+
+class RoundsExchange(TaskExchange):
+    """``generate_until_multi_round``: each round is a request; the task's function gives the next one or stops."""
+
+    def open(self) -> Sequence[Request]:
+        self._outputs: list[Any] = []
+        self._info: Any = None
+        return [self._request(Ask(self._first(), MessageBuilder(self.requests, self.doc_id)))]
+
+    def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
+        self._responses += responses
+        self._outputs.append(response_text(responses[0]))
+        number = len(self._responses)
+        if number >= MAX_ROUNDS:
+            raise RenderError(
+                f"{self.requests.where}: the rounds of document {self.doc_id} did not stop after {MAX_ROUNDS}"
+            )
+        with self.requests.seeding.prompt(self.doc_id):
+            follows = self._next(number)
+        return [] if follows is None else [self._request(follows)]
+
+    def answer(self) -> Answer:
+        return self._answer(list(self._outputs))
+
+    def _next(self, number: int) -> Ask | None:
+        given = {"round_idx": number, "previous_output": list(self._outputs), "previous_round_info": self._info}
+        by_messages = self.requests.config.doc_to_messages
+        if by_messages is not None and accepts(by_messages, "round_idx"):
+            return self._next_messages(by_messages, given, number)
+        function = self.requests.config.doc_to_text
+        doc = self.requests.documents[self.doc_id]
+        visuals, text, stop, outputs, self._info = _elements(
+            call_text(function, doc, self.requests.prompts.kwargs, **given), 5, f"{self.requests.where}: doc_to_text"
+        )
+        self._keep(outputs)
+        if stop:
+            return None
+        builder = MessageBuilder(
+            self.requests, self.doc_id, Question(self.requests.prompts, str(text), visuals or []), bare=True
+        )
+        return Ask(str(text), builder, round=number)
+
+    def _next_messages(self, function: Any, given: Mapping[str, Any], number: int) -> Ask | None:
+        where = f"{self.requests.where}: doc_to_messages"
+        doc = self.requests.documents[self.doc_id]
+        made = call_messages(function, doc, self.requests.prompts.kwargs, **given)
+        messages, stop, outputs, self._info = _elements(made, 4, where)
+        self._keep(outputs)
+        if stop:
+            return None
+        turns = as_turns(messages, where)
+        context = "\n".join(p["text"] for t in turns for p in t["content"] if p.get("type") == "text")
+        return Ask(context, MessageBuilder(self.requests, self.doc_id, lambda _doc: turns, bare=True), round=number)
+
+    def _keep(self, outputs: Any) -> None:
+        if outputs is not None:
+            self._outputs = list(outputs)
+
+
+def _elements(made: Any, count: int, where: str) -> Sequence[Any]:
+    if not isinstance(made, tuple | list) or len(made) != count:
+        raise RenderError(f"{where} must return {count} values for a later round, not {made!r:.120}")
+    return made

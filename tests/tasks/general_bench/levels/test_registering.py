@@ -94,7 +94,7 @@ def test_the_reference_names_what_is_no_number(score):
 
 @pytest.mark.parametrize("model", ["", " ", "a\x00b"])
 def test_a_model_needs_a_name(model):
-    with pytest.raises(UsageError, match="above a column"):
+    with pytest.raises(UsageError, match="head of a column"):
         register(model, [], template())
 
 
