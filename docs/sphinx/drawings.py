@@ -19,7 +19,7 @@ _GROUPS: dict[str, tuple[Kind, str]] = {
     "filters": ("disk", "pure functions, media, sandbox"),
     "config": ("person", "the ground: options, contracts, files"),
 }
-"""A package of the first layer of each group, and what the group is."""
+"""A package of the first layer of each group, and the group's description."""
 _LEFT_BY_A_KILL: tuple[tuple[Box, Box], ...] = (
     (Box("disk", "a document is scored", "a line in scores-0.jsonl"), Box("work", "kept", "read back by its place")),
     (Box("disk", "an answer is there", "in responses-0.jsonl"), Box("work", "scored", "the model is not asked")),
@@ -30,11 +30,11 @@ _LEFT_BY_A_KILL: tuple[tuple[Box, Box], ...] = (
     (Box("disk", "owner.json is left", "host, process, start time"), Box("work", "taken over", "its process is dead")),
     (Box("lost", "results half written", "under another name"), Box("work", "written whole", "and renamed into place")),
 )
-"""What a kill may leave, and what the next start makes of it."""
+"""States that a kill may leave, and what the next start does with each."""
 
 
 def run() -> Sketch:
-    """Draw one run as a person sees it."""
+    """Draw one run as a user sees it."""
     sketch = Sketch(
         "run",
         "One run",
@@ -71,7 +71,7 @@ def run() -> Sketch:
 
 
 def layers() -> Sketch:
-    """Draw the packages by the layers that ``import-linter`` holds."""
+    """Draw the packages in the layers that ``import-linter`` enforces."""
     sketch = Sketch(
         "layers",
         "Packages by layer",
