@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,8 @@ PARALLEL = 2
 KILLS_OF_A_ROUND = 2
 LONGEST_S = 8.0
 """Longest time from the start of a server to its kill."""
+_STARTED = re.compile(r"\bjob \S+ is (?!still\b)")
+"""Line of a server's log about a run that starts or resumes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def play(work: Path, number: int, source: random.Random, whole: dict[int, dict[s
         kills_everything,
         sum(told["status"] == "completed" for told in ended.values()),
         sum(_is_as(told, whole[limit]) for limit, told in ended.items()),
-        server.log.count("is started") + server.log.count("is gone on with"),
+        len(_STARTED.findall(server.log)),
         _asked_twice(asked),
         max(LIMITS) - len(asked),
     )

@@ -95,7 +95,7 @@ def _facts(entries: list[Entry]) -> Iterator[str]:
         yield _row(entry, facts_of(entry.name, entry.kind == "group"))
     if len(entries) > _SHOWN:
         yield f"\n{len(entries) - _SHOWN:,} more names: `lmms-eval tasks list`."
-    yield f"\n`lmms-eval tasks describe {entries[0].name}` tells more, and what is missing on your machine.\n"
+    yield f"\n`lmms-eval tasks describe {entries[0].name}` shows more, and what is missing on your machine.\n"
 
 
 def _row(entry: Entry, facts: Facts | None) -> str:
