@@ -1,9 +1,9 @@
-"""Time of ``lmms-eval check`` over many tasks whose data are not at hand.
+"""Measure the time of ``lmms-eval check`` over many tasks whose data are missing.
 
     python -m benchmarks.check_tasks            # one JSON object on standard output
 
-Writes folders of task files in the family's style (each with a template that its tasks include, and a module of its
-own that imports what such modules import) and checks them all with two processes.
+Writes folders of task files in the family's style (each with a template that its tasks include, and a module with the
+usual imports of such modules) and checks them all with two processes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def aggregate(results):
 
 
 def write_folders(root: Path, tasks: int = TASKS, folders: int = FOLDERS) -> None:
-    """Write the tasks, as many in each folder."""
+    """Write the tasks, evenly over the folders."""
     for number in range(tasks):
         folder = root / f"set_{number % folders}"
         if not folder.is_dir():

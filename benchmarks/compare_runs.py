@@ -1,9 +1,9 @@
-"""Time and memory of ``lmms-eval compare`` over two runs of many documents, printed as JSON.
+"""Measure time and memory of ``lmms-eval compare`` over two runs of many documents. Prints JSON.
 
     python benchmarks/compare_runs.py [--documents 100000] [--metrics 3] [--draws 10000] [--folder DIR]
 
-The runs are samples files as a run writes them, with a right-or-wrong metric and graded ones. The comparison is a
-process of its own, as a person starts it: reading both files, all intervals and tests, flips and all output files.
+The runs are samples files as a run writes them, with a right-or-wrong metric and graded ones. The comparison runs in a
+separate process, as a user starts it: it reads both files, computes all intervals and tests, and writes all files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 
 def write_run(path: Path, documents: int, metrics: int, seed: int) -> None:
-    """Write a samples file; documents are the same whatever the seed of the scores."""
+    """Write a samples file; the documents do not depend on the seed of the scores."""
     rng = random.Random(seed)
     with open(path, "w", encoding="utf-8") as file:
         for number in range(documents):
@@ -41,7 +41,7 @@ def write_run(path: Path, documents: int, metrics: int, seed: int) -> None:
 
 
 def measure(words: list[str]) -> dict[str, float]:
-    """Run a command with its output thrown away; return its time, processor time, peak memory and exit code."""
+    """Run a command, discard its output, and return its time, processor time, peak memory and exit code."""
     begin = time.perf_counter()
     with open(os.devnull, "w") as nowhere:
         process = os.posix_spawn(

@@ -1,11 +1,11 @@
-"""Functions that are called, and files that they stand in, to evaluate one document of each benchmark.
+"""List the functions, and their files, that are called to evaluate one document of each benchmark.
 
     python -m benchmarks.document_trace [--tasks mmie_demo ...] [--list] [--output FILE]
 
-One document of each demonstration task is asked of the gold baseline, scored and reported by the command line, in a
-process of its own, of which every function of ``lmms_eval`` that is called is written down, scoring processes
-included. A function counts once, however often it is called; comprehensions, lambdas and the bodies of modules and
-classes are part of what holds them. Printed as JSON: counts by task and by package, with ``--list`` the functions.
+The command line evaluates one document of each demonstration task with the gold baseline in a separate process. Every
+function of ``lmms_eval`` that is called there, or in a scoring process, is recorded. A function counts once, however
+often it is called; comprehensions, lambdas and the bodies of modules and classes are part of their surroundings.
+Prints JSON: counts by task and by package, with ``--list`` the functions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TASKS = (
     "mmie_demo",
 )
 EXIT_UNSCORED = 3
-"""Of MMIE, which has no score without a judge."""
+"""Exit code of MMIE, which has no score without a judge."""
 _TRACER = """
 import os, sys, threading
 
@@ -48,7 +48,7 @@ def _note(frame, event, argument):
 threading.setprofile(_note)
 sys.setprofile(_note)
 """
-"""Runs at the start of every interpreter below (``sitecustomize``). Lines are written at once: a run ends abruptly."""
+"""Runs at the start of every child interpreter (``sitecustomize``). Lines are written at once, as runs end abruptly."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""Seconds and memory of ``--dry_run`` over many documents with pictures.
+"""Measure time and memory of ``--dry_run`` over many documents with pictures.
 
     python -m benchmarks.dry_run                       # one JSON object on standard output
     python -m benchmarks.dry_run --documents 1000
 
-Each document has a picture (640x480 JPEG). ``path``: the task names its file, and each document has a file of its own;
-``column``: it stands in a column of a parquet file. The command is run as users run it, as a process of its own.
+Each document has a picture (640x480 JPEG). ``path``: the task names its file, and each document has its own file;
+``column``: it is in a column of a parquet file. The command runs in a separate process, as users run it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.workload import UTILS, run_child
 
 SIZE = (640, 480)
 DIFFERENT = 100
-"""Pictures that are different from each other; files are copies of them."""
+"""Number of different pictures; the files are copies of them."""
 BAR_S = 20.0
 COLUMN = "def doc_to_visual(doc):\n    return [doc['image']]\n"
 YAML = """
@@ -42,7 +42,7 @@ metric_list:
 
 
 def jpegs() -> list[bytes]:
-    """Pictures of noise that is smooth enough to be compressed."""
+    """Return pictures of noise that is smooth enough to be compressed."""
     from PIL import Image
 
     source, made = random.Random(0), []
@@ -78,9 +78,9 @@ def write_task(folder: Path, name: str, documents: int) -> None:
 
 
 def measure(name: str, documents: int) -> dict[str, Any]:
-    """Run the command over one task; its time counts as a whole, the start of Python included."""
+    """Run the command over one task and measure its whole time, including the start of Python."""
     with tempfile.TemporaryDirectory() as place:
-        # By a process of its own: a child's peak memory counts that of the process which starts it.
+        # In a separate process, since a child's peak memory includes that of the process which starts it.
         script = f"from benchmarks.dry_run import *; write_task(Path({place!r}), {name!r}, {documents})"
         wrote = run_child(["-c", script])
         if wrote.exit_code:

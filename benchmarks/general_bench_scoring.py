@@ -1,9 +1,9 @@
-"""Scoring 34,500 synthetic predictions of General-Bench's 115 language tasks: ``register`` as a process.
+"""Measure the scoring of 34,500 synthetic predictions of General-Bench's 115 language tasks: ``register`` as a process.
 
     python -m benchmarks.general_bench_scoring      # one JSON object; exit code 1 if the bar is missed
 
 300 items a task, texts of 12 words, half of the predictions right. ``cold``: nothing scored yet; ``warm``: the same
-command again, every outcome in its journal (what a run that was killed finds). ``bound``: in one process, reading the
+command again, with every outcome in its journal (as after a kill). ``bound``: in one process, reading the
 same files and computing the same states and values, without start-up, intervals (the values of 100 resamplings of each
 task), journal and workbook. Bar: cold within 2.5 of the bound. ``load_average``: of the last minute.
 """
@@ -40,7 +40,7 @@ Maker = Callable[["Writer"], tuple[dict[str, Any], str]]
 
 
 class Writer:
-    """Writes the tasks; a fixed seed gives the same ones."""
+    """Writes the tasks. A fixed seed makes them reproducible."""
 
     def __init__(self) -> None:
         self.source = random.Random(29)
@@ -110,7 +110,7 @@ def dump(path: Path, content: Any) -> None:
 
 
 def bare(root: Path) -> float:
-    """Seconds of reading and computing alone."""
+    """Return the seconds of only reading and computing."""
     begun = time.perf_counter()
     for facts in sheets()[LANGUAGE]:
         score_bare(facts, root / "General-Bench-Openset" / "nlp" / facts.id)

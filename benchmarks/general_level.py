@@ -1,12 +1,12 @@
-"""General-Level over the whole workbook (699 rows): register and ranker as processes, and ranking from memory.
+"""Measure General-Level over the whole workbook (699 rows): register and ranker as processes, and ranking in memory.
 
     python -m benchmarks.general_level      # one JSON object on standard output; exit code 1 if a bar is missed
 
 A made-up score for every row goes through ``register.py`` into a result workbook (also CSV and JSON), which
 ``ranker.py`` reads and ranks, intervals included, under both profiles; the best of five runs each. Bars: 0.5 s for both
-scripts together, 0.35 s for the ranker, 5 ms from memory (without intervals).
-The reference's ranker takes 1.0 to 1.2 s. ``load_average``: of the last minute; where others use the cores, the
-processor time (``cpu_s``) tells more.
+scripts together, 0.35 s for the ranker, 5 ms in memory (without intervals).
+The reference's ranker takes 1.0 to 1.2 s. ``load_average``: of the last minute; if other programs use the cores, the
+processor time (``cpu_s``) is more meaningful.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RUNS, CALLS = 5, 50
 
 
 def write_results(path: Path) -> None:
-    """A score near the specialist's for every task; a fixed seed gives the same ones."""
+    """Write a score near the specialist's for every task, by a fixed seed."""
     source = random.Random(29)
     rows = [
         {"task_name": task.name, "metric": task.spelling, "score": task.sound_specialist * source.uniform(0.8, 1.0)}
@@ -46,7 +46,7 @@ def write_results(path: Path) -> None:
 
 
 def timed(script: str, *arguments: str) -> Finished:
-    """The quickest of some runs of a script."""
+    """Return the seconds of the quickest of several runs of a script."""
     runs = [run_child([f"{SCRIPTS}/{script}", *arguments]) for _ in range(RUNS)]
     for run in runs:
         if run.exit_code != 0:
@@ -55,7 +55,7 @@ def timed(script: str, *arguments: str) -> Finished:
 
 
 def quickest(call: Callable[[], object]) -> float:
-    """Seconds of the quickest of some calls."""
+    """Return the seconds of the quickest of several calls."""
     found = []
     for _ in range(CALLS):
         start = time.perf_counter()

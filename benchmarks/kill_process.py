@@ -1,9 +1,9 @@
-"""SIGKILL of one of four processes under torchrun at random moments; the same command, or a restart, then finishes.
+"""Kill one of four processes under torchrun at random moments; the same command, or a restart, finishes the run.
 
     python -m benchmarks.kill_process               # about 5 minutes; one JSON object; exit code 1 if a bar is missed
 
-Bars: without restarts the job ends within seconds and with a code other than 0, and what was finished is never asked
-again; with one restart (``--max_restarts 1``) it ends with 0 in one go; results as of an undisturbed job.
+Bars: without restarts the job ends within seconds and with a code other than 0, and finished requests are never sent
+again; with one restart (``--max_restarts 1``) it ends with 0 by itself; results are those of an undisturbed job.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ DOCUMENTS = 800
 DELAY_S = 0.1
 SECONDS_TO_END = 30.0
 START_SHARE = 0.2
-"""Share of the kills that fall into the start, up to ``START_S`` seconds after all processes exist."""
+"""Share of the kills during the start, up to ``START_S`` seconds after all processes exist."""
 START_S = 4.0
 TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """What one kill led to."""
+    """Outcome of one kill."""
 
     rank: int
     restarts: int
     answered_before: int
     complete_at_end: bool
-    """The results were there when the job ended: the process was killed after its work."""
+    """Whether the results existed when the job ended: the process was then killed after its work."""
     exit_code: int
     seconds_to_end: float
     exit_code_of_next: int | None
-    """Of the same command once more; ``None`` where the restart has finished the job."""
+    """Exit code of the same command once more; ``None`` if the restart has finished the job."""
     asked_twice: int
     never_asked: int
     identical: bool
@@ -71,7 +71,7 @@ def start(arguments: list[str]) -> subprocess.Popen[bytes]:
 
 
 def workers(launcher: subprocess.Popen[bytes]) -> dict[int, int]:
-    """Process ids by rank, once all exist; empty when the launcher has ended."""
+    """Return the process ids by rank as soon as all exist, or an empty mapping if the launcher has ended."""
     while launcher.poll() is None:
         found = {}
         for child in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
@@ -85,7 +85,7 @@ def workers(launcher: subprocess.Popen[bytes]) -> dict[int, int]:
 
 
 def undisturbed(work: Path) -> tuple[dict[str, Any], float]:
-    """Final state, and seconds from the moment at which all processes exist to the end."""
+    """Return the final state, and the seconds from the moment at which all processes exist to the end."""
     out = work / "whole"
     with StubServer(delay=DELAY_S) as server:
         launcher = start(command(work, server.url, out, 0))
@@ -97,7 +97,7 @@ def undisturbed(work: Path) -> tuple[dict[str, Any], float]:
 
 
 def wait_for(moment: float, server: StubServer, launcher: subprocess.Popen[bytes]) -> None:
-    """``moment`` is a share of the answers, or, where negative, of the start."""
+    """Wait until a moment: a share of the answers or, if negative, of the start."""
     if moment < 0:
         time.sleep(-moment * START_S)
     while moment > 0 and server.stats()["completed"] < moment * DOCUMENTS and launcher.poll() is None:
@@ -105,7 +105,7 @@ def wait_for(moment: float, server: StubServer, launcher: subprocess.Popen[bytes
 
 
 def kill_once(work: Path, number: int, source: random.Random, restarts: int, whole: dict[str, Any]) -> Kill:
-    """Kill one process at a random moment, then finish by the same command where nothing restarts it."""
+    """Kill one process at a random moment, then finish with the same command if no launcher restarts it."""
     rank = source.randrange(PROCESSES)
     moment = source.uniform(-1.0, 0.0) if source.random() < START_SHARE else source.uniform(0.0, 1.0)
     out = work / f"killed-{number}"
@@ -119,7 +119,7 @@ def kill_once(work: Path, number: int, source: random.Random, restarts: int, who
         begin = time.monotonic()
         code = launcher.wait(TIMEOUT_S)
         seconds = time.monotonic() - begin
-        complete = is_complete(out)  # then there is nothing to continue, and the same command would begin anew
+        complete = is_complete(out)  # the run is complete, and the same command would start over
         again = None if complete else start(arguments).wait(TIMEOUT_S)
         asked = server.stats()["by_text"]
     return Kill(
@@ -137,7 +137,7 @@ def kill_once(work: Path, number: int, source: random.Random, restarts: int, who
 
 
 def is_good(kill: Kill) -> bool:
-    """All bars hold for this kill."""
+    """Return whether all bars hold for this kill."""
     wanted = kill.exit_code == 0 if kill.restarts else kill.exit_code != 0
     in_time = bool(kill.restarts) or kill.seconds_to_end <= SECONDS_TO_END
     return wanted and in_time and kill.identical and kill.asked_twice <= PROCESSES * CONCURRENCY

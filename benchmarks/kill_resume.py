@@ -1,9 +1,9 @@
-"""SIGKILL at random moments of a run against a counting server; the same command then finishes it.
+"""Kill a run against a counting server at random moments; the same command then finishes it.
 
     python -m benchmarks.kill_resume --kills 20     # JSON on standard output; exit code 1 if a bar is missed
 
-Bars: requests asked twice at most the requests in flight at the kill; final results identical to those of an
-uninterrupted run (but for times); nothing lost.
+Bars: at most the requests in flight at the kill are sent twice; the final results are identical to those of an
+uninterrupted run (except for times); no answer is lost.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def command(work: Path, url: str, out: Path) -> list[str]:
 
 
 def final_state(out: Path) -> dict[str, Any]:
-    """What must not depend on interruptions: scores, errors, counts and every sample."""
+    """Return everything that must not depend on interruptions: scores, errors, counts and every sample."""
     results = results_of(out)
     kept = {key: results[key] for key in ("results", "intervals", "outcomes", "n-samples", "task_hashes", "usage")}
     kept["prompt_fingerprint"] = results["prompt_fingerprint"]
@@ -73,7 +73,7 @@ def uninterrupted(work: Path) -> tuple[dict[str, Any], float]:
 
 
 def kill_once(work: Path, number: int, after_s: float, whole: dict[str, Any]) -> dict[str, Any]:
-    """Kill one run ``after_s`` seconds after its start, then finish it by the same command."""
+    """Kill one run ``after_s`` seconds after its start, then finish it with the same command."""
     out = work / f"killed-{number}"
     with StubServer(delay=DELAY_S) as server:
         arguments = command(work, server.url, out)
@@ -81,8 +81,8 @@ def kill_once(work: Path, number: int, after_s: float, whole: dict[str, Any]) ->
         time.sleep(after_s)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        ended_before = is_complete(out)  # a completed run begins anew by design: nothing to resume
-        time.sleep(2 * DELAY_S)  # what had arrived is counted now
+        ended_before = is_complete(out)  # a completed run starts over by design, so it is not resumed
+        time.sleep(2 * DELAY_S)  # requests that had arrived are counted now
         asked_at_kill = server.stats()["total"]
         done = finish(arguments)
         stats = server.stats()

@@ -1,10 +1,10 @@
-"""SIGKILL of the evaluation server at random moments, with a queue of five jobs; the next server finishes them.
+"""Kill the evaluation server at random moments, with a queue of five jobs; the next server finishes them.
 
     python -m benchmarks.kill_server --kills 20     # JSON on standard output; exit code 1 if a bar is missed
 
-In some rounds everything is killed at the same moment, runs and keepers too, as by a machine that loses its power.
-Bars: every job ends, completed and once; its results are those of a direct run; a kill of the server alone has nothing
-asked twice, one of everything at most what was in flight.
+In some rounds everything is killed at the same moment, including runs and keepers, as in a power failure. Bars: every
+job completes exactly once; its results are those of a direct run; after a kill of only the server no request is sent
+twice, after a kill of everything at most those in flight.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -37,7 +38,9 @@ DELAY_S = 0.1
 PARALLEL = 2
 KILLS_OF_A_ROUND = 2
 LONGEST_S = 8.0
-"""Time from the start of a server to its kill, at most."""
+"""Longest time from the start of a server to its kill."""
+_STARTED = re.compile(r"\bjob \S+ is (?!still\b)")
+"""Line of a server's log about a run that starts or resumes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Round:
     completed: int
     identical: int
     starts: int
-    """Starts of runs that the servers' logs tell of."""
+    """Number of starts of runs in the servers' logs."""
     asked_twice: int
     never_asked: int
 
@@ -91,7 +94,7 @@ def kill_all(folder: Path, server: ServerProcess) -> None:
 
 
 def play(work: Path, number: int, source: random.Random, whole: dict[int, dict[str, Any]]) -> Round:
-    """Submit five jobs, kill the server (or everything) twice, and let a last server come to the end."""
+    """Submit five jobs, kill the server (or everything) twice, and let a last server finish."""
     folder = work / f"server-{number}"
     kills_everything = number % 4 == 3
     with StubServer(delay=DELAY_S) as stub:
@@ -120,7 +123,7 @@ def play(work: Path, number: int, source: random.Random, whole: dict[int, dict[s
         kills_everything,
         sum(told["status"] == "completed" for told in ended.values()),
         sum(_is_as(told, whole[limit]) for limit, told in ended.items()),
-        server.log.count("is started") + server.log.count("is gone on with"),
+        len(_STARTED.findall(server.log)),
         _asked_twice(asked),
         max(LIMITS) - len(asked),
     )
@@ -134,13 +137,13 @@ def _is_as(told: dict[str, Any], whole: dict[str, Any]) -> bool:
 
 
 def _asked_twice(asked: Counter[str]) -> int:
-    """Count questions that were asked more often than there are jobs that hold them."""
+    """Count questions that were asked more often than there are jobs with them."""
     expected = sorted((sum(limit > number for limit in LIMITS) for number in range(max(LIMITS))), reverse=True)
     return sum(asked.values()) - sum(expected[: len(asked)])
 
 
 def is_good(one: Round) -> bool:
-    """All bars hold for this round."""
+    """Return whether all bars hold for this round."""
     bar = KILLS_OF_A_ROUND * PARALLEL * CONCURRENCY if one.kills_everything else 0
     jobs = len(LIMITS)
     return one.completed == one.identical == jobs and one.never_asked == 0 and one.asked_twice <= bar

@@ -1,12 +1,12 @@
-"""Speed of ``--model hf`` against the best bare loop: the same prompts, sorted by length, with a prefetch thread.
+"""Compare the speed of ``--model hf`` with the best bare loop: prompts sorted by length, with a prefetch thread.
 
     python -m benchmarks.local_models                        # one JSON object on standard output
     python -m benchmarks.local_models --workload one --runs 1
 
 Workloads of 200 samples for a tiny model of random weights on the CPU, one thread of torch, batches of 8 rows:
 ``text``, ``one`` and ``eight`` pictures a sample, ``video``. Each child process loads the model, warms up on eight
-documents, is measured on eight others and on 208 others; ours and the bare loop alternate. No document or picture comes
-twice: what is kept of the pictures that have been seen helps neither. CPU and wall time are those of the whole run
+documents, is measured on eight others and on 208 others; ours and the bare loop alternate. No document or picture
+occurs twice, so caches of pictures help neither. CPU and wall time are those of the whole run
 (documents, preparation, generation, scoring, journals, results) over the 208 documents less those of the run over
 eight. Bar: bare over ours at least 0.97, medians of five. The answers of both are compared.
 """
@@ -62,7 +62,7 @@ WORKLOADS = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Seconds of one run, and its answers by document."""
+    """Times of one run, and its answers by document."""
 
     cpu_s: float
     wall_s: float
@@ -110,7 +110,7 @@ def noise(source: random.Random) -> Any:
 
 
 def write_video(path: Path, source: random.Random) -> None:
-    """Two seconds of 160x120 at 12 frames per second."""
+    """Write a video of two seconds, 160x120 at 12 frames per second."""
     import av
 
     with av.open(str(path), "w") as container:
@@ -152,7 +152,7 @@ def ours(_load: Workload, model_folder: str, tasks: Path, out: Path) -> Measured
 
 
 def bare(load: Workload, model_folder: str, tasks: Path, _out: Path) -> Measured:
-    """The loop that one writes by hand for this model and these documents, at its best."""
+    """Run the best hand-written loop for this model and these documents."""
     import torch
     import transformers
 
@@ -202,7 +202,7 @@ def bare(load: Workload, model_folder: str, tasks: Path, _out: Path) -> Measured
 
 
 def prefetched(batches: Sequence[Any], encode: Callable[[Any], Any]) -> Iterator[Any]:
-    """Encoded in a thread of its own, two batches ahead."""
+    """Yield batches that are encoded in a separate thread, two batches ahead."""
     made: queue.Queue[Any] = queue.Queue(maxsize=2)
 
     def work() -> None:

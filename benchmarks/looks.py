@@ -1,4 +1,4 @@
-"""A task of right and wrong answers, its random orders, and intervals for one look: what simulations share."""
+"""Shared parts of simulations: a task of right and wrong answers, its random orders, and intervals for one look."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def population(total: int, chance: float) -> Floats:
 
 
 def orders(values: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """The values in random orders."""
+    """Return the values in random orders."""
     source = np.random.default_rng(seed)
     for _ in range(draws):
         yield source.permutation(values)

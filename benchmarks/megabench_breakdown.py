@@ -1,4 +1,4 @@
-"""MEGA-Bench's breakdown of the 505 tasks from score files, as a process: start-up, files and table included, no plot.
+"""Measure MEGA-Bench's breakdown of 505 tasks from score files as a process: start-up, files and table, without plot.
 
     python -m benchmarks.megabench_breakdown      # one JSON object on standard output
 
@@ -23,7 +23,7 @@ REPEATS = 7
 
 
 def write_scores(folder: Path, *, with_queries: bool) -> None:
-    """The evaluator's two output files, scores by a fixed seed."""
+    """Write the evaluator's two output files, with scores by a fixed seed."""
     source = random.Random(0)
     for subset in ("core", "open"):
         data = [_task(task, source, with_queries) for task in tasks().values() if task.subset == subset]

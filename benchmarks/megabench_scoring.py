@@ -1,4 +1,4 @@
-"""Scoring 6,531 synthetic core answers of MEGA-Bench with the stand-alone evaluator, start-up and files included.
+"""Measure the stand-alone evaluator on 6,531 synthetic core answers of MEGA-Bench, including start-up and files.
 
     python -m benchmarks.megabench_scoring [--nltk_data DIR]      # one JSON object on standard output
 
@@ -21,11 +21,11 @@ from benchmarks.workload import Finished, run_child
 SCRIPT = "lmms_eval/tasks/megabench/evaluator.py"
 REFERENCE_S = 85.0
 ALLOWED_EXIT_CODES = (0, 3)
-"""3: a part that needs linguistic data or the sandbox is not there; the report counts such tasks."""
+"""Accepted exit codes. 3: linguistic data or the sandbox is missing; the report counts such tasks."""
 
 
 def measure(work: Workload, workers: int, further: Sequence[str]) -> dict[str, Any]:
-    """One evaluation from start to end."""
+    """Measure one evaluation from start to end."""
     output = work.data_root / f"scores_{workers}.json"
     finished = run_child(
         [

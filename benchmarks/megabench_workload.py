@@ -1,4 +1,4 @@
-"""A synthetic MEGA-Bench: all 440 core tasks with their published fields, metrics and numbers of queries.
+"""Write a synthetic MEGA-Bench: all 440 core tasks with their published fields, metrics and numbers of queries.
 
 Questions, answers and replies are invented; half of the replies are right, by a fixed seed.
 """
@@ -235,7 +235,7 @@ def _reply(task: TaskFacts, values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Where the data set and the submission are, and how much they hold."""
+    """Paths of the data set and the submission, and their sizes."""
 
     data_root: Path
     submission: Path
@@ -244,9 +244,9 @@ class Workload:
 
 
 def write_workload(folder: Path, leave_out: frozenset[str] = frozenset(), seed: int = 0) -> Workload:
-    """The core configuration as parquet and a submission to it, without the tasks that use a metric left out.
+    """Write the core configuration as parquet and a submission to it, without the tasks of left-out metrics.
 
-    ``worldle`` stands without its geographic score: no geocoder is measured here.
+    ``worldle`` is included without its geographic score, since no geocoder is measured here.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -299,7 +299,7 @@ def _task(task: TaskFacts, source: random.Random, rows: list[dict[str, str]], co
 
 
 def _answer_fields(task: TaskFacts) -> list[str]:
-    """Fields that the true answer has: none without a name, one for the parsers of a single answer."""
+    """Return the fields of the true answer: no unnamed ones, one for the parsers of a single answer."""
     named = [name for name in task.metrics if name]
     return named if task.parser == "json" else named[:1]
 

@@ -1,10 +1,10 @@
-"""Memory and time of MileBench's largest samples: 109 pictures of 1024x768, at two prefetch budgets.
+"""Measure memory and time of MileBench's largest samples: 109 pictures of 1024x768, at two prefetch budgets.
 
     python -m benchmarks.milebench_memory      # one JSON object on standard output; exit code 1 if the bar is missed
 
-A run of ``milebench_gpr1200`` over data drawn here, with a model that decodes every picture and answers at once, beside
-the bare decoding of the same pictures in a loop. Bar: peak memory over that of the same run with tiny pictures at most
-that of the budget, or of one sample where that is more, and 64 MB.
+A run of ``milebench_gpr1200`` over drawn data, with a model that decodes every picture and answers at once, is compared
+with the bare decoding of the same pictures in a loop. Bar: compared with the same run with tiny pictures, the peak
+memory grows at most by the budget (or by one sample, if that is more) and 64 MB.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUDGETS_MB = (256, 1024)
 
 
 def write_data(root: Path, size: tuple[int, int]) -> list[Path]:
-    """The data set with the same pictures in every sample; returns the pictures."""
+    """Write the data set with the same pictures in every sample and return the pictures."""
     import random
 
     from PIL import Image

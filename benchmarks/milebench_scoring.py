@@ -1,11 +1,11 @@
-"""Scoring 6,440 synthetic MileBench answers with the stand-alone evaluator, start-up and files included.
+"""Measure the stand-alone evaluator on 6,440 synthetic MileBench answers, including start-up and files.
 
     python -m benchmarks.milebench_scoring      # one JSON object on standard output; exit code 1 if the bar is missed
 
-All 29 data sets with their published numbers of samples, once in one process and once in one process a data set, with
-answers and references of 25 and of 300 words where they are free text. Bar: 2 s in one process for 25 words. The
+All 29 data sets with their published numbers of samples, once in one process and once in one process per data set.
+Free-text answers and references have 25 and 300 words. Bar: 2 s in one process for 25 words. The
 reference takes 32 s (25 words) and 39 s (300 words) in 29 processes, on two cores. ``load_average``: of the last
-minute; where others use the cores, the processor time (``cpu_s``) tells more than the wall time.
+minute; if other programs use the cores, the processor time (``cpu_s``) is more meaningful than the wall time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lmms_eval.tasks.milebench.facts import Dataset, datasets
 
 SCRIPT = "lmms_eval/tasks/milebench/evaluate.py"
 REFERENCE_S: Mapping[int, float] = {25: 32.0, 300: 39.0}
-"""Seconds of the reference's 29 processes, by words of a free text."""
+"""Seconds of the reference's 29 processes, by number of words of a free text."""
 BAR_S = 2.0
 BAR_WORDS = 25
 SAMPLES = 6440
@@ -41,18 +41,18 @@ FORMS = (
     "I would say ({letter}), {text}, because",
     "",
 )
-"""How an answer to a choice question is written."""
+"""Forms of an answer to a choice question."""
 
 
 class Writer:
-    """Writes data sets and predictions; a fixed seed gives the same ones."""
+    """Writes data sets and predictions. A fixed seed makes them reproducible."""
 
     def __init__(self, words: int) -> None:
         self.words = words
         self.source = random.Random(29)
 
     def write(self, root: Path) -> int:
-        """All data sets below ``ROOT/data``, predictions below ``ROOT/outputs/MODEL``; returns their number."""
+        """Write data sets below ``ROOT/data``, predictions below ``ROOT/outputs/MODEL``, and return their number."""
         return sum(self.write_dataset(root, facts) for facts in datasets().values())
 
     def write_dataset(self, root: Path, facts: Dataset) -> int:
@@ -78,7 +78,7 @@ class Writer:
         return len(predictions)
 
     def sample(self, facts: Dataset, number: int) -> tuple[dict[str, Any], str]:
-        """An entry of the annotation, and an answer to it; about half of the answers are right."""
+        """Return an entry of the annotation and an answer to it. About half of the answers are right."""
         n_images = self.source.choice(IMAGE_COUNTS)
         instance: dict[str, Any] = {
             "context": self.text(40),
@@ -120,7 +120,7 @@ class Writer:
         return list(found)
 
     def text(self, words: int) -> str:
-        """Words of three to eight letters, some with a comma or a full stop."""
+        """Return words of three to eight letters, some with a comma or a full stop."""
         return " ".join(
             "".join(self.source.choices(LETTERS, k=self.source.randint(3, 8)))
             + self.source.choice(("", "", "", ",", "."))
@@ -143,7 +143,7 @@ def evaluate(root: Path, *further: str) -> Finished:
 
 
 def measure(words: int, folder: Path) -> dict[str, Any]:
-    """One process for all data sets (the best of three), and one for each."""
+    """Measure one process for all data sets (the best of three), and one for each."""
     written = Writer(words).write(folder)
     together = min((evaluate(folder) for _ in range(3)), key=lambda finished: finished.wall_s)
     scored = sum(

@@ -1,4 +1,4 @@
-"""A judge of known bias, simulated: how often intervals around the mean hold the true mean.
+"""Simulate a judge with a known bias, and how often intervals around the mean contain the true mean.
 
     python -m benchmarks.mmie_calibration [--simulations 1000] [--output FILE]
 
@@ -20,11 +20,11 @@ from lmms_eval.stats import Interval, NoInterval, Spread, corrected_mean, score_
 
 ANSWERS, HUMAN, BIAS, NOISE, SEED = 2_000, 200, 0.8, 1.0, 20_241_014
 TRUTH, SPREAD = 3.0, 1.3
-"""The human scores' distribution is symmetric around 3, also after rounding and cutting."""
+"""True mean: the distribution of human scores is symmetric around 3, even after rounding and clipping."""
 
 
 def simulate(simulations: int, seed: int = SEED) -> dict[str, Any]:
-    """Coverage and mean width of the three intervals."""
+    """Return coverage and mean width of the three intervals."""
     import numpy as np
 
     generator = np.random.default_rng(seed)

@@ -1,12 +1,12 @@
-"""Measures the cost of the harness around an API: CPU per sample, span, throughput, memory, bytes.
+"""Measure the cost of the harness around an API: CPU per sample, span, throughput, memory, bytes.
 
     python -m benchmarks.overhead            # one JSON object on standard output
     python -m benchmarks.overhead --only many_connections --repeats 3
     python -m benchmarks.overhead --only processes      # throughput of --processes 1 and 2
 
-A stub server on loopback, a process of its own, answers at once (CPU) or after 50 ms (span, throughput). CPU per sample
-is the whole process's CPU less that of a run over one document, divided by the further documents. Numbers with a bare
-aiohttp script beside them are medians over ``--repeats`` turns, in each of which both run, one after the other.
+A stub server on loopback, in another process, answers at once (CPU) or after 50 ms (span, throughput). CPU per sample
+is the whole process's CPU minus that of a run over one document, divided by the number of further documents. Numbers
+that are compared with a bare aiohttp script are medians over ``--repeats`` turns, in each of which both run in turn.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def span(work: Path, task: str, documents: int) -> dict[str, float]:
 
 
 def bare(documents: int, concurrency: int) -> dict[str, float]:
-    """Ask the same questions from a bare aiohttp script: what this machine gives without any harness."""
+    """Ask the same questions from a bare aiohttp script, to measure this machine without any harness."""
     with StubServer(delay=DELAY_S) as server:
         finished = run_child(["-c", BARE_SCRIPT, server.url, str(documents), str(concurrency)])
     numbers: dict[str, float] = json.loads(finished.output)
@@ -120,7 +120,7 @@ def medians(turns: list[dict[str, float]]) -> dict[str, float]:
 
 
 def many_connections(work: Path, task: str, concurrency: int) -> dict[str, float]:
-    """Ask ``MANY_DOCUMENTS`` text questions over so many connections."""
+    """Ask ``MANY_DOCUMENTS`` text questions over a number of connections."""
     script = bare(MANY_DOCUMENTS, concurrency)
     with StubServer(delay=DELAY_S) as server:
         base, _ = evaluate(work, task, server, 1, concurrency)
@@ -139,7 +139,7 @@ def many_connections(work: Path, task: str, concurrency: int) -> dict[str, float
 
 
 def processes(work: Path, task: str, count: int) -> dict[str, float]:
-    """Ask the same over 256 connections from ``count`` processes; the server's clock counts."""
+    """Ask the same over 256 connections from ``count`` processes, timed by the server's clock."""
     with StubServer(delay=DELAY_S) as server:
         evaluate(work, task, server, None, MANY[0], "--processes", str(count))
         stats = server.stats()

@@ -1,12 +1,12 @@
-"""Other harnesses and this one on the same questions of the same server: waits, processor time, memory, trouble.
+"""Compare other harnesses with this one on the same questions and server: waits, processor time, memory, failures.
 
     python -m benchmarks.peers --lm_eval ENV --inspect_ai ENV --lmms_eval ENV     # JSON on standard output
 
 ``ENV`` is a virtual environment in which that harness is installed (``pip install 'lm_eval[api]'``, ``inspect_ai
-openai``, ``lmms_eval``); one that is not named is left out. Each harness is run from its command line as its
+openai``, ``lmms_eval``); one that is not named is left out. Each harness runs from its command line as its
 documentation says, 32 requests at a time, without a pause in the server's answers. Processor time per question is the
-difference between runs of 2,100 and 100 questions, the least of each; the trouble is a server that answers a tenth of
-the questions with HTTP 500 for ever (one retry each), and a SIGKILL after half of the answers, followed by the same
+difference between the quickest runs of 2,100 and of 100 questions. The failures are a server that always answers a
+tenth of the questions with HTTP 500 (one retry each), and a SIGKILL after half of the answers, followed by the same
 command.
 """
 
@@ -58,11 +58,11 @@ class Harness:
     help: Sequence[str]
     tasks: Sequence[str] | None
     evaluation: Callable[[str, Path], list[str]]
-    """From the server's address and the folder of the task to the command."""
+    """Builds the command from the server's address and the folder of the task."""
 
 
 def harnesses(lm_eval: Path | None, inspect_ai: Path | None, lmms_eval: Path | None) -> Iterator[Harness]:
-    """List those whose environment is given, this one first."""
+    """Return the harnesses whose environment is given, this one first."""
     own = [sys.executable, "-m", "lmms_eval"]
     arguments = f"num_concurrent={CONNECTIONS},max_retries=1"
     yield Harness(
@@ -110,7 +110,7 @@ def harnesses(lm_eval: Path | None, inspect_ai: Path | None, lmms_eval: Path | N
 
 @contextmanager
 def workplace(documents: int) -> Iterator[Path]:
-    """Make an empty folder with the task as each harness wants it."""
+    """Make an empty folder with the task in the form of each harness."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text_task(folder, documents)
@@ -121,7 +121,7 @@ def workplace(documents: int) -> Iterator[Path]:
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """Return the environment: keys, no network, caches of this folder only."""
+    """Return the environment variables: keys, no network, caches only in this folder."""
     paths = {name: str(folder / "home") for name in ("HF_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")}
     keys = dict.fromkeys(("OPENAI_API_KEY", "STUB_API_KEY"), "key-of-nobody")
     return {**paths, **keys, "HF_HUB_OFFLINE": "1"}
@@ -153,7 +153,7 @@ def asked(harness: Harness, documents: int) -> dict[str, float]:
 
 
 def troubled(harness: Harness) -> dict[str, Any]:
-    """Evaluate over a server that fails a tenth of the questions, and say how it ended."""
+    """Evaluate over a server that fails a tenth of the questions, and return how it ended."""
     with workplace(FEW) as folder, StubServer(fault="500", share=FAILING) as server:
         ended = finished(["timeout", str(TIMEOUT_S), *harness.evaluation(server.url, folder)], folder)
         stats = server.stats()

@@ -1,13 +1,13 @@
-"""CPU and bytes of a picture on its way to an API, by how a task hands it out, against a bare script.
+"""Measure CPU and bytes of a picture sent to an API, by the way a task provides it, against a bare script.
 
     python -m benchmarks.pictures                                   # one JSON object on standard output
-    python -m benchmarks.pictures --base TREE --rounds 5            # beside it the same of another checkout
+    python -m benchmarks.pictures --base TREE --rounds 5            # also measure another checkout
 
-Each document has a picture of its own (1024x768 JPEG). The stub server on loopback answers at once; 32 requests are
+Each document has its own picture (1024x768 JPEG). The stub server on loopback answers at once; 32 requests are
 open. ``path``: the task gives the file's name; ``column``: the decoded picture of a parquet column;
 ``column_convert``: its ``convert("RGB")``; ``open`` and ``open_convert``: the task calls ``Image.open`` itself;
 ``drawing``: it draws on the picture, which has to be encoded. ``bare`` reads the same files in an aiohttp script.
-CPU of a picture is that of a whole process less that of a process over one picture, divided by the further pictures.
+CPU of a picture is that of a whole process minus that of a process over one picture, divided by the other pictures.
 All processes of a round run one after the other; the numbers are medians over the rounds.
 """
 
@@ -99,15 +99,15 @@ asyncio.run(main())
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one picture."""
+    """Cost of one picture."""
 
     cpu_ms: float
     request_bytes: float
-    """Of the whole body."""
+    """Bytes of the whole body."""
 
 
 def write_tasks(folder: Path, documents: int) -> float:
-    """One task for each of ``WAYS`` over the same pictures, as files and as a parquet column; mean bytes of a file."""
+    """Write a task for each of ``WAYS`` over the same pictures and return the mean bytes of a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from PIL import Image, ImageChops
@@ -144,7 +144,7 @@ def write_tasks(folder: Path, documents: int) -> float:
 
 
 def ask(work: Path, way: str, tree: str, limit: int) -> tuple[float, float]:
-    """CPU seconds of one run over ``limit`` documents, and bytes of a request."""
+    """Return the CPU seconds of one run over ``limit`` documents, and the bytes of a request."""
     tasks, environment = work / "tasks", {"OPENAI_API_KEY": "stub", **({"PYTHONPATH": tree} if tree else {})}
     with StubServer() as server:
         if way == "bare":

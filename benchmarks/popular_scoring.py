@@ -1,11 +1,11 @@
-"""Scoring 10,000 documents by each kind of rule of the popular benchmarks.
+"""Measure the scoring of 10,000 documents by each kind of rule of the popular benchmarks.
 
     python -m benchmarks.popular_scoring      # one JSON object on standard output; exit code 1 if the bar is missed
 
 Each rule runs as its task runs it, filters and metrics included, over documents of our own with answers of six forms:
 right, wrong, in a sentence, after some 100 words of reasoning, in another script, and empty. ``rule_ms`` is the
-processor time of the rule for one document, ``document_ms`` that of everything that scoring a document takes (its row
-read and hashed too), each the best of ``--rounds``; aggregations are not part of it (all of a word error rate is one).
+processor time of the rule for one document, ``document_ms`` that of the whole scoring of a document (including reading
+and hashing its row), each the best of ``--rounds``. Aggregations are not included (word error rates are nothing else).
 Bar: 0.2 ms for a rule. LaTeX, captions and judges have none. A rule whose task is not in the registry is named under
 ``absent``.
 """
@@ -41,12 +41,12 @@ FORMS = ("{right}", "{wrong}", "The answer is {right}.", "{words} So the answer 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of rule, by one task that is scored by it."""
+    """A kind of rule, represented by one task."""
 
     rule: str
     task: str
     document: Callable[[str], dict[str, Any]]
-    """From the reference answer to a document."""
+    """Builds a document from the reference answer."""
     references: tuple[str, ...]
 
 
@@ -146,14 +146,14 @@ def measure(kind: Kind, folder: Path, documents: int, rounds: int) -> dict[str, 
 
 
 def answer_to(kind: Kind, gold: str, source: random.Random) -> str:
-    """An answer in one of the forms; an index stands for its letter."""
+    """Return an answer in one of the forms; an index becomes its letter."""
     shown = [LETTERS[int(one)] if kind.references == _INDEX else one for one in (gold, source.choice(kind.references))]
     words = " ".join(source.choices(WORDS.split(), k=100))
     return source.choice(FORMS).format(right=shown[0], wrong=shown[1], words=words)
 
 
 def loaded(name: str, file: Path) -> YamlTask:
-    """A packaged task over documents of a file."""
+    """Load a packaged task over the documents of a file."""
     own: Mapping[str, Any] = {
         "task": name, "dataset_path": "json", "dataset_name": None, "dataset_kwargs": {"data_files": str(file)},
         "test_split": "train", "validation_split": None, "fewshot_split": None, "num_fewshot": 0, "process_docs": None,
@@ -181,7 +181,7 @@ def score_documents(task: YamlTask, answers: list[list[Answer]]) -> None:
 
 
 def clocked(work: Callable[[], None]) -> float:
-    """Seconds of processor time."""
+    """Return the processor time in seconds."""
     begin = time.process_time()
     work()
     return time.process_time() - begin

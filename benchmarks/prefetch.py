@@ -1,12 +1,12 @@
-"""Preparation ahead of the model: samples of many pictures, decoded, and a model that takes its time.
+"""Measure the preparation ahead of a slow model: samples of many pictures, decoded.
 
     python -m benchmarks.prefetch                    # one JSON object on standard output
 
 Workloads: ``within`` (30 pictures a sample, 90 MB decoded; the budget holds 2) and ``beyond`` (109 pictures, 327 MB:
 twice the budget, so that each is prepared alone). Bars: wall time of the asking of ``within`` at most 1.1 times the
-larger of (all model time, all preparation time / preparing threads); memory over that of the same process with tiny
-pictures at most that of the budget, or of one sample where that is more, and 64 MB. Beside it the same runs with the
-preparation inside the model's own loop.
+larger of (all model time, all preparation time / preparing threads); compared with the same process with tiny
+pictures, memory grows at most by the budget (or by one sample, if that is more) and 64 MB. The same runs are also
+measured with the preparation inside the model's own loop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MANY = UTILS.replace(
     '[str(Path(__file__).parent / doc["image"])]', '[str(Path(__file__).parent / name) for name in doc["images"]]'
 )
 PICTURE_MB = 1024 * 768 * 4 / 2**20
-"""Pillow keeps four bytes a pixel of RGB."""
+"""Bytes of an RGB pixel in Pillow."""
 SLACK_MB = 64
 
 
@@ -51,7 +51,7 @@ WORKLOADS = {made.name: made for made in (Workload("within", 40, 30, 0.2, 256), 
 
 
 class Slow(Model):
-    """Decodes pictures, then takes its time; ``ahead=False`` decodes in its own loop."""
+    """Decodes pictures, then sleeps; ``ahead=False`` decodes in its own loop."""
 
     concurrency = 1
 

@@ -1,4 +1,4 @@
-"""Time to keep one answer: a line of the journal beside a committed row of SQLite, one by one, as a run keeps them.
+"""Compare the time to store an answer as a line of the journal and as a committed row of SQLite, one by one.
 
 python -m benchmarks.record_forms     # JSON on standard output: microseconds a record, medians of rounds
 """
@@ -62,7 +62,7 @@ def _sqlite(folder: Path, journal: str, synchronous: str) -> float:
 
 
 def _each(keep: Callable[[dict[str, Any]], object]) -> float:
-    """Keep the records and return microseconds for each."""
+    """Store the records and return the microseconds for each."""
     started = time.perf_counter()
     for _ in range(RECORDS):
         keep(RECORD)

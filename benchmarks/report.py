@@ -1,9 +1,9 @@
-"""Time, memory and bytes of ``lmms-eval report``, and what its pages cost in Chromium, printed as JSON.
+"""Measure time, memory and bytes of ``lmms-eval report``, and of its pages in Chromium. Prints JSON.
 
     python -m benchmarks.report [--texts 100000] [--pictures 10000] [--folder DIR]
 
 Both runs are the harness's own, by the baseline model: short questions, and questions with a 640x480 JPEG each, half of
-them smooth and half noise, which compresses worst. The report is written by a process of its own, twice over one
+them smooth and half noise, which compresses worst. The report is written in a separate process, twice into one
 folder. ``bare`` makes the same thumbnails by Pillow alone, in as many threads: decode, resize, one WebP, write. Pages
 are opened from disk, in a fresh page each: ``home``, the ``list`` of samples, one ``sample`` by its address, and the
 list in the ``order`` of the answers, which has to read them all.
@@ -41,7 +41,7 @@ def doc_to_visual(doc):
 
 
 def picture_task(folder: Path, documents: int) -> str:
-    """Make a task with a picture of its own for each document."""
+    """Make a task with a different picture for each document."""
     from PIL import Image
 
     name = text_task(folder, documents, "bench_pictures")
@@ -73,7 +73,7 @@ def run_of(folder: Path, task: str) -> Path:
 
 
 def written(run: Path, out: Path, samples: int) -> dict[str, float]:
-    """Write a report by the command; tell what that costs."""
+    """Write a report with the command and return its costs."""
     finished = run_child(["-m", "lmms_eval", "report", str(run), "--out", str(out)])
     if finished.exit_code:
         raise SystemExit(finished.output)
@@ -89,7 +89,7 @@ def written(run: Path, out: Path, samples: int) -> dict[str, float]:
 
 
 def bare_thumbnails(pictures: Path, out: Path) -> dict[str, float]:
-    """Make one thumbnail of each picture by Pillow alone."""
+    """Make one thumbnail of each picture with only Pillow."""
     from PIL import Image
 
     def make(path: Path) -> None:
@@ -111,7 +111,7 @@ def bare_thumbnails(pictures: Path, out: Path) -> dict[str, float]:
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """Start Chromium; gives ``None`` where it or its driver is missing."""
+    """Start Chromium. Yields ``None`` if it or its driver is missing."""
     path = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
     try:
         from playwright.sync_api import sync_playwright
@@ -127,7 +127,7 @@ def chromium() -> Iterator[Any]:
 
 
 def opened(browser: Any, report: Path, address: str, shows: str) -> dict[str, float]:
-    """Open a page until it shows an element; tell its first paint, the bytes read and the heap of its script."""
+    """Open a page until it shows an element and return first paint, bytes read and the heap of its script."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     read: list[Path] = []
@@ -136,7 +136,7 @@ def opened(browser: Any, report: Path, address: str, shows: str) -> dict[str, fl
     page.goto(f"{(report / 'index.html').resolve().as_uri()}{address}")
     page.wait_for_selector(shows, timeout=60_000)
     seconds = time.perf_counter() - begin
-    page.wait_for_timeout(300)  # pictures in sight and pieces that come later
+    page.wait_for_timeout(300)  # visible pictures and pieces that load later
     paint = page.evaluate("() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null")
     session = context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")
@@ -166,7 +166,7 @@ def pages(browser: Any, report: Path, task: str, samples: int) -> dict[str, Any]
 
 
 def measured(folder: Path, task: str, samples: int, browser: Any) -> dict[str, Any]:
-    """Run, write twice, open."""
+    """Run, write the report twice, and open it."""
     run, out = run_of(folder, task), folder / "report"
     found: dict[str, Any] = {"samples": samples, "first": written(run, out, samples)}
     found["again"] = written(run, out, samples)

@@ -1,8 +1,8 @@
-"""Judging programs in the sandbox: 130 programs with 3 test cases each, as MEGA-Bench has them.
+"""Measure the judging of programs in the sandbox: 130 programs with 3 test cases each, as in MEGA-Bench.
 
     python -m benchmarks.sandbox      # about 10 s; one JSON object on standard output
 
-Beside it the same with a sandbox child of its own for every test case, and a bare ``python -I -S`` without any layer.
+The same is measured with a new sandbox child for every test case, and with a bare ``python -I -S`` without any layer.
 Bars: 60 ms a test case, and 10 s for all.
 """
 

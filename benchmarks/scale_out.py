@@ -1,10 +1,10 @@
-"""Processes of one launch against the ideal, with skewed work: 10 % of the requests take 20 times as long.
+"""Compare the processes of one launch with the ideal for skewed work: 10 % of the requests take 20 times as long.
 
     python -m benchmarks.scale_out      # about 2 minutes; one JSON object on standard output
 
 One process is started plainly, 2 and 4 through torchrun and through accelerate. Bar: wall time of the asking at most
-1.1 times the ideal (sum of all work / processes) with 4 processes. Dealing the documents out in turn beforehand (static
-sharding) is computed beside it from the same costs.
+1.1 times the ideal (sum of all work / processes) with 4 processes. Static sharding (document i to process i mod n)
+is computed from the same costs for comparison.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lmms_eval.api.request import Request, Response
 
 DOCUMENTS = 600
 MOST = 4
-"""Processes for which the bar holds."""
+"""Number of processes to which the bar applies."""
 BAR = 1.1
 SHORT_S, LONG_S = 0.02, 0.4
 ACCELERATE = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
@@ -39,13 +39,13 @@ LAUNCHERS = {
 
 
 def costs(documents: int) -> list[float]:
-    """Seconds of work by document."""
+    """Return the seconds of work by document."""
     source = random.Random(0)
     return [LONG_S if source.random() < 0.1 else SHORT_S for _ in range(documents)]
 
 
 class Sleeper(Model):
-    """Takes as long as the document's cost, one after another: a simulated accelerator."""
+    """A simulated accelerator: sleeps for each document's cost, one after another."""
 
     concurrency = 1
 
@@ -112,7 +112,7 @@ def measure(work: Path, launcher: str, processes: int) -> dict[str, Any]:
 
 
 def static_sharding(processes: int) -> float:
-    """Ratio to the ideal when document i goes to process i mod n beforehand."""
+    """Return the ratio to the ideal if document i is assigned to process i mod n in advance."""
     work = costs(DOCUMENTS)
     return max(sum(work[rank::processes]) for rank in range(processes)) / (sum(work) / processes)
 

@@ -1,4 +1,4 @@
-"""Time and memory over the number of documents, through a model that does nothing, with sample logging.
+"""Measure time and memory over the number of documents, with a model that does nothing and with sample logging.
 
     python -m benchmarks.scaling             # one JSON object on standard output
 
@@ -25,7 +25,7 @@ PREFETCH_MB = 64
 
 
 class NoOp(Model):
-    """Answers every request with the same text; decodes pictures in preparation, as a local model would."""
+    """Answers every request with the same text, and decodes pictures in preparation as a local model does."""
 
     concurrency = 64
 
@@ -48,7 +48,7 @@ class NoOp(Model):
 
 
 def child(task: str, tasks: str, out: str, decode: bool) -> None:
-    """One run in a process of its own."""
+    """Measure one run in a separate process."""
     from lmms_eval.config import build_config
     from lmms_eval.evaluator import run
 

@@ -1,4 +1,4 @@
-"""The mean of a part of a task that was stopped: a part of ``benchmarks.sequences``."""
+"""Simulate the mean of a part of a stopped task: a section of ``benchmarks.sequences``."""
 
 from __future__ import annotations
 

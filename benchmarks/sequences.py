@@ -1,17 +1,17 @@
-"""Confidence sequences: how often they hold the number of the whole task at all looks, and how early a run may end.
+"""Simulate confidence sequences: how often they contain the task's final number at all looks, and how early runs end.
 
 Prints JSON. The parts (``--only``):
 
-* ``single``: one task of 500 or 6,500 documents. How often every look holds the mean; the share of documents at which
-  the half-width is small enough, beside intervals for one look (Wald, with and without the correction for a finite
-  list, and Wilson) that somebody asks for after each document, or each tenth, from the 30th on.
+* ``single``: one task of 500 or 6,500 documents. How often the mean is inside at every look; the share of documents at
+  which the half-width is small enough, compared with intervals for one look (Wald, with and without the correction for
+  a finite list, and Wilson) that are looked at after each document, or each tenth, from the 30th on.
 * ``decided``: two models whose difference is 0, or 4 points: how often, and after which share of the documents, 0 is
-  outside of the interval.
+  outside the interval.
 * ``methods``: half-widths of the methods that were compared, as multiples of those of a single look.
-* ``strata``: macro means of 3, 30 and 500 tasks, in even and in random order, beside one sequence for each task
+* ``strata``: macro means of 3, 30 and 500 tasks, in even and in random order, compared with one sequence for each task
   (Bonferroni).
 * ``cells``: the mean of a part of a task that was stopped, by a rule about the whole task or when the part looked most
-  striking: how often its interval holds, beside that of a single look, and how wide both are.
+  striking: how often its interval is right, compared with that of a single look, and how wide both are.
 
     python -m benchmarks.sequences [--draws N] [--only PART]
 """
@@ -44,7 +44,7 @@ LEVEL, SIDE = 0.95, 0.025
 
 
 def process_coverage(values: Floats, draws: int) -> float:
-    """Share of draws in which no capital against the true mean itself ever reaches its limit, on either side."""
+    """Return the share of draws in which no capital against the true mean ever reaches its limit, on either side."""
     total, mean, kept = len(values), float(values.mean()), 0
     left = total - np.arange(total)
     for order in orders(values, draws, 1):
@@ -57,7 +57,7 @@ def process_coverage(values: Floats, draws: int) -> float:
 
 
 def capital(x: Floats, expected: Floats, total: int) -> Floats:
-    """Capital after each document against one candidate."""
+    """Return the capital after each document against one candidate."""
     each = np.array(rates(total, SIDE))[:, None]
     left = total - np.arange(len(x))
     stake = np.minimum(
@@ -72,7 +72,7 @@ NAIVE: dict[str, Naive] = {"wald": wald, "wald, finite list": wald_finite, "wils
 
 
 class Stops:
-    """Where runs ended, and whether the interval there holds the mean."""
+    """The points at which runs ended, and whether the interval there contains the mean."""
 
     def __init__(self, truth: float, total: int) -> None:
         self.truth, self.total = truth, total
@@ -81,7 +81,7 @@ class Stops:
         self.always = self.draws = 0
 
     def take(self, n: Floats, ends: Floats) -> None:
-        """One run: documents and interval at each of its looks."""
+        """Simulate one run and return documents and interval at each of its looks."""
         self.draws += 1
         is_held = held(ends, self.truth)
         self.always += bool(is_held.all())
@@ -90,7 +90,7 @@ class Stops:
             enough = width <= 2 * half + ROUNDING
             stop = int(np.argmax(enough)) if enough.any() else len(n) - 1
             self.shares[half].append(n[stop] / self.total)
-            # At the last document nothing is left to be uncertain of.
+            # At the last document the mean is certain.
             self.right[half] += bool(is_held[stop]) or n[stop] == self.total
 
     def report(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def single_cell(total: int, chance: float, draws: int) -> dict[str, Any]:
     values = population(total, chance)
     truth = float(values.mean())
     ours, n = Stops(truth, total), np.arange(1.0, total + 1)
-    # The class follows every document of fewer draws of the long list: the process is tried on all of them below.
+    # The class follows every document of fewer draws of the long list; the process below is tried on all draws.
     for order in orders(values, draws if total <= 1000 else max(1, draws // 10), 2):
         ours.take(n, np.array(Sampled(total, SHARE).after_each(order.tolist())))
     naive = {(name, step): Stops(truth, total) for name in NAIVE for step in (1, 10)}
@@ -132,7 +132,7 @@ def single(draws: int) -> list[dict[str, Any]]:
 
 
 def decided(draws: int) -> list[dict[str, Any]]:
-    """Differences of two runs: one is right and the other is not in 10 % of the documents, or 12 % against 8 %."""
+    """Simulate differences of two runs: only one is right in 10 % of the documents each, or in 12 % against 8 %."""
     found = []
     for total in SIZES:
         for better in (0.10, 0.12):
@@ -162,7 +162,7 @@ def decided(draws: int) -> list[dict[str, Any]]:
 
 
 def first_decision(n: Floats, ends: Floats, total: int) -> float:
-    """Share of the documents at the first look that excludes 0; NaN for none."""
+    """Return the share of the documents at the first look that excludes 0, or NaN without such a look."""
     is_out = (ends[:, 0] > 0) | (ends[:, 1] < 0)
     return float(n[np.argmax(is_out)]) / total if is_out.any() else math.nan
 
@@ -177,7 +177,7 @@ def decisions_of(shares: list[float]) -> dict[str, Any]:
 
 
 def plug_in_stakes(x: Floats) -> Floats:
-    """Predictable plug-in stakes √(2 log(2/α) / (σ² t log(1 + t))) of Waudby-Smith and Ramdas, uncut."""
+    """Return the predictable plug-in stakes √(2 log(2/α) / (σ² t log(1 + t))) of Waudby-Smith and Ramdas, uncut."""
     t = np.arange(1, len(x) + 1)
     mean = (0.5 + np.cumsum(x)) / (t + 1)
     variance = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
@@ -186,7 +186,7 @@ def plug_in_stakes(x: Floats) -> Floats:
 
 
 def plug_in_betting(x: Floats, total: int) -> float:
-    """Lower limit of the hedged capital with plug-in stakes (JRSS-B 2024, theorem 3, without replacement)."""
+    """Return the lower limit of the hedged capital with plug-in stakes (JRSS-B 2024, theorem 3, no replacement)."""
     left, sums, stakes = total - np.arange(len(x)), np.concatenate(([0.0], np.cumsum(x)[:-1])), plug_in_stakes(x)
     low, high = 0.0, 1.0
     for _ in range(24):
@@ -199,7 +199,7 @@ def plug_in_betting(x: Floats, total: int) -> float:
 
 
 def plug_in_bernstein(x: Floats, total: int) -> float:
-    """Lower limit of the empirical Bernstein sequence with plug-in stakes (NeurIPS 2020, theorem 3.2)."""
+    """Return the lower limit of the empirical Bernstein sequence with plug-in stakes (NeurIPS 2020, theorem 3.2)."""
     left, sums = total - np.arange(len(x)), np.concatenate(([0.0], np.cumsum(x)[:-1]))
     stakes = np.minimum(plug_in_stakes(x), 0.5)
     t = np.arange(len(x))
@@ -234,7 +234,7 @@ def methods(draws: int) -> list[dict[str, Any]]:
 
 
 def difference(total: int) -> Floats:
-    """Differences of two runs that one document in fifty makes, on the scale from 0 to 1."""
+    """Return differences of two runs that differ in one document of fifty, on the scale from 0 to 1."""
     return np.repeat([0.0, 0.5, 1.0], [total // 50, total - 2 * (total // 50), total // 50])
 
 
@@ -293,7 +293,7 @@ def strata(draws: int) -> list[dict[str, Any]]:
 def group_looks(
     group: StratifiedSampled, tasks: list[Floats], order: list[int], source: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Interval after each fiftieth of the documents."""
+    """Return the interval after each fiftieth of the documents."""
     waiting = [iter(source.permutation(task).tolist()) for task in tasks]
     every, counts, ends = max(1, len(order) // 50), [], []
     for number, stratum in enumerate(order, 1):
@@ -306,7 +306,7 @@ def group_looks(
 
 
 def bonferroni_looks(tasks: list[Floats], source: np.random.Generator) -> tuple[Floats, Floats]:
-    """One sequence for each task, with a share of the error; looked at after each fiftieth of every task."""
+    """Return one sequence for each task, with a share of the error, looked at after each fiftieth of every task."""
     total, level = sum(map(len, tasks)), 1 - (1 - LEVEL) / len(tasks)
     paths = [
         np.array([(0.0, 1.0), *Sampled(len(task), SHARE, level).after_each(source.permutation(task).tolist())])
@@ -330,7 +330,7 @@ PARTS: dict[str, Callable[[int], list[dict[str, Any]]]] = {
 
 
 def is_covered(report: dict[str, Any]) -> bool:
-    """Does each sequence hold at all looks in 95 % of the draws, less three errors of the simulation?"""
+    """Return whether each sequence is right at all looks in 95 % of the draws, minus three errors of the simulation."""
     cells = [cell["sequence"] for cell in report.get("single", [])]
     cells += [cell for cell in report.get("strata", []) if "all_looks_hold" in cell]
     found = [(cell["all_looks_hold"], cell["draws"]) for cell in cells]

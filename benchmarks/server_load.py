@@ -1,9 +1,9 @@
-"""The evaluation server under load: submissions of many clients, status calls meanwhile, memory over many jobs.
+"""Measure the evaluation server under load: submissions of many clients, status calls, memory over many jobs.
 
     python -m benchmarks.server_load     # JSON on standard output; exit code 1 if a bar is missed
 
-The server is the real one, asked over HTTP; in place of a run each job has a stand-in, which leaves a results file and
-the note of its end without a process, since a thousand real runs would measure the start of Python.
+The server is the real one, called over HTTP. Instead of a run, each job has a stub that leaves a results file and the
+record of its end without a process, since a thousand real runs would measure the start of Python.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORDS = ("--submissions_per_minute", "1000000", "--parallel", "4", "--max_comple
 
 
 def serve(arguments: list[str]) -> int:
-    """Serve as ``lmms-eval serve`` does, with stand-ins for the runs."""
+    """Serve as ``lmms-eval serve`` does, with stubs for the runs."""
     from lmms_eval.cli.main import main as command
     from lmms_eval.server.folder import Exit
     from lmms_eval.server.scheduler import Worker
@@ -55,7 +55,7 @@ def timed(call: Callable[[], Any], times: list[float]) -> Any:
 
 
 def told(times: list[float]) -> dict[str, float]:
-    """Calls, and their times in milliseconds."""
+    """Return the number of calls, and their times in milliseconds."""
     ordered = sorted(times)
     at = {name: ordered[int(share * (len(ordered) - 1))] for name, share in (("p50", 0.5), ("p95", 0.95), ("max", 1))}
     return {"calls": len(ordered), **{f"{name}_ms": round(value * 1000, 1) for name, value in at.items()}}
@@ -105,7 +105,7 @@ def load(server: ServerProcess) -> dict[str, Any]:
 
 
 def memory(server: ServerProcess, jobs: int) -> dict[str, Any]:
-    """Run jobs one after the other, each with all that a client asks of it; resident memory on the way."""
+    """Run jobs one after the other, each with all calls of a client, and record the resident memory."""
     sizes = []
     for number in range(jobs):
         job = server.submit(model="baseline", tasks=["t"])

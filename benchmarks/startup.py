@@ -1,8 +1,8 @@
-"""Start-up times of the commands that a person waits for.
+"""Measure the start-up times of interactive commands.
 
     python -m benchmarks.startup             # one JSON object on standard output
 
-Each command runs as a process of its own, once to warm the file cache, then ``--runs`` times; the median is reported,
+Each command runs in a separate process, once to warm the file cache, then ``--runs`` times; the median is reported,
 and its ratio to the bare interpreter's start.
 """
 

@@ -1,11 +1,11 @@
-"""Simulated comparisons: how often intervals hold the true difference and tests reject, beside what is promised.
+"""Simulate comparisons: how often intervals contain the true difference and tests reject, against the promised rates.
 
     python -m benchmarks.statistics [SECTION ...] [--draws 2000] [--redraws 500] [--output FILE]
 
-Sections: ``intervals`` (coverage of the 95 % interval of a difference), ``errors`` (rejections at 5 % where the true
+Sections: ``intervals`` (coverage of the 95 % interval of a difference), ``errors`` (rejections at 5 % if the true
 difference is 0), ``families`` (any rejection among ten true hypotheses, by Holm), ``power`` (rejections at the
 difference that ``detectable`` names and with the documents that ``documents_needed`` asks for; 80 % is promised) and
-``ranks`` (all true ranks of five runs within their intervals). Printed as JSON; the exit code is 1 where a bound of
+``ranks`` (all true ranks of five runs within their intervals). Printed as JSON; the exit code is 1 if a bound of
 ``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone. ``--redraws`` is the
 number of draws and flips of each simulated comparison.
 """
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 SHARE = ScoreRange(0.0, 1.0)
 ALIKE = 0.7
-"""Correlation of two runs on a document, before scores are made right or wrong."""
+"""Correlation of two runs on a document, before scores are rounded to right or wrong."""
 ALPHA, POWER = 0.05, 0.8
 FAMILY_REDRAWS = 999
-"""The least p that the permutation test can give, times ten tests, is far below 5 %."""
+"""Redraws with which the smallest p of the permutation test, times ten tests, is far below 5 %."""
 MEMBERS = 4
 """Mean number of documents in a cluster; clusters have one to seven."""
 
@@ -53,12 +53,12 @@ class Scenario:
     name: str
     truth: float
     draw: Callable[[Generator, int], Drawn]
-    """Of so many documents, or clusters."""
+    """Draws the scores of a number of documents or clusters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A share of the simulations, and the bounds that it is to keep."""
+    """A share of the simulations, and the bounds that it must keep."""
 
     section: str
     scenario: str
@@ -79,7 +79,7 @@ def _normals(generator: Generator, count: int) -> tuple[NDArray[float64], NDArra
 
 
 def right_or_wrong(first: float, second: float, within: float = 0.0) -> Scenario:
-    """Right answers with these chances; ``within``: correlation within clusters, 0 for documents without any."""
+    """Return right answers with these chances; ``within``: correlation within clusters, 0 without clusters."""
     from scipy.special import ndtri
 
     limits = ndtri(first), ndtri(second)
@@ -93,7 +93,7 @@ def right_or_wrong(first: float, second: float, within: float = 0.0) -> Scenario
 
 
 def graded(power: float, steps: int = 0, within: float = 0.0) -> Scenario:
-    """Scores in [0, 1]: U less U^power, of correlated uniform U; the latter rounded down to ``steps``, if any."""
+    """Return scores in [0, 1]: U and U^power of correlated uniform U; the latter rounded down to ``steps``, if any."""
     from scipy.special import ndtr
 
     def draw(generator: Generator, n: int) -> Drawn:
@@ -114,7 +114,7 @@ def graded(power: float, steps: int = 0, within: float = 0.0) -> Scenario:
 
 
 def few_differ(share: float, mean: float) -> Scenario:
-    """Scores in [0, 1] of which only a share differs at all, by ``mean`` ± 0.25."""
+    """Return scores in [0, 1] of which only a share differs at all, by ``mean`` ± 0.25."""
 
     def draw(generator: Generator, n: int) -> Drawn:
         second = generator.uniform(0.25, 0.5, n)
@@ -125,7 +125,7 @@ def few_differ(share: float, mean: float) -> Scenario:
 
 
 def shifted(shift: float, within: float = 0.0) -> Scenario:
-    """Scores in [0, 1], the first ones higher by ``shift``."""
+    """Return scores in [0, 1], those of the first run higher by ``shift``."""
     from scipy.special import ndtr
 
     def draw(generator: Generator, n: int) -> Drawn:
@@ -144,7 +144,7 @@ def _rounded(scores: NDArray[float64], steps: int) -> NDArray[float64]:
 def _latent(
     generator: Generator, n: int, within: float, even: bool = False
 ) -> tuple[NDArray[float64], NDArray[float64], list[str] | None]:
-    """Normal numbers of two runs, by document; with clusters ``n`` of them."""
+    """Return normal numbers of two runs by document, or by ``n`` clusters."""
     import numpy as np
 
     if not within:
@@ -181,7 +181,7 @@ class Simulation:
 
 
 def coverage(simulation: Simulation, scenario: Scenario, n: int) -> float:
-    """Share of the intervals that hold the true difference, of those comparisons that have one."""
+    """Return the share of the intervals that contain the true difference, among the comparisons with an interval."""
     found = [each.interval for each in simulation.findings(scenario, n)]
     intervals = [each for each in found if isinstance(each, Interval)]
     held = sum(each.low - 1e-12 <= scenario.truth <= each.high + 1e-12 for each in intervals)
@@ -189,12 +189,12 @@ def coverage(simulation: Simulation, scenario: Scenario, n: int) -> float:
 
 
 def rejections(simulation: Simulation, scenario: Scenario, n: int) -> float:
-    """Share of the tests that reject at 5 %."""
+    """Return the share of the tests that reject at 5 %."""
     return simulation.share(each.p is not None and each.p <= ALPHA for each in simulation.findings(scenario, n))
 
 
 SMALL = {8}
-"""Numbers of documents or clusters of which the interval is on the safe side: up to 100 % where few answers differ."""
+"""Numbers of documents or clusters with conservative intervals: up to 100 % coverage if few answers differ."""
 
 
 def intervals(simulation: Simulation) -> Iterator[Measured]:
@@ -206,7 +206,7 @@ def intervals(simulation: Simulation) -> Iterator[Measured]:
     ]
     for scenario in scenarios:
         for n in (8, 30, 100, 1_000):
-            # Of few documents that differ at all, 0.93 to 1: a set of outcomes with 95 % need not exist.
+            # 0.93 to 1 if few documents differ at all: a set of outcomes with 95 % need not exist.
             few = n < 60 or ("differ" in scenario.name and n < 250) or ("0.9" in scenario.name and n < 250)
             least = 0.92 if n in SMALL else 0.93
             yield Measured(
@@ -226,7 +226,7 @@ def errors(simulation: Simulation) -> Iterator[Measured]:
 
 
 def families(simulation: Simulation) -> Iterator[Measured]:
-    """Ten tasks of 100 documents (clusters), all without a true difference."""
+    """Simulate ten tasks of 100 documents (clusters), all without a true difference."""
     kinds = [
         right_or_wrong(0.2, 0.2),
         right_or_wrong(0.5, 0.5),
@@ -244,7 +244,7 @@ def families(simulation: Simulation) -> Iterator[Measured]:
 
 
 def true_spread(scenario: Scenario) -> float:
-    """Spread of a document's difference, over many documents."""
+    """Return the spread of a document's difference over many documents."""
     import numpy as np
 
     return compare_pairs(*scenario.draw(np.random.default_rng(0), 200_000), PairOptions(draws=1)).spread

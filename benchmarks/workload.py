@@ -1,4 +1,4 @@
-"""Tasks and child processes that the benchmarks share."""
+"""Tasks and child processes shared by the benchmarks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def doc_to_visual(doc):
 
 
 def text_task(folder: Path, documents: int, name: str = "bench_text") -> str:
-    """A task of ``documents`` short questions whose right answer the stub server gives."""
+    """Write a task of ``documents`` short questions whose right answer the stub server gives."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"{name}.jsonl", "w", encoding="utf-8") as file:
         for number in range(documents):
@@ -35,7 +35,7 @@ def text_task(folder: Path, documents: int, name: str = "bench_text") -> str:
 
 
 def picture_task(folder: Path, documents: int, pictures: int = 20, name: str = "bench_image") -> str:
-    """A task with one 1024x768 JPEG (about 120 kB) per document, ``pictures`` different ones."""
+    """Write a task with one 1024x768 JPEG (about 120 kB) per document, of ``pictures`` different ones."""
     from PIL import Image
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def run_command(
 
 
 def results_of(folder: Path) -> dict[str, Any]:
-    """The latest results file below a folder."""
+    """Return the latest results file below a folder."""
     files = sorted(folder.rglob("*_results.json"), key=lambda path: path.stat().st_mtime)
     content: dict[str, Any] = json.loads(files[-1].read_text(encoding="utf-8"))
     return content

@@ -1,8 +1,8 @@
-"""The main job on an embedded default: MEGA-Bench questions of our own, no network, no key, no GPU.
+"""Run the demonstration: MEGA-Bench questions of our own, without network, key or GPU.
 
 Two runs: ``baseline`` with the reference answers (checks that the scoring gives full marks), then the vision-language
 model that the package ships, through the ordinary ``hf`` back end. It is tiny and was trained on drawings like these
-(``examples/tiny_vlm/``), so some tasks score high and others nothing: its answers are its own.
+(``examples/tiny_vlm/``), so it scores high on some tasks and 0 on others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Language tasks of General-Bench's demonstration data: one for each type of annotation, every text made here."""
+"""Define the language tasks of General-Bench's demonstration data: one for each type of annotation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ITEMS = 3
 
 @dataclass(frozen=True)
 class Language:
-    """A task: its folder, the name of its row, its type, and items without their ids."""
+    """A task: its folder, the name of its row, its type, and its items without ids."""
 
     folder: str
     task: str

@@ -1,6 +1,6 @@
-"""Tasks with media of General-Bench's demonstration data: pictures, videos, sounds and points, all made here.
+"""Define the media tasks of General-Bench's demonstration data: pictures, videos, sounds and points, all our own.
 
-``prediction`` of an item, where it has one, is what a generator would have written: tasks whose answers are files are
+The ``prediction`` of an item, if it has one, is the output of an imagined generator. Tasks with files as answers are
 scored from it.
 """
 
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Folder:
-    """A task's folder as it is written: ``MODALITY/PARADIGM/NAME`` with the name of its row."""
+    """A task's folder during writing: ``MODALITY/PARADIGM/NAME`` with the name of its row."""
 
     path: Path
     task: str
@@ -34,7 +34,7 @@ class Folder:
     predictions: list[Any] = field(default_factory=list)
 
     def add(self, given: dict[str, Any], output: Any, prediction: Any = None) -> None:
-        """An item; ``prediction`` only where a generator wrote it."""
+        """Add an item; ``prediction`` is given only if a generator wrote it."""
         self.items.append({"id": len(self.items), "input": given, "output": output})
         self.predictions.append(prediction)
 
@@ -45,7 +45,7 @@ class Folder:
 
 
 def scene(colour: str, place: tuple[int, int], is_round: bool = False) -> Image.Image:
-    """A shape of 14 x 12 pixels with its upper left corner at ``place``."""
+    """Draw a shape of 14 x 12 pixels with its upper left corner at ``place``."""
     image = Image.new("RGB", SIZE, (238, 238, 232))
     x, y = place
     draw = ImageDraw.Draw(image)
@@ -103,7 +103,7 @@ def restoration(folder: Folder) -> None:
 
 
 def frames(folder: Folder, name: str, places: Sequence[tuple[int, int]], colour: str = "green") -> list[str]:
-    """Frames below ``videos``, as annotations name them."""
+    """Write frames below ``videos`` and return their names as annotations state them."""
     found = []
     for number, place in enumerate(places):
         scene(colour, place).save(folder.file(f"videos/{name}/{number:03d}.png"), optimize=True)
@@ -172,7 +172,7 @@ def still_videos(folder: Folder) -> None:
 
 
 def tone(path: Path, pitch: float, seconds: float = 0.25) -> None:
-    """A tone that fades."""
+    """Return a fading tone."""
     count = int(RATE * seconds)
     samples = [int(12000 * math.sin(2 * math.pi * pitch * n / RATE) * (1 - n / count)) for n in range(count)]
     with wave.open(str(path), "wb") as file:
@@ -206,7 +206,7 @@ def emotional_speech(folder: Folder) -> None:
 
 
 def cloud(seed: int, is_flat: bool = False, shift: float = 0.0) -> Array:
-    """200 points on a sphere, or on a square."""
+    """Return 200 points on a sphere or on a square."""
     points = np.random.default_rng(seed).normal(size=(200, 3))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     if is_flat:
@@ -234,7 +234,7 @@ def completion(folder: Folder) -> None:
 
 @dataclass(frozen=True)
 class Media:
-    """A task: where its folder lies, the name of its row, what writes its items."""
+    """A task: its folder, the name of its row, and the function that writes its items."""
 
     place: str
     task: str

@@ -1,8 +1,8 @@
 """Make the demonstration data of ``general_bench_demo``: ``python examples/make_general_bench_demo.py [FOLDER]``.
 
-The layout of the published open set (``nlp/TASK/annotation.json``, ``image/comprehension/TASK/...``), but three items a
-task, every text, picture, sound and point made here. Tasks whose answers are files come with a ``prediction.json`` and
-the files that a generator would have written. The same call writes the same bytes.
+The layout is that of the published open set (``nlp/TASK/annotation.json``, ``image/comprehension/TASK/...``), but with
+three items per task, and every text, picture, sound and point is our own. Tasks with files as answers come with a
+``prediction.json`` and the files of an imagined generator. The same call writes the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def make(target: Path) -> list[str]:
-    """Write the data set below ``target``; gives the ids of its tasks."""
+    """Write the data set below ``target`` and return the ids of its tasks."""
     root = target / SET
     for language in LANGUAGE:
         items = [{"id": f"q{number}", **item} for number, item in enumerate(language.items)]
@@ -45,7 +45,7 @@ def make(target: Path) -> list[str]:
 
 
 def write_table(ids: list[str], target: Path) -> None:
-    """The table of the demonstration's tasks, from which its YAML file makes them."""
+    """Write the table from which the YAML file of the demonstration makes its tasks."""
     names = Path(find_task.__code__.co_filename).with_name("tasks.tsv")
     head, *rows = names.read_text(encoding="utf-8").splitlines()
     place = head.split("\t").index("id")

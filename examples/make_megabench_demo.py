@@ -1,7 +1,7 @@
 """Draw the demonstration data of the task ``megabench_demo``: ``python examples/make_megabench_demo.py [FOLDER]``.
 
-Same layout as the published data set (``core/*.parquet`` with fifteen text columns, media below ``data/``), but small,
-and every text, picture and video is made here. The same start gives the same rows and pixels.
+The layout is that of the published data set (``core/*.parquet`` with fifteen text columns, media below ``data/``), but
+the set is small, and every text, picture and video is our own. The same call writes the same rows and pixels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Query:
-    """A question; ``media`` are files to draw: name -> drawing function."""
+    """A question; ``media`` maps names of files to the functions that draw them."""
 
     text: str
     answer: dict[str, Any]
@@ -78,7 +78,7 @@ def canvas(shapes: list[Shape], size: tuple[int, int] = (WIDTH, HEIGHT)) -> Imag
 
 
 def scene(*shapes: Shape) -> Callable[[Path], None]:
-    """A drawing of shapes; JPEG or PNG by the name of the file."""
+    """Return a drawing of shapes; the name of the file decides between JPEG and PNG."""
 
     def draw(path: Path) -> None:
         canvas(list(shapes)).save(path, quality=90)  # PNG has no quality and ignores it
@@ -87,7 +87,7 @@ def scene(*shapes: Shape) -> Callable[[Path], None]:
 
 
 def row_of(*pairs: tuple[str, str]) -> Callable[[Path], None]:
-    """Shapes side by side, each ``(kind, colour)``."""
+    """Return shapes side by side, each given as ``(kind, colour)``."""
     step = 1 / len(pairs)
     return scene(*(
         Shape(kind, colour, (number * step + 0.03, 0.3, (number + 1) * step - 0.03, 0.7))
@@ -96,7 +96,7 @@ def row_of(*pairs: tuple[str, str]) -> Callable[[Path], None]:
 
 
 def bars(**heights: float) -> Callable[[Path], None]:
-    """A bar for each colour, as high as its share of the canvas."""
+    """Return a drawing with a bar for each colour, as high as its share of the canvas."""
     step = 1 / len(heights)
     return scene(*(
         Shape("square", colour, (number * step + 0.05, 1 - height, (number + 1) * step - 0.05, 1.0))
@@ -105,7 +105,7 @@ def bars(**heights: float) -> Callable[[Path], None]:
 
 
 def words(text: str) -> Callable[[Path], None]:
-    """A text in large letters."""
+    """Return a drawing of a text in large letters."""
 
     def draw(path: Path) -> None:
         from PIL import ImageFont
@@ -118,7 +118,7 @@ def words(text: str) -> Callable[[Path], None]:
 
 
 def badge(colour: str, hole: str) -> Callable[[Path], None]:
-    """A disc with a cut-out on a transparent ground (mode RGBA)."""
+    """Return a drawing of a disc with a cut-out on a transparent background (mode RGBA)."""
 
     def draw(path: Path) -> None:
         image = Image.new("RGBA", (64, 64), (0, 0, 0, 0))
@@ -134,7 +134,7 @@ def badge(colour: str, hole: str) -> Callable[[Path], None]:
 
 
 def clip(colour: str, to_the_right: bool, frames: int = 40) -> Callable[[Path], None]:
-    """A dot that crosses the picture; the encoder must know H.264."""
+    """Return a video of a dot that crosses the picture. The encoder must support H.264."""
 
     def draw(path: Path) -> None:
         import av
@@ -161,7 +161,7 @@ def placeholders(query: Query) -> str:
 
 
 def reply_of(task: DemoTask, answer: dict[str, Any]) -> str:
-    """A right reply: the answer line, or JSON."""
+    """Return a right reply: the answer line, or JSON."""
     import json
 
     if task.parser == "json":
@@ -217,7 +217,7 @@ def draw_media(task: DemoTask, folder: Path) -> None:
 
 
 def make(folder: Path) -> int:
-    """Write the data set; returns the number of rows."""
+    """Write the data set and return the number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from megabench_demo_tasks import TASKS

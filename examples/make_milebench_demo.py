@@ -1,9 +1,9 @@
 """Draw a small MileBench: ``python examples/make_milebench_demo.py [FOLDER] [--all] [--samples N] [--size WxH]``.
 
-Same layout as the published data (``NAME/NAME.json``, ``NAME/NAME-adv.json``, ``NAME/images/``), but every text and
-picture is made here. Without arguments the data of ``milebench_demo`` are written anew: one data set of each group, a
-few samples each. With ``--all`` it is all 29, with 2 to 40 pictures a sample; ``--images N`` gives every sample N.
-The same start gives the same files.
+The layout is that of the published data (``NAME/NAME.json``, ``NAME/NAME-adv.json``, ``NAME/images/``), but every text
+and picture is our own. Without arguments, the data of ``milebench_demo`` are written again: one data set of each group,
+with a few samples each. ``--all`` writes all 29, with 2 to 40 pictures per sample; ``--images N`` gives every sample N.
+The same call writes the same files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NEEDLE_DEPTHS = (0.0, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class Thing:
-    """What a picture shows: a coloured shape, or a word."""
+    """The subject of a picture: a coloured shape, or a word."""
 
     colour: str = "black"
     shape: str = ""
@@ -52,7 +52,7 @@ class Thing:
 
 @dataclass
 class Question:
-    """A sample before it gets its number."""
+    """A sample without its number."""
 
     context: str
     things: list[Thing]
@@ -86,7 +86,7 @@ def draw(thing: Thing, size: tuple[int, int]) -> Image.Image:
 
 
 def things(chance: random.Random, count: int) -> list[Thing]:
-    """As many different things as there are, in any order; then again."""
+    """Yield all different things in random order, then again."""
     every = [Thing(colour, shape) for colour in COLOURS for shape in SHAPES]
     found: list[Thing] = []
     while len(found) < count:
@@ -250,7 +250,7 @@ def sample(made: Question, number: int, adversarial: bool) -> dict[str, Any]:
 
 
 def write_dataset(root: Path, facts: Dataset, counts: Sequence[int], size: tuple[int, int] = (64, 48)) -> Path:
-    """One data set with a sample for each of ``counts``; returns its folder."""
+    """Write one data set with a sample for each of ``counts`` and return its folder."""
     folder = root / facts.name
     (folder / "images").mkdir(parents=True, exist_ok=True)
     asked = [question(facts, number, count) for number, count in enumerate(counts)]
@@ -275,13 +275,13 @@ def write_dataset(root: Path, facts: Dataset, counts: Sequence[int], size: tuple
 def write_all(
     root: Path, counts: Sequence[int] = COUNTS, size: tuple[int, int] = (64, 48), names: Sequence[str] = ()
 ) -> list[Path]:
-    """All 29 data sets, or those named; returns their folders."""
+    """Write all 29 data sets, or the named ones, and return their folders."""
     wanted = [facts for facts in datasets().values() if not names or facts.name in names]
     return [write_dataset(root, facts, counts, size) for facts in wanted]
 
 
 def demo_names() -> list[str]:
-    """The data sets of ``milebench_demo``."""
+    """Return the names of the data sets of ``milebench_demo``."""
     return [row["name"] for row in read_table(TABLE) if row["demo"] == "yes"]
 
 

@@ -1,7 +1,7 @@
 """Draw the demonstration data of the task ``mmie_demo``: ``python examples/make_mmie_demo.py [FOLDER]``.
 
-Same layout as the published data set (``data.json`` with conversations, ``images/``), but small, and every text and
-picture is made here. The same start gives the same records and pixels.
+The layout is that of the published data set (``data.json`` with conversations, ``images/``), but the set is small, and
+every text and picture is our own. The same call writes the same records and pixels.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ ACTORS = ("kite", "boat", "snail", "balloon")
 TOOLS = ("tower of blocks", "paper fan", "flower bed", "bookshelf")
 FIELDS = ("Education", "Health", "Art")
 MANY = 5
-"""Pictures of the one question that has more than a judge takes."""
+"""Number of pictures of the one question that has more than a judge accepts."""
 Segment = dict[str, str | None]
 
 
 class Book:
-    """Records and pictures as they come."""
+    """Collects records and pictures."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.records: list[dict[str, Any]] = []
 
     def picture(self, name: str, colour: str, places: list[tuple[int, int]], is_round: bool) -> str:
-        """Shapes of one colour on white; the path as records have it."""
+        """Draw shapes of one colour on white and return the path for the records."""
         image = Image.new("RGB", SIZE, "white")
         draw = ImageDraw.Draw(image)
         draw.line((0, 58, SIZE[0], 58), fill=(120, 120, 120))
@@ -47,7 +47,7 @@ class Book:
         return f"images/{name}.png"
 
     def add(self, tag: str, facts: tuple[str, str, str], question: list[Segment], answer: list[Segment]) -> None:
-        """``facts``: category, field and subfield."""
+        """Add a record; ``facts`` are category, field and subfield."""
         category, field, subfield = facts
         self.records.append(
             {
@@ -107,7 +107,7 @@ def problem(book: Book, number: int) -> None:
 
 
 def make(folder: Path, each: int = 12) -> int:
-    """Write the data of ``each`` records for each category; returns their number."""
+    """Write ``each`` records for each category and return their number."""
     book = Book(folder)
     for number in range(each):
         for kind in (story, method, problem):

@@ -1,4 +1,4 @@
-"""Write the JSON Schemas of the files of a run (``lmms_eval/schemas``) anew from their types: ``make schemas``."""
+"""Write the JSON Schemas of the files of a run (``lmms_eval/schemas``) from their types: ``make schemas``."""
 
 from __future__ import annotations
 

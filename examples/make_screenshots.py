@@ -30,7 +30,7 @@ RUN = "#/embedded"
 
 @dataclass(frozen=True)
 class Shot:
-    """A page that is shown: its address, what must be there, and the element below which it is cut off."""
+    """A page to show: its address, an element to wait for, and the element below which the picture is cut off."""
 
     name: str
     address: str
@@ -47,7 +47,7 @@ SHOTS = (
 
 
 def write_report(folder: Path) -> Path:
-    """Run the demonstration and write the report of both runs, by names that say nothing of this machine."""
+    """Run the demonstration and write the report of both runs, with names that do not depend on this machine."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     demo = [sys.executable, str(REPOSITORY / "examples" / "demo.py"), "--out", "out"]
     report = [sys.executable, "-m", "lmms_eval", "report", "out/hf", "out/gold", "--out", "report"]
@@ -57,21 +57,21 @@ def write_report(folder: Path) -> Path:
 
 
 def take(page: Any, report: Path, shot: Shot) -> Image.Image:
-    """Return a page from its top to the end of the last element that is shown."""
+    """Return a picture of a page from its top to the end of the last element to show."""
     page.goto("about:blank")
     page.goto(f"{report.as_uri()}{shot.address}")
     page.wait_for_selector(shot.awaited)
     if shot.click:
         page.click(shot.click)
     page.mouse.move(0, 0)
-    page.wait_for_timeout(500)  # pictures are decoded and charts drawn after the elements are there
+    page.wait_for_timeout(500)  # pictures are decoded and charts are drawn after the elements appear
     box = page.query_selector(shot.last).bounding_box()
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": box["y"] + box["height"] + 16}
     return Image.open(io.BytesIO(page.screenshot(full_page=True, clip=clip))).convert("RGB")
 
 
 def save(image: Image.Image, path: Path) -> int:
-    """Write a picture as WebP, lossless where that is small enough; returns its bytes."""
+    """Write a picture as WebP, lossless if that is small enough, and return its size in bytes."""
     image.save(path, lossless=True, method=6)
     if path.stat().st_size > MOST_BYTES:
         image.save(path, quality=85, method=6)
@@ -93,7 +93,7 @@ def chromium_page() -> Iterator[Any]:
 
 
 def make(folder: Path) -> None:
-    """Make all pictures; an existing one is replaced."""
+    """Make all pictures, replacing existing ones."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, chromium_page() as page:
         report = write_report(Path(scratch).resolve())

@@ -1,7 +1,7 @@
 """Make the README's picture of a terminal: ``python examples/make_terminal_picture.py [FOLDER]``.
 
-Runs a small model in a pseudo-terminal, kills it on the way, gives the same command again, and draws what the terminal
-shows at the end in headless Chromium. Needs Playwright and rich (extra ``dev``) and Chromium.
+Runs a small model in a pseudo-terminal, kills it midway, gives the same command again, and draws the final screen of
+the terminal in headless Chromium. Needs Playwright and rich (extra ``dev``) and Chromium.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ COMMAND = (
 )
 SHOWN = COMMAND.replace(" --tasks", " \\\n      --tasks")
 KILLED_AT = re.compile(rb"\b[2-5]\d/59")
-"""What the display of progress shows when the run is killed."""
+"""Text of the progress display at which the run is killed."""
 LINES = 40
-"""Lines from the top that are drawn: those below are the rest of the breakdown."""
+"""Number of lines to draw; the lines below are the rest of the breakdown."""
 PATIENCE_S = 300
 PAGE = """<meta charset="utf-8"><style>
 body {{ margin: 0; background: #16181d; color: #d7dae0 }}
@@ -43,7 +43,7 @@ _MOVES = re.compile(r"\x1b\[\??[0-9;]*[A-HJKSTfhlnr]")
 
 
 def run(folder: Path, is_killed: bool) -> str:
-    """Run the command in a terminal, kill it on the way or do not, and return all that was written."""
+    """Run the command in a terminal, kill it midway if asked to, and return everything that it wrote."""
     end, inner = pty.openpty()
     ioctl(inner, TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     words = [sys.executable, "-m", *COMMAND.replace("lmms-eval", "lmms_eval", 1).split()]
@@ -68,7 +68,7 @@ def run(folder: Path, is_killed: bool) -> str:
 
 
 def last_state(written: str) -> str:
-    """Return the lines as they stand at the end: of what a display wrote over itself, the last state."""
+    """Return the final lines of the screen: if a display overwrote itself, only its last state."""
     lines = []
     for line in written.replace("\r\n", "\n").split("\n"):
         states = [state for state in _ERASED.sub("", line).split("\r") if _MOVES.sub("", state).strip()]
@@ -77,7 +77,7 @@ def last_state(written: str) -> str:
 
 
 def drawn(text: str) -> str:
-    """Return coloured text as a page."""
+    """Return coloured text as an HTML page."""
     from rich.console import Console
     from rich.text import Text
 
@@ -88,7 +88,7 @@ def drawn(text: str) -> str:
 
 
 def make(folder: Path) -> None:
-    """Make the picture; an existing one is replaced."""
+    """Make the picture, replacing an existing one."""
     prompt = "\x1b[1;32m$\x1b[0m "
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch).resolve()

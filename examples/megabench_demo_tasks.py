@@ -1,4 +1,4 @@
-"""The tasks of the demonstration data: questions, answers and drawings (see ``make_megabench_demo.py``)."""
+"""Define the tasks of the demonstration data: questions, answers and drawings (see ``make_megabench_demo.py``)."""
 
 from __future__ import annotations
 

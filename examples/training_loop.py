@@ -1,8 +1,8 @@
-"""Train, and let an evaluation server score the checkpoints: ``python examples/training_loop.py --out FOLDER``.
+"""Train, and have an evaluation server score the checkpoints: ``python examples/training_loop.py --out FOLDER``.
 
-The model that the package ships learns a code that it has never seen: each colour of a disc has a word of its own.
-Every few steps a checkpoint is written and submitted, and the training goes on at once. At the end the scores of all
-checkpoints are fetched and drawn over the steps: ``curve.csv``, and ``curve.png`` where matplotlib is installed.
+The model that the package ships learns an unknown code: each colour of a disc has its own word. Every few steps a
+checkpoint is written and submitted, and the training continues at once. At the end the scores of all checkpoints are
+fetched and drawn over the steps: ``curve.csv``, and ``curve.png`` if matplotlib is installed.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ metric_list:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One checkpoint: what training lost for its evaluation, and what the evaluation said."""
+    """One checkpoint: the time that its evaluation cost the training, and its score."""
 
     step: int
     job_id: str
     save_s: float
     submit_s: float
     score: float | None = None
-    """``None``: its evaluation has failed."""
+    """The score; ``None`` if the evaluation has failed."""
 
 
 def draw_disc(colour: str, random: Random) -> Image.Image:
@@ -66,7 +66,7 @@ def draw_disc(colour: str, random: Random) -> Image.Image:
 
 
 def write_task(folder: Path, documents: int) -> None:
-    """Write the task of held-out drawings that the server asks."""
+    """Write the task of held-out drawings that the server evaluates."""
     folder.mkdir(parents=True, exist_ok=True)
     random, rows = Random("held out"), []
     for number in range(documents):
@@ -89,7 +89,7 @@ class Trainer:
         self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=2e-3)
 
     def step(self) -> float:
-        """Learn from one batch; returns the loss."""
+        """Learn from one batch and return the loss."""
         loss = self._model(**self._inputs()).loss
         loss.backward()
         self._optimizer.step()
@@ -97,7 +97,7 @@ class Trainer:
         return float(loss.detach())
 
     def save(self, folder: Path) -> None:
-        """Write a checkpoint that any evaluation can load: under another name until it is whole."""
+        """Write a checkpoint that any evaluation can load. It has a temporary name until it is complete."""
         unfinished = folder.with_name(f"{folder.name}.unfinished")
         shutil.copytree(START, unfinished, ignore=shutil.ignore_patterns("*.safetensors"))
         self._model.save_pretrained(unfinished)
@@ -119,7 +119,7 @@ class Trainer:
 
 @contextmanager
 def server(out: Path) -> Iterator[str]:
-    """Start an evaluation server that may read the folder and knows its task; yields the address."""
+    """Start an evaluation server that may read the folder and knows its task, and yield its address."""
     command = [sys.executable, "-m", "lmms_eval", "serve", "--port", "0", "--folder", str(out / "server")]
     command += ["--allow_path", str(out), "--include_path", str(out / "task")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -137,7 +137,7 @@ def server(out: Path) -> Iterator[str]:
 
 
 def train(client: EvalClient, out: Path, arguments: argparse.Namespace) -> tuple[list[Point], list[float]]:
-    """Train; submit a checkpoint every few steps. Returns the points, without scores, and the seconds of each step."""
+    """Train and submit a checkpoint every few steps. Returns the points without scores and each step's seconds."""
     trainer, points, seconds = Trainer(arguments.batch), [], []
     for step in range(arguments.steps + 1):
         if step % arguments.every == 0:
@@ -164,7 +164,7 @@ def train(client: EvalClient, out: Path, arguments: argparse.Namespace) -> tuple
 
 
 def fetch(client: EvalClient, point: Point) -> Point:
-    """Wait for a checkpoint's evaluation, and read its score."""
+    """Wait for a checkpoint's evaluation and return its score."""
     try:
         client.wait_for_job(point.job_id, poll_interval=0.5, verbose=False)
     except RuntimeError as error:

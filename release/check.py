@@ -1,6 +1,6 @@
-"""All that a release must pass, as a table. A step that fails does not keep the others from running.
+"""Run every check of a release and print a table. A step that fails does not keep the others from running.
 
-``make release-check``; ``--tests`` runs the whole suite, too. Distributions are left in ``build/release/dist``.
+``make release-check``; ``--tests`` also runs the whole suite. Distributions are left in ``build/release/dist``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "release"
 TOOLS = ("build", "twine")
-_COLOUR = re.compile(r"\x1b\[[\d;]*m")  # some tools colour whatever they are told
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")  # some tools colour their output regardless of options
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A check: its name, and the commands that must all end with 0; they are made when it is their turn."""
+    """A check: its name, and a function that builds its commands when it runs. All must end with 0."""
 
     name: str
     commands: Callable[[], Sequence[Sequence[str | Path]]]
@@ -90,7 +90,7 @@ def _distributions() -> list[Path]:
 
 
 def taken(step: Step) -> Outcome:
-    """Take a step; its output goes to a file, and to the screen where it fails."""
+    """Run a step. Its output goes to a file, and to the screen if it fails."""
     start, said = time.monotonic(), ""
     try:
         for command in step.commands():
@@ -103,13 +103,13 @@ def taken(step: Step) -> Outcome:
                 shown = f"{done.stdout}{done.stderr}".strip()[-4000:]
                 print(f"--- {step.name}: {' '.join(map(str, command))}\n{shown}\n", flush=True)
                 return Outcome(step.name, time.monotonic() - start, f"exit code {done.returncode}", False)
-    except (OSError, ValueError) as error:  # an earlier step has left nothing to go on with
+    except (OSError, ValueError) as error:  # an earlier step has failed to produce its files
         return Outcome(step.name, time.monotonic() - start, str(error), False)
     return Outcome(step.name, time.monotonic() - start, said.splitlines()[-1] if said else "", True)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Show the steps, a line each."""
+    """Format the outcomes as a table, one line each."""
     width = max(len(one.name) for one in outcomes)
     return "\n".join(
         f"{'passed' if one.passed else 'FAILED'}  {one.name:{width}}  {one.seconds:6.0f} s  {one.says[:100]}"

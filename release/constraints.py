@@ -1,4 +1,4 @@
-"""Renew ``constraints.txt``: one version of each package for all Pythons and systems, with markers where they differ.
+"""Update ``constraints.txt``: one version of each package for all Pythons and systems, with markers if they differ.
 
 ``make constraints`` keeps what the file has and adds what is missing; ``make constraints UPGRADE=1`` takes the newest.
 """
@@ -21,13 +21,13 @@ BUILD = ROOT / "build" / "constraints"
 FILE = ROOT / "constraints.txt"
 HEAD = """\
 # Versions that installs are held to, so that they repeat: `make constraints`. torch has no local part, and no package
-# of CUDA stands here: each machine takes its own build."""
+# of CUDA is listed: each machine takes its own build."""
 OLDEST = "3.11.0"
-"""First Python for which everything has a version: that of ``requires-python``."""
+"""Lowest supported Python, that of ``requires-python``."""
 ENGINES = ("sglang", "t2i", "vllm")
-"""Extras with a torch of their own, or held by ``constraints-engines.txt``."""
+"""Extras that bring their own torch, or that ``constraints-engines.txt`` pins."""
 ALONE = ("trackio",)
-"""Extras that do not install beside the newest of the others: they are resolved by themselves."""
+"""Extras that conflict with the newest versions of the others: they are resolved separately."""
 BESIDE = ("torchvision", *TOOLS)
 """Packages that ``make`` installs by name."""
 _OF_BUILDS = re.compile(r"(nvidia-(?!ml-py)|cuda-|triton\b)")
@@ -35,10 +35,10 @@ _LINE = re.compile(r"(?P<name>[a-z0-9][a-z0-9.-]*)==(?P<version>[^+;\s]+)(?:\+[^
 
 
 def merged(listings: Iterable[Sequence[str]]) -> list[str]:
-    """Join what was resolved: an earlier listing's packages win, versions lose their local part.
+    """Merge resolved listings: packages of earlier listings win, versions lose their local part.
 
     Raises:
-        ValueError: a line is no pinned version.
+        ValueError: a line is not a pinned version.
     """
     lines: dict[str, list[str]] = {}
     for listing in listings:
@@ -55,7 +55,7 @@ def merged(listings: Iterable[Sequence[str]]) -> list[str]:
 
 
 def resolve(uv: Path, extras: Sequence[str], beside: Sequence[str], upgrade: bool) -> list[str]:
-    """Resolve the package with extras for all systems; the file's versions are kept where they can be."""
+    """Resolve the package with extras for all systems, keeping the file's versions if possible."""
     BUILD.mkdir(parents=True, exist_ok=True)
     out, more = BUILD / "resolved.txt", BUILD / "beside.in"
     out.write_text(FILE.read_text(encoding="utf-8"), encoding="utf-8")
@@ -70,7 +70,7 @@ def resolve(uv: Path, extras: Sequence[str], beside: Sequence[str], upgrade: boo
 
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what would mix this machine's own files of packages into what holds for all."""
+    """Return the environment without variables that would add this machine's package sources to the result."""
     return {key: value for key, value in given.items() if key not in ("UV_FIND_LINKS", "PIP_FIND_LINKS")}
 
 

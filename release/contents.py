@@ -1,4 +1,4 @@
-"""Contents of a wheel and a source distribution: what must be in them, what must not, how large they may be."""
+"""Check the contents of a wheel and a source distribution: required files, forbidden files and sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 WHEEL_BYTES, SDIST_BYTES = 8_000_000, 12_000_000
-"""Limits: a larger file holds what it should not, or the limit is raised on purpose."""
+"""Largest sizes. A larger file contains something unintended, or the limit must be raised on purpose."""
 IN_WHEEL = (
     r"lmms_eval/py\.typed",
     r"lmms_eval/__main__\.py",
@@ -43,12 +43,12 @@ NOT_IN_WHEEL = (
     r"release/",
 )
 STATED = r"lmms_eval/(models/embedded|tasks/[^/]+/demo)/"
-"""Folders of weights and data whose origin and terms ``NOTICE`` states."""
+"""Folders of weights and data. ``NOTICE`` states their origin and terms."""
 OF_SOMEBODY = (
     r".+\.(avi|bin|flo|gif|gz|h5|jpe?g|jsonl|mp[34]|npy|npz|onnx|otf|parquet|pdf|png|pth?|safetensors|ttf|wav|webp|woff2?"
     r"|zip)"
 )
-"""Files that may be a work of others."""
+"""Kinds of files that may be the work of others."""
 IN_SDIST = (
     r"pyproject\.toml",
     r"LICENSE",
@@ -75,7 +75,7 @@ NEVER = (r".*\.pyc", r".*__pycache__/", r".*node_modules/", r".*\.DS_Store", r"(
 
 
 def wheel_problems(names: Sequence[str], size: int) -> list[str]:
-    """Say what is wrong with a wheel's list of files."""
+    """Return the problems of a wheel's list of files."""
     outside = [name for name in names if not re.match(r"lmms_eval(/|-[^/]+\.dist-info/)", name)]
     strange = [name for name in names if re.fullmatch(OF_SOMEBODY, name) and not re.match(STATED, name)]
     return [
@@ -86,7 +86,7 @@ def wheel_problems(names: Sequence[str], size: int) -> list[str]:
 
 
 def sdist_problems(names: Sequence[str], size: int) -> list[str]:
-    """Say what is wrong with a source distribution's list of files, without its folder."""
+    """Return the problems of a source distribution's list of files, given without its folder."""
     return _problems(names, size, IN_SDIST, (), SDIST_BYTES)
 
 
@@ -98,7 +98,7 @@ def _problems(names: Sequence[str], size: int, wanted: Sequence[str], unwanted: 
 
 
 def problems_of(path: Path) -> list[str]:
-    """Say what is wrong with a distribution."""
+    """Return the problems of a distribution file."""
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             return wheel_problems(wheel.namelist(), path.stat().st_size)

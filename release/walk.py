@@ -1,6 +1,6 @@
-"""A stranger's first steps with a wheel in an empty environment: version, demonstration, a scoring script.
+"""Take a new user's first steps with a wheel in an empty environment: version, demonstration, a scoring script.
 
-Nothing of the checkout is on the path: the commands run in an empty folder.
+The checkout is not on the path: the commands run in an empty folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 DEMONSTRATIONS = ("megabench_demo", "milebench_demo")
-"""Those that need no extra."""
+"""Demonstrations that need no extra."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Installed:
     cwd: Path
 
     def run(self, *words: str | Path) -> str:
-        """Run a command of the environment. Raises ``SystemExit`` with its last lines where it fails."""
+        """Run a command of the environment. Raises ``SystemExit`` with its last lines if it fails."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
         done = subprocess.run(
             [str(self.bin / words[0]), *map(str, words[1:])], cwd=self.cwd, capture_output=True, text=True, check=False,
@@ -53,10 +53,10 @@ def install(python: str, wheel: Path, environment: Path, constraints: Path | Non
 
 
 def walk(installed: Installed, has_torch: bool = True) -> list[str]:
-    """Take the steps; returns a line for each.
+    """Run all steps and return a line for each.
 
     Raises:
-        SystemExit: a command failed, or its result is not what it must be.
+        SystemExit: a command failed, or its result is wrong.
     """
     where = installed.run("python", "-c", "import lmms_eval; print(lmms_eval.__file__)").strip()
     if not Path(where).is_relative_to(installed.bin.parent):

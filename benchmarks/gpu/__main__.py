@@ -17,8 +17,8 @@ BARS = {"ratio_wall": 0.97, "waits_for_host": 0.03}
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
-    parser.add_argument("--size", choices=("full", "tiny"), help="default: full where there is a GPU, else tiny")
-    parser.add_argument("--device", help="default: cuda where there is one, else cpu")
+    parser.add_argument("--size", choices=("full", "tiny"), help="default: full with a GPU, else tiny")
+    parser.add_argument("--device", help="default: cuda if available, else cpu")
     parser.add_argument("--only", nargs="*", choices=tuple(SECTIONS), default=list(SECTIONS))
     parser.add_argument("--budget_s", type=float, default=470.0, help="sections that would begin later are left out")
     parser.add_argument("--folder", type=Path, help="models and tasks stay there (36 GB at full size)")
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def measured(folder: Path, size: str, device: str, sections: list[str], budget_s: float) -> dict[str, Any]:
-    """Run each section in a process of its own; one that fails, or that there is no time for, says so."""
+    """Run each section in a separate process. A section that fails, or has no time left, yields its reason."""
     begin = time.monotonic()
     report: dict[str, Any] = {}
     for section in sections:

@@ -1,4 +1,4 @@
-"""Work of the device as torch's profiler sees it."""
+"""Measure the work of the device with torch's profiler."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def busy_share(work: Callable[[], Any]) -> float | None:
-    """Run ``work`` and return the share of the device's time, from its first kernel to its last, that kernels fill.
+    """Run ``work`` and return the share of the time from the first kernel to the last in which kernels run.
 
-    ``None`` where there is no GPU. The profiler itself slows the host down, so this is a lower bound.
+    Returns ``None`` without a GPU. The profiler itself slows the host down, so this is a lower bound.
     """
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -28,7 +28,7 @@ def busy_share(work: Callable[[], Any]) -> float | None:
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float | None:
-    """Share of the time from the first start to the last end that spans cover, overlaps counted once."""
+    """Return the share of the time from the first start to the last end that spans cover, counting overlaps once."""
     ordered = sorted(spans)
     if not ordered or ordered[0][0] == max(end for _, end in ordered):
         return None

@@ -1,4 +1,4 @@
-"""The same questions to a local model in two ways: through lmms_eval, and in the best bare loop that we can write."""
+"""Ask a local model the same questions in two ways: through lmms_eval, and in the best bare loop that we can write."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lmms_eval.models.hf.model import HuggingFace
 
 @dataclass(slots=True)
 class Clock:
-    """Time in calls of ``generate``, which end when the device has finished."""
+    """Measures the time in calls of ``generate``, which end when the device has finished."""
 
     generating_s: float = 0.0
     tokens: int = 0
     rows: list[int] = field(default_factory=list)
-    """Of each call."""
+    """Rows of each call."""
 
     def call(self, generate: Any, arguments: dict[str, Any]) -> Any:
         started = time.perf_counter()
@@ -55,7 +55,7 @@ class Pass:
 
 
 class Clocked(HuggingFace):
-    """``hf`` with a clock."""
+    """The back end ``hf`` with a clock."""
 
     clock: Clock
 
@@ -64,7 +64,7 @@ class Clocked(HuggingFace):
 
 
 class ClockedText(Clocked):
-    """``hf_text`` with a clock."""
+    """The back end ``hf_text`` with a clock."""
 
     profile = FAMILIES["hf_text"]
 
@@ -96,9 +96,9 @@ def ours(model: Clocked | ClockedText, tasks: Path, workload: str, **options: An
 
 
 def bare(loaded: Any, asked: Sequence[Question], rows: int, scale: Scale) -> Pass:
-    """Ask the same with transformers alone: sorted by length, the next batch prepared in a thread, batches of ``rows``.
+    """Ask the same with only transformers: sorted by length, batches of ``rows``, the next batch prepared in a thread.
 
-    ``loaded``: model, processor and tokenizer, which nobody else uses meanwhile.
+    ``loaded``: model, processor and tokenizer, which must not be used by others in the meantime.
     """
     clock = Clock()
     order = sorted(asked, key=lambda question: len(question.text), reverse=True)

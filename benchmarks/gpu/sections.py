@@ -1,4 +1,4 @@
-"""The measurements, each for a process of its own: it gives the memory back to the device."""
+"""The measurements. Each runs in a separate process, which frees the device's memory at its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lmms_eval.models.hf.model import peak_memory
 BATCH = 8
 MOST_ROWS = 256
 SMALL_SHARE = 1.5
-"""Of what one batch of eight needs: room for it, and for no batch of 32."""
+"""Memory, as a multiple of a batch of eight: enough for that batch, and not for one of 32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Place:
         return self.folder / "tasks"
 
     def model(self, name: str) -> Path:
-        """The folder of a model, built if it is not there."""
+        """Return the folder of a model, building it if it does not exist."""
         folder = self.folder / name
         if not (folder / "built").exists():
             width, height = self.scale.picture
@@ -62,7 +62,7 @@ class Place:
 
 
 def throughput(place: Place, name: str, workloads: Sequence[str]) -> dict[str, Any]:
-    """Tokens per second through the engine against the bare loop, the same model answering both."""
+    """Compare tokens per second through the engine with the bare loop, with the same model."""
     model = place.open(name, batch_size=BATCH)
     report: dict[str, Any] = {}
     for workload in map(place.task, workloads):
@@ -81,7 +81,7 @@ def throughput(place: Place, name: str, workloads: Sequence[str]) -> dict[str, A
 
 
 def auto_batch(place: Place) -> dict[str, Any]:
-    """Rows that ``batch_size=auto`` reaches, and the most that fit at all."""
+    """Compare the rows that ``batch_size=auto`` reaches with the most that fit."""
     workload = place.task("pictures")
     model = place.open("vlm-3b", batch_size="auto")
     engine = ours(model, place.tasks, workload)
@@ -93,7 +93,7 @@ def auto_batch(place: Place) -> dict[str, Any]:
 
 
 def out_of_memory(place: Place) -> dict[str, Any]:
-    """Batches of 32 where only eight fit: all are answered, in halves."""
+    """Run batches of 32 with memory for only eight: all are answered, in halves."""
     import torch
 
     workload = place.task("pictures")
@@ -116,7 +116,7 @@ def out_of_memory(place: Place) -> dict[str, Any]:
 
 
 def batch_dependence(place: Place) -> dict[str, Any]:
-    """Answers that change when they are asked for alone."""
+    """Count answers that change if their questions are asked alone."""
     model = place.open("vlm-3b", batch_size=BATCH)
     results = ours(model, place.tasks, place.task("picture"), check_batch=2 * BATCH).results
     found = {name: value for name, value in results["batch_check"].items() if name != "rows"}
@@ -124,7 +124,7 @@ def batch_dependence(place: Place) -> dict[str, Any]:
 
 
 def start(place: Place) -> dict[str, Any]:
-    """From the start of the command to the first answer of one token, weights in the page cache."""
+    """Measure the time from the start of the command to a first answer of one token, with weights in the page cache."""
     place.task("text")
     place.model("text-7b")
     out = place.folder / "start"
@@ -133,7 +133,7 @@ def start(place: Place) -> dict[str, Any]:
 
 
 def two_processes(place: Place) -> dict[str, Any]:
-    """Two processes of a launch on one device against one process."""
+    """Compare two processes of a launch on one device with one process."""
     workload, report = place.task("picture"), {}
     place.model("vlm-3b")
     launch = [
@@ -157,7 +157,7 @@ def two_processes(place: Place) -> dict[str, Any]:
 
 
 def preprocessing(place: Place) -> dict[str, Any]:
-    """Pictures per second of the processor on the CPU and, where its operators run there, on the device."""
+    """Measure pictures per second of the processor on the CPU and, if its operators run there, on the device."""
     model = place.open("vlm-3b", image_cache_mb=0)
     processor = model.loaded.processor.image_processor
     images = pictures_of(questions(place.tasks, place.task("pictures"))[:2])
@@ -184,7 +184,7 @@ SECTIONS: Mapping[str, Callable[[Place], dict[str, Any]]] = MappingProxyType(
         "preprocessing": preprocessing,
     }
 )
-"""In the order in which they are measured."""
+"""The sections, in the order of measurement."""
 
 
 def _command(place: Place, model: str, name: str, task: str, out: Path, more: Sequence[str]) -> list[str]:
@@ -204,7 +204,7 @@ def _timing(out: Path) -> dict[str, Any]:
 
 
 def _largest(fits: Callable[[int], bool]) -> int:
-    """The most rows that fit: doubled, then halved between."""
+    """Return the most rows that fit, by doubling and then by bisection."""
     low = 1
     while low < MOST_ROWS and fits(2 * low):
         low *= 2

@@ -16,7 +16,7 @@ PATCH = 14
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of one decoder; with ``vision`` those of its picture encoder beside."""
+    """Sizes of one decoder, and with ``vision`` those of its picture encoder."""
 
     name: str
     hidden: int
@@ -30,7 +30,7 @@ class Shape:
 
     @property
     def sections(self) -> list[int]:
-        """Rotary frequencies of time, height and width: a quarter and twice three eighths of half a head."""
+        """Return the rotary frequencies of time, height and width: 1/4, 3/8 and 3/8 of half a head."""
         half = self.hidden // self.heads // 2
         side = half * 3 // 8
         return [half - 2 * side, side, side]
@@ -52,17 +52,17 @@ SHAPES: Mapping[str, Mapping[str, Shape]] = MappingProxyType(
         },
     }
 )
-"""Size of the suite -> model -> shape."""
+"""Shapes by size of the suite and model."""
 
 
 def build(folder: Path, shape: Shape, device: str, most_pixels: int) -> None:
     """Write a model folder that ``hf`` loads.
 
     The weights are drawn on the device and the tokenizer is a small one: rows of the output layer beyond it are zero,
-    so that every token that is written can be read.
+    so that every generated token can be decoded.
 
     Args:
-        most_pixels: of a picture; larger ones are shrunk by the processor.
+        most_pixels: pixels of a picture; the processor shrinks larger ones.
     """
     import torch
     from transformers import AutoTokenizer
@@ -80,7 +80,7 @@ def build(folder: Path, shape: Shape, device: str, most_pixels: int) -> None:
     with torch.no_grad():
         model.get_output_embeddings().weight[len(tokenizer) :] = 0.0
     settings = model.generation_config
-    settings.eos_token_id = None  # answers of one length: what is compared is speed
+    settings.eos_token_id = None  # answers of equal length, since speed is compared
     settings.pad_token_id, settings.bos_token_id = tokenizer.pad_token_id, tokenizer.bos_token_id
     model.save_pretrained(folder)
 

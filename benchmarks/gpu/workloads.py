@@ -1,4 +1,4 @@
-"""Questions of four kinds: text, one picture, eight pictures, a video."""
+"""Write questions of four kinds: text, one picture, eight pictures, a video."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ def doc_to_visual(doc):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Numbers of a suite's size."""
+    """Quantities for one size of the suite."""
 
     samples: int
     tokens: int
-    """Written for each answer."""
+    """Tokens generated for each answer."""
     picture: tuple[int, int]
     """Width and height, pixels."""
     frames: int
     words: int
-    """Of the longest text."""
+    """Words of the longest text."""
 
 
 SCALES: Mapping[str, Scale] = MappingProxyType(
     {"full": Scale(64, 32, (1024, 768), 16, 400), "tiny": Scale(6, 4, (64, 48), 4, 40)}
 )
 PICTURES: Mapping[str, int] = MappingProxyType({"text": 0, "picture": 1, "pictures": 8, "video": 0})
-"""Workload -> pictures of each question."""
+"""Number of pictures of each question, by workload."""
 FPS = 8
 
 
@@ -84,7 +84,7 @@ class Question:
 
 
 def write(folder: Path, workload: str, scale: Scale) -> None:
-    """Write a task of that name; its questions are those of ``questions``. No picture and no video comes twice."""
+    """Write a task of that name with the questions that ``questions`` reads. No picture or video occurs twice."""
     folder.mkdir(parents=True, exist_ok=True)
     source = random.Random(workload)
     count = 1 if workload == "video" else PICTURES[workload]
@@ -92,7 +92,7 @@ def write(folder: Path, workload: str, scale: Scale) -> None:
         [f"{workload}_{number}_{place}.{'mp4' if workload == 'video' else 'jpg'}" for place in range(count)]
         for number in range(scale.samples)
     ]
-    with ThreadPoolExecutor() as threads:  # encoders run without the interpreter's lock
+    with ThreadPoolExecutor() as threads:  # encoders release the interpreter's lock
         list(threads.map(lambda name: _write_media(folder / name, scale), [name for names in media for name in names]))
     with open(folder / f"{workload}.jsonl", "w", encoding="utf-8") as file:
         for names in media:

@@ -17,7 +17,7 @@ WORK = sources.ROOT / "build" / "docs"
 
 
 def main(words: list[str]) -> int:
-    """Assemble the pages, build them, and say how many there are; any warning is an error."""
+    """Assemble the pages, build them, and print their number. Any warning is an error."""
     out = Path(words[0]) if words else sources.ROOT / "site"
     source = WORK / "source"
     sources.assemble(source)

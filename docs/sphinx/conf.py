@@ -55,5 +55,5 @@ def sections_as_fields(_app: Any, _what: str, _name: str, _object: Any, _options
 
 
 def setup(app: Any) -> None:
-    """Register what is done to docstrings."""
+    """Register the processing of docstrings."""
     app.connect("autodoc-process-docstring", sections_as_fields)

@@ -19,22 +19,22 @@ _GROUPS: dict[str, tuple[Kind, str]] = {
     "filters": ("disk", "pure functions, media, sandbox"),
     "config": ("person", "the ground: options, contracts, files"),
 }
-"""A package of the first layer of each group, and what the group is."""
+"""A package of the first layer of each group, and the group's description."""
 _LEFT_BY_A_KILL: tuple[tuple[Box, Box], ...] = (
     (Box("disk", "a document is scored", "a line in scores-0.jsonl"), Box("work", "kept", "read back by its place")),
-    (Box("disk", "an answer is there", "in responses-0.jsonl"), Box("work", "scored", "the model is not asked")),
-    (Box("lost", "a line is torn", "or damaged on the disk"), Box("work", "passed over", "counted, said, made again")),
-    (Box("lost", "a request is in flight", "nothing of it on the disk"), Box("model", "asked again")),
+    (Box("disk", "an answer exists", "in responses-0.jsonl"), Box("work", "scored", "the model is not asked")),
+    (Box("lost", "a line is torn", "or damaged on the disk"), Box("work", "skipped", "counted, made again")),
+    (Box("lost", "a request is in flight", "not yet on the disk"), Box("model", "asked again")),
     (Box("lost", "a request has failed", "a line with its error"), Box("model", "asked again")),
-    (Box("person", "a request waits", "nothing of it anywhere"), Box("model", "asked", "as it would have been")),
+    (Box("person", "a request waits", "recorded nowhere"), Box("model", "asked", "as it would have been")),
     (Box("disk", "owner.json is left", "host, process, start time"), Box("work", "taken over", "its process is dead")),
     (Box("lost", "results half written", "under another name"), Box("work", "written whole", "and renamed into place")),
 )
-"""What a kill may leave, and what the next start makes of it."""
+"""States that a kill may leave, and what the next start does with each."""
 
 
 def run() -> Sketch:
-    """Draw one run as a person sees it."""
+    """Draw one run as a user sees it."""
     sketch = Sketch(
         "run",
         "One run",
@@ -48,7 +48,7 @@ def run() -> Sketch:
         Box("model", "model", "local weights or a service"),
         Box("model", "judge", "where a metric needs one"),
     )
-    (engine,) = sketch.row(Box("work", "engine", "asks whatever the journals do not hold, keeps the model busy"))
+    (engine,) = sketch.row(Box("work", "engine", "asks what the journals lack, keeps the model busy"))
     (responses,) = sketch.row(Box("disk", "responses-0.jsonl", "every answer, written before it counts"))
     (scoring,) = sketch.row(Box("work", "scoring", "filters, metrics, verdicts of the judge"))
     (scores,) = sketch.row(Box("disk", "scores-0.jsonl", "every finished document"))
@@ -71,7 +71,7 @@ def run() -> Sketch:
 
 
 def layers() -> Sketch:
-    """Draw the packages by the layers that ``import-linter`` holds."""
+    """Draw the packages in the layers that ``import-linter`` enforces."""
     sketch = Sketch(
         "layers",
         "Packages by layer",
@@ -98,8 +98,8 @@ def request() -> Sketch:
     sketch = Sketch(
         "request",
         "The life of one request",
-        "A document becomes a request. If the journal holds its answer, that goes on at once; so it does if the "
-        "response cache has it, once it is in the journal. Otherwise the request is prepared ahead of use and the "
+        "A document becomes a request. If the journal holds its answer, that is used at once; an answer in the "
+        "response cache is first written to the journal. Otherwise the request is prepared ahead of use and the "
         "model is asked. Its response is written to the journal before it is counted. Then the conversation asks its "
         "next round, or the document is judged and scored, and the score is written to the journal.",
     )
@@ -132,7 +132,7 @@ def resume() -> Sketch:
         "Eight states in which a kill finds a request or a file, and what the next start does: a scored document is "
         "kept; an answered one is scored, not asked; a torn line fails its checksum and its content is made again; "
         "what was in flight or failed is asked again; what was not asked is asked; the folder of a dead process is "
-        "taken over at once; half a results file does not exist.",
+        "taken over at once; a results file is never half written.",
     )
     sketch.note("left: at the kill; right: at the next start", gap=4)
     for left, right in _LEFT_BY_A_KILL:
@@ -154,7 +154,7 @@ def server() -> Sketch:
     )
     (http,) = sketch.row(Box("work", "server", "guard: who may ask; policy: what for"))
     store, scheduler = sketch.row(
-        Box("disk", "jobs.sqlite", "jobs that wait, run, have ended"),
+        Box("disk", "jobs.sqlite", "waiting, running, ended jobs"),
         Box("work", "scheduler", "order of submission, free GPUs"),
     )
     first, second = sketch.row(
@@ -163,10 +163,10 @@ def server() -> Sketch:
     )
     runs = sketch.row(
         Box("model", "lmms-eval ...", "the ordinary command line"),
-        Box("model", "lmms-eval ...", "a run of its own"),
+        Box("model", "lmms-eval ...", "another run"),
     )
     folders = sketch.row(
-        Box("disk", ".runs/KEY", "journals that grow"), Box("disk", ".runs/KEY", "journals, results"), gap=14
+        Box("disk", ".runs/KEY", "growing journals"), Box("disk", ".runs/KEY", "journals, results"), gap=14
     )
     sketch.note("The server follows the journals: progress, running scores and samples come from there.")
     sketch.down(client, http)

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw themselves: no script, no font, no request."""
+"""Render formulas as MathML, which browsers draw without scripts, fonts or requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def visit_block(translator: Any, node: Any) -> None:
 
 
 def _mathml(node: Any, is_block: bool) -> str:
-    """Convert LaTeX. What the converter does not know is a warning, which ends a strict build."""
+    """Convert LaTeX. Unknown input is a warning, which ends a strict build."""
     try:
         return str(latex2mathml.tex2mathml(node.astext(), as_block=is_block))
     except MathError as error:

@@ -1,4 +1,4 @@
-"""Navigation from the sections of the index, and the page of benchmarks from their folders and registry."""
+"""Write the navigation from the sections of the index, and the page of benchmarks from folders and registry."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ GENERATED = {
 CAPTIONS = ("Start", "Guides", "Benchmarks", "Reference", "How it works", "Coming from")
 _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _SHOWN = 12
-"""Tasks of a folder that are named one by one."""
+"""Largest number of tasks of a folder that are listed by name."""
 
 
 def write_index(source: Path) -> None:
-    """Add the trees of the navigation to the index, a section each."""
+    """Add the navigation trees to the index, one per section."""
     text = (source / "index.md").read_text(encoding="utf-8")
     trees = []
     for caption in CAPTIONS:
@@ -85,7 +85,7 @@ def _modalities(entries: list[Entry]) -> str:
 
 
 def _facts(entries: list[Entry]) -> Iterator[str]:
-    """Table of the tasks of a folder, as ``lmms-eval tasks describe`` tells them."""
+    """Return a table of the tasks of a folder, with the facts of ``lmms-eval tasks describe``."""
     yield "\n## In the registry\n"
     if not entries:
         return
@@ -95,7 +95,7 @@ def _facts(entries: list[Entry]) -> Iterator[str]:
         yield _row(entry, facts_of(entry.name, entry.kind == "group"))
     if len(entries) > _SHOWN:
         yield f"\n{len(entries) - _SHOWN:,} more names: `lmms-eval tasks list`."
-    yield f"\n`lmms-eval tasks describe {entries[0].name}` tells more, and what is missing on your machine.\n"
+    yield f"\n`lmms-eval tasks describe {entries[0].name}` shows more, and what is missing on your machine.\n"
 
 
 def _row(entry: Entry, facts: Facts | None) -> str:

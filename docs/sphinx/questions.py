@@ -1,4 +1,4 @@
-"""Index of the words by which newcomers search; ``questions.tsv`` names the section that answers each."""
+"""Add an index of the words that newcomers search for; ``questions.tsv`` maps them to the sections that answer."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _TITLE = re.compile(r"#{1,4} +(.*?) *$")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A section, and what people call its subject."""
+    """A section, and the words that people use for its subject."""
 
     page: str
     anchor: str
-    """Empty for the whole page."""
+    """Anchor of the section; empty for the whole page."""
     words: tuple[str, ...]
 
 
 def answers() -> Iterator[Answer]:
-    """Read the table."""
+    """Read ``questions.tsv``."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         for page, anchor, words in csv.reader(file, delimiter="\t"):
             yield Answer(page, anchor, tuple(word.strip() for word in words.split(",")))
@@ -41,7 +41,7 @@ def write(source: Path) -> None:
 
 
 def _place(lines: list[str], answer: Answer) -> int:
-    """Find the line before a section's title, so that a result shows it; of a page the line after."""
+    """Return the index of the line before a section's title, so that a result shows it; for a page, the line after."""
     inside = False
     for number, line in enumerate(lines):
         inside ^= line.lstrip().startswith("```")

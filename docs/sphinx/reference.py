@@ -1,4 +1,4 @@
-"""Pages made from declarations: help of every command, keys of every file, the Python API from its docstrings."""
+"""Write pages from declarations: help of every command, keys of every file, the Python API from its docstrings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _API = {
     "api": "Contracts for models and tasks",
     "errors": "Errors",
 }
-"""Modules of docs/api.md, a page each."""
+"""Modules of docs/api.md. Each gets a page."""
 
 
 def write(source: Path) -> list[Path]:
@@ -43,7 +43,7 @@ def write(source: Path) -> list[Path]:
 
 
 def help_of(words: list[str]) -> str:
-    """Return what ``lmms-eval WORDS --help`` prints."""
+    """Return the output of ``lmms-eval WORDS --help``."""
     told = io.StringIO()
     os.environ.update(COLUMNS="110", NO_COLOR="1")
     with contextlib.redirect_stdout(told):
@@ -67,7 +67,7 @@ def _helps() -> list[str]:
 
 
 def public_names(module: str) -> list[str]:
-    """Find the names that a module offers, in the order of its source."""
+    """Return the public names of a module, in the order of its source."""
     stub = sources.ROOT.joinpath(*module.split("."), "__init__.pyi")
     if stub.is_file():
         imports = [

@@ -1,4 +1,4 @@
-"""The page of the keys of every file of a run, from its JSON Schemas."""
+"""Write the page of the keys of every file of a run, from its JSON Schemas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FILES = {
     "run": "run.json",
 }
 _BASES = {"judgement": "response", "JudgePart": "JudgeCounts"}
-"""Types whose texts stand with the type that they extend."""
+"""Types that are described together with the type that they extend."""
 
 
 def write(file: Path) -> None:
@@ -60,7 +60,7 @@ def _plain(text: str) -> str:
 
 
 def _type(value: Any) -> str:
-    """Say in words what a value may be."""
+    """Describe the type of a value in words."""
     if not isinstance(value, Mapping):
         return "anything"
     if "$ref" in value:

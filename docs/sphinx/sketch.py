@@ -1,4 +1,4 @@
-"""Drawings of boxes and arrows as SVG: text stays text, in light and dark, readable on a telephone."""
+"""Draw boxes and arrows as SVG. Text stays text, in light and dark mode, and is readable on a telephone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Literal
 from xml.etree import ElementTree
 
 WIDTH = 380
-"""Of every drawing: a narrow page shows it without making its letters smaller."""
+"""Width of every drawing. It fits a narrow page without smaller letters."""
 _MARGIN, _GAP, _PAD = 8.0, 30.0, 9.0
 _LINE = 15.0
 _LETTER = 6.6
-"""Width of a letter, a little more than the mean of the system's fonts."""
+"""Assumed width of a letter, a little more than the mean of the system's fonts."""
 _STYLE = """
 svg { color-scheme: light dark; }
 text { font: 12px system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; fill: #1c2430; }
@@ -46,18 +46,18 @@ Kind = Literal["person", "work", "disk", "model", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A name with what there is to say of it."""
+    """A box with a name and a description."""
 
     kind: Kind
     name: str
     text: str = ""
     share: float = 1.0
-    """Of the row's width, beside the shares of the others."""
+    """Share of the row's width, relative to the shares of the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A box in its place."""
+    """A box with its position."""
 
     x: float
     y: float
@@ -80,7 +80,7 @@ class Sketch:
     name: str
     title: str
     says: str
-    """The same in words, for who does not see it."""
+    """Description of the drawing for people who do not see it."""
     _parts: list[ElementTree.Element] = field(default_factory=list)
     _placed: list[Placed] = field(default_factory=list)
     _last: float = 0.0
@@ -88,7 +88,7 @@ class Sketch:
     _y: float = _MARGIN
 
     def row(self, *boxes: Box, gap: float = _GAP, between: float = 10.0) -> list[Placed]:
-        """Place boxes side by side below what is there."""
+        """Place boxes side by side below the existing ones."""
         room = WIDTH - 2 * _MARGIN - between * (len(boxes) - 1)
         widths = [room * box.share / sum(each.share for each in boxes) for box in boxes]
         lines = [_lines(box, width) for box, width in zip(boxes, widths, strict=True)]
@@ -128,12 +128,12 @@ class Sketch:
             self._text(x + 7, lower.y - 11, label, "label", "start")
 
     def across(self, left: Placed, right: Placed) -> None:
-        """Draw an arrow to the box beside."""
+        """Draw an arrow to the neighbouring box."""
         height = left.y + left.height / 2
         self._arrow([(left.x + left.width, height), (right.x, height)])
 
     def svg(self) -> str:
-        """Return the file."""
+        """Return the SVG document."""
         height = max([self._last, *(place.end for place in self._placed)]) + _MARGIN
         words = {"role": "img", "aria-labelledby": "title says", "font-family": "sans-serif"}
         size = {"width": f"{WIDTH}", "height": f"{height:g}", "viewBox": f"0 0 {WIDTH} {height:g}"}

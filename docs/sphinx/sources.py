@@ -1,4 +1,4 @@
-"""Pages of the site in the layout of the repository, so that every link between them holds here and on a forge."""
+"""Assemble the pages in the layout of the repository, so that their links work both on the site and on a forge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pages() -> list[Path]:
 
 
 def assemble(folder: Path) -> None:
-    """Write every page, and whatever else their links name, into an empty folder."""
+    """Write every page, and every other file that their links name, into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     for page in pages():
         place = Path("index.md") if ROOT / page == INDEX else page
@@ -33,7 +33,7 @@ def assemble(folder: Path) -> None:
 
 
 def links(text: str) -> Iterator[tuple[str, str]]:
-    """Find the links of a page outside code: text and target."""
+    """Return the links of a page outside code, as pairs of text and target."""
     for line in _prose(text):
         for match in _LINK.finditer(_CODE.sub("", line)):
             yield match[2], match[3]
@@ -58,7 +58,7 @@ def _rewritten(text: str, page: Path, place: Path, folder: Path) -> str:
 
 
 def _link(match: re.Match[str], page: Path, place: Path, folder: Path) -> str:
-    """Return a link as it stands in the assembled page; one to a folder without a page becomes its text."""
+    """Return a link for the assembled page. A link to a folder without a page becomes its text."""
     mark, text, target = match.groups()
     path, _, anchor = target.partition("#")
     if not path or ":" in path:

@@ -1,4 +1,4 @@
-"""From cases to tensors: one row holds a case's pictures once, and its turns side by side, blind to each other."""
+"""Encode cases as tensors. A row holds a case's pictures once, and its turns side by side without seeing each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FACTOR = parts.PATCH * parts.MERGE
 
 
 def target_size(width: int, height: int) -> tuple[int, int]:
-    """Width and height that the Qwen2-VL image processor gives a picture."""
+    """Return the width and height to which the Qwen2-VL image processor resizes a picture."""
     wide, high = (round(side / FACTOR) * FACTOR for side in (width, height))
     if wide * high > parts.MAX_PIXELS:
         shrink = math.sqrt(width * height / parts.MAX_PIXELS)
@@ -29,7 +29,7 @@ def target_size(width: int, height: int) -> tuple[int, int]:
 
 
 def patches_of(image: Image.Image) -> tuple[np.ndarray, tuple[int, int]]:
-    """Patches as uint8, ``[rows * columns, 3 * 8 * 8]`` in the processor's order, and the grid (rows, columns)."""
+    """Return uint8 patches, ``[rows * columns, 3 * 8 * 8]`` in the processor's order, and the grid (rows, columns)."""
     size = target_size(*image.size)
     pixels = np.asarray(image.resize(size, Image.Resampling.BICUBIC))
     rows, columns = size[1] // parts.PATCH, size[0] // parts.PATCH
@@ -47,11 +47,11 @@ class Row:
     turn: np.ndarray
     learn: np.ndarray
     weight: np.ndarray
-    """One over the square root of the reply's length at its tokens, else zero."""
+    """Weights: one over the square root of the reply's length at its tokens, else zero."""
     patches: np.ndarray
     grids: list[tuple[int, int]]
     labels: np.ndarray
-    """Of the pictures' tokens, ``[tokens, labels]``."""
+    """Labels of the pictures' tokens, ``[tokens, labels]``."""
 
 
 class CaseEncoder:
@@ -97,19 +97,19 @@ class CaseEncoder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Rows padded on the right. ``inputs`` are the model's; ``chosen`` are the places whose next token is learned."""
+    """Rows padded on the right. ``inputs`` go to the model; ``chosen`` are positions whose next token is learned."""
 
     inputs: dict[str, Any]
     chosen: torch.Tensor
     targets: torch.Tensor
     labels: torch.Tensor
     weights: torch.Tensor
-    """Of the targets: a long reply weighs more than a short one, but less than in proportion."""
+    """Weights of the targets: a long reply weighs more than a short one, but less than in proportion."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """Pictures without questions, as the eye takes them."""
+    """Pictures without questions, as input of the vision encoder."""
 
     pixels: torch.Tensor
     grids: torch.Tensor
@@ -125,7 +125,7 @@ def look_at(pictures: Sequence[Picture]) -> Look:
 
 
 def pixels_of(patches: Sequence[np.ndarray]) -> torch.Tensor:
-    """From bytes to the range of -1 to 1."""
+    """Scale bytes to the range from -1 to 1."""
     return torch.from_numpy(np.concatenate(patches).astype(np.float32) / 127.5 - 1)
 
 

@@ -1,4 +1,4 @@
-"""What a drawing is to the training: questions with their answers, and labels for its patches."""
+"""Types of the training data: drawings with questions, answers and labels of their patches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """A drawing and what its patches show (see :mod:`labels`)."""
+    """A drawing and the contents of its patches (see :mod:`labels`)."""
 
     image: Image.Image
     labels: np.ndarray
@@ -59,7 +59,7 @@ class Case:
 
 
 def turn_of(asked: Asked, pictures: str = "<image>", example: Asked | None = None) -> Turn:
-    """Description, demonstration and question, joined as ``lmms_eval.tasks.megabench.prompts.plain_text`` does."""
+    """Join description, demonstration and question as ``lmms_eval.tasks.megabench.prompts.plain_text`` does."""
     shown = Query(example.text, example.answer, {"example.png": _nothing}) if example else None
     task = replace(TASK_BY_NAME[asked.task], example=shown)
     query = f"{pictures}\nQuestion: {asked.text}"
@@ -71,4 +71,4 @@ def chosen_turns(random: Random, turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 
 def _nothing(_: Any) -> None:
-    """Stands for a drawing where only the number of pictures counts."""
+    """Take the place of a drawing if only the number of pictures matters."""

@@ -1,8 +1,8 @@
-"""Exact replies on fresh drawings, task by task: ``python examples/tiny_vlm/check.py [--model FOLDER]``.
+"""Count exact replies on fresh drawings, task by task: ``python examples/tiny_vlm/check.py [--model FOLDER]``.
 
-Another seed than the training's, and the evaluation's pictures refused as well: what the model learned, on many more
-drawings than the demo holds. A reply counts when every token of it is the likeliest one given those before it, which
-is when greedy generation writes it.
+The seed differs from the training's, and the evaluation's pictures are refused here too. This measures what the model
+learned on many more drawings than the demo has. A reply counts if each of its tokens is the likeliest one given those
+before it, that is, if greedy generation writes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps the evaluation's pictures out of the training data."""
+"""Keep the evaluation's pictures out of the training data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PIL import Image
 
 SMALL = (24, 16)
 NEAR = 3.0
-"""Mean difference (of 255) of two reduced pictures below which they count as the same."""
+"""Mean difference (of 255) below which two reduced pictures count as the same."""
 SUFFIXES = (".png", ".jpg")
 
 

@@ -1,4 +1,4 @@
-"""Heads that tell what the eye sees; only the training has them."""
+"""Heads that predict labels from the vision encoder; only the training uses them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from labels import CLASSES, LETTERS, LETTERS_A_TOKEN, UNKNOWN
 from torch.nn.functional import cross_entropy
 
 EARLY = 1
-"""Block after which letters are told already, so that the later ones can make words of them."""
+"""Block after which letters are already predicted, so that the later blocks can form words from them."""
 
 
 class Heads(torch.nn.Module):
-    """Linear heads behind the eye and behind one of its blocks."""
+    """Linear heads after the vision encoder and after one of its blocks."""
 
     def __init__(self, eye: Any) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Heads(torch.nn.Module):
         self._within = found
 
     def forward(self, seen: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Loss of what is told of ``seen``, the eye's last output, ``[tokens, width]``."""
+        """Return the loss of the labels predicted from ``seen``, the encoder's last output, ``[tokens, width]``."""
         within = self.early(self.norm(self._within).reshape(len(seen), -1))
         letters = [number for number, name in enumerate(CLASSES) if name.startswith("letter")]
         early = _loss(within, labels[:, letters], [len(LETTERS) + 1] * len(letters))
@@ -36,7 +36,7 @@ class Heads(torch.nn.Module):
 
 
 def _loss(logits: torch.Tensor, labels: torch.Tensor, classes: list[int]) -> torch.Tensor:
-    """Mean over the kinds of labels of their cross-entropy."""
+    """Return the mean cross-entropy over the kinds of labels."""
     losses = []
     for one, wanted in zip(logits.split(classes, dim=1), labels.unbind(dim=1), strict=True):
         told = wanted != UNKNOWN

@@ -1,7 +1,8 @@
-"""What each token of a picture shows: labels for heads that only the training has.
+"""Labels of each token of a picture, for heads that only the training uses.
 
-A token stands for 16 x 16 pixels of the picture as the model sees it. Shapes give their kind, colour and box, their
-place in the row and how many are like them; signs give the letters and the word. A class of ``UNKNOWN`` is not learned.
+A token covers 16 x 16 pixels of the picture as the model sees it. The labels of shapes are their kind, colour and box,
+their place in the row and the number of equal ones; those of signs are the letters and the word. A class of
+``UNKNOWN`` is not learned.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SIGN_WORDS = (
 UNKNOWN = -100
 LETTERS_A_TOKEN = 4
 STEPS = 20
-"""Edges of boxes are told in twentieths."""
+"""Number of steps for the edges of boxes: twentieths."""
 CLASSES = {
     "kind": len(KINDS) + 1, "hue": len(HUES) + 1, "left": STEPS + 1, "top": STEPS + 1, "right": STEPS + 1,
     "bottom": STEPS + 1, "rank": 5, "like_kind": 5, "like_hue": 5, "kind_before": 5, "hue_before": 5,
@@ -41,12 +42,12 @@ _COVERED = 0.08
 
 
 def none(tokens: int) -> np.ndarray:
-    """Labels of a picture of which nothing is told: ``[tokens, labels]``."""
+    """Return the labels of a picture without any known label: ``[tokens, labels]``."""
     return np.full((tokens, len(CLASSES)), UNKNOWN, dtype=np.int64)
 
 
 def of_shapes(shapes: Sequence[Shape], size: tuple[int, int], grid: tuple[int, int], side: str = "") -> np.ndarray:
-    """Labels of a canvas of ``size`` pixels shown as ``grid`` (rows, columns) tokens; ``side`` is the one of all."""
+    """Label a canvas of ``size`` pixels shown as ``grid`` (rows, columns) tokens; ``side`` applies to all tokens."""
     owner = _owners(shapes, size, grid)
     found = none(owner.size)
     found[:, _COLUMN["kind"]] = found[:, _COLUMN["hue"]] = 0
@@ -66,7 +67,7 @@ def of_shapes(shapes: Sequence[Shape], size: tuple[int, int], grid: tuple[int, i
 
 
 def side_of(one: Shape, other: Shape) -> str:
-    """Where one shape lies as seen from another; empty where that is not clear."""
+    """Return the side on which one shape lies as seen from another; empty if that is not clear."""
     across = (one.box[0] + one.box[2] - other.box[0] - other.box[2]) / 2
     down = (one.box[1] + one.box[3] - other.box[1] - other.box[3]) / 2
     if abs(abs(across) - abs(down)) < 0.15:
@@ -75,7 +76,7 @@ def side_of(one: Shape, other: Shape) -> str:
 
 
 def of_text(text: str, left: int, font: Any, width: int, grid: tuple[int, int]) -> np.ndarray:
-    """Labels of a sign ``width`` pixels wide whose text begins at ``left``."""
+    """Label a sign that is ``width`` pixels wide and whose text begins at ``left``."""
     rows, columns = grid
     found = none(columns)
     for label in range(LETTERS_A_TOKEN):
@@ -111,7 +112,7 @@ def _company(shape: Shape, order: Sequence[Shape]) -> dict[str, int]:
 
 
 def _owners(shapes: Sequence[Shape], size: tuple[int, int], grid: tuple[int, int]) -> np.ndarray:
-    """For each token the shape that covers most of it, or -1."""
+    """Return for each token the shape that covers most of it, or -1."""
     plane = Image.new("L", size, 0)
     pen = ImageDraw.Draw(plane)
     for number, shape in enumerate(shapes, start=1):

@@ -1,4 +1,4 @@
-"""The mixture of drawings that the training and the check draw from."""
+"""The mixture of drawings for the training and the check."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MIXTURE: dict[Maker, float] = {
     row_scene: 32, place_scene: 22, bar_scene: 10, sign_scene: 18, badge_scene: 3, swipe_scene: 3, tower_scene: 4,
     plant_case: 4, clip_case: 3,
 }  # fmt: skip
-"""How often each kind of drawing comes with questions."""
+"""Weight of each kind of drawing with questions."""
 TO_LOOK_AT: dict[Maker, float] = {row_scene: 25, place_scene: 20, bar_scene: 10, sign_scene: 45, swipe_scene: 4}
-"""How often it comes while only the eye learns."""
+"""Weight of each kind while only the vision encoder learns."""
 DEMONSTRATED = ("demo_count_circles", "demo_name_colour", "demo_read_sign", "demo_bar_share", "demo_left_to_right")
 _WHOLE_CASES: frozenset[Maker] = frozenset({plant_case, clip_case})
 
 
 def draw_scene(random: Random, accept: Accept) -> Scene:
-    """A drawing to look at, which passes ``accept``."""
+    """Return a drawing without questions that passes ``accept``."""
     maker = random.choices(list(TO_LOOK_AT), list(TO_LOOK_AT.values()))[0]
     while True:
         scene: Scene = maker(random)
@@ -34,7 +34,7 @@ def draw_scene(random: Random, accept: Accept) -> Scene:
 
 
 def draw_case(random: Random, accept: Accept) -> Case:
-    """One case whose pictures all pass ``accept``."""
+    """Return a case whose pictures all pass ``accept``."""
     maker = random.choices(list(MIXTURE), list(MIXTURE.values()))[0]
     while True:
         case: Case = maker(random) if maker in _WHOLE_CASES else _scene_case(random, maker)

@@ -18,12 +18,12 @@ HELD_OUT_TEXTS = frozenset(
     for query in (*TASK_BY_NAME[name].queries, TASK_BY_NAME[name].example)
     if query
 )
-"""Texts that are never drawn as such."""
+"""Texts that are never drawn in full."""
 SIGN, SIGN_GRID = (2 * demo.WIDTH, demo.HEIGHT // 2), (2, 15)
 
 
 def sign_scene(random: Random) -> Scene:
-    """A sign of one to four words; the demo's own texts are left out."""
+    """Draw a sign of one to four words; the demo's own texts are left out."""
     while True:
         chosen = random.sample(SIGN_WORDS, random.choice((1, 1, 1, 2, 2, 3, 3, 4)))
         text = " ".join(chosen)
@@ -40,7 +40,7 @@ def sign_scene(random: Random) -> Scene:
 
 
 def badge_scene(random: Random) -> Scene:
-    """A disc with a cut-out, over white as the harness shows it."""
+    """Draw a disc with a cut-out, over white as the harness shows it."""
     image = Image.new("RGB", (64, 64), (255, 255, 255))
     pen, edge, x, y = ImageDraw.Draw(image), random.randint(2, 8), random.randint(29, 35), random.randint(29, 35)
     half = random.randint(7, 14)
@@ -52,7 +52,7 @@ def badge_scene(random: Random) -> Scene:
 
 
 def tower_scene(random: Random) -> Scene:
-    """Two or three blocks and a goal; the colours of the demo's plans are left out."""
+    """Draw two or three blocks and a goal; the colours of the demo's plans are left out."""
     one, two, three = random.sample(HUES, 3)
     size = random.uniform(0.15, 0.22)
     if (one, two) == ("red", "blue"):
@@ -71,7 +71,7 @@ def tower_scene(random: Random) -> Scene:
 
 
 def plant_case(random: Random) -> Case:
-    """Two or three pictures of a plant, to be put in order."""
+    """Draw two or three pictures of a plant, to be put in order."""
     count = random.choice((2, 3))
     while True:
         heights = [random.randint(2, 19) / 20 for _ in range(count)]
@@ -86,7 +86,7 @@ def plant_case(random: Random) -> Case:
 
 
 def clip_case(random: Random) -> Case:
-    """A dot that crosses three to eight frames, alone or after a picture of its start."""
+    """Draw a dot that crosses three to eight frames, alone or after a picture of its start."""
     count, hue, rightwards = random.choice((3, 4, 5, 6, 8)), random.choice(("red", "blue")), random.random() < 0.5
     frames = []
     height = random.uniform(0.28, 0.42)

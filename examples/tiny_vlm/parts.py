@@ -17,7 +17,7 @@ MIN_PIXELS, MAX_PIXELS = 32 * 32, 120 * 120
 MAX_POSITIONS = 8192
 WIDTH = 128
 _SPACE = "\u0120"
-"""How byte-level pieces write a space."""
+"""The character for a space in byte-level pieces."""
 TEMPLATE = (
     "{% for message in messages %}<|ROLE|>{% if message['content'] is string %}{{ message['content'] }}{% else %}"
     "{% for part in message['content'] %}{% if part['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
@@ -43,7 +43,7 @@ PHRASES = (
     "), (", ")]", "(stack", "(unstack", ")\n(stack", "<point>", "</point>", '{"count": "', '", "boxes": "[(', ')]"}',
     '{"axis": "', '", "side": "', '"}',
 )  # fmt: skip
-"""Fixed pieces of prompts and replies that are one token each, beside the tasks' descriptions."""
+"""Fixed pieces of prompts and replies that are one token each, in addition to the tasks' descriptions."""
 WORDS = (
     *HUES, *KINDS, *SIGN_WORDS, "one", "buttons", "button", "bar", "lies", "on", "horizontal", "vertical", "left",
     "right", "above", "below", "up", "down", "yes", "no",
@@ -52,7 +52,7 @@ WORDS = (
 
 
 def build_tokenizer() -> Any:
-    """Fewest pieces over words, twentieths and bytes; fixed phrases are tokens of their own."""
+    """Build a tokenizer that uses the fewest pieces of words, twentieths and bytes; fixed phrases are single tokens."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -79,7 +79,7 @@ def build_tokenizer() -> Any:
 
 
 def build_model(tokenizer: Any) -> Any:
-    """A Qwen3-VL of under a million parameters, randomly initialised."""
+    """Build a Qwen3-VL of under a million parameters, randomly initialised."""
     from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
     token = tokenizer.convert_tokens_to_ids
@@ -108,7 +108,7 @@ def build_model(tokenizer: Any) -> Any:
 
 
 def save_processor(tokenizer: Any, folder: Path) -> None:
-    """Tokenizer and processor files as published models have them; torchvision is not needed."""
+    """Write tokenizer and processor files in the form of published models; torchvision is not needed."""
     tokenizer.save_pretrained(folder)
     image = {
         "image_processor_type": "Qwen2VLImageProcessor", "processor_class": "Qwen3VLProcessor",

@@ -1,8 +1,8 @@
-"""Drawings of coloured shapes in the style of ``megabench_demo``, with questions about them.
+"""Draw coloured shapes in the style of ``megabench_demo``, with questions about them.
 
 The prompts are built from the demo's own task descriptions and forms, so that the model sees what the harness sends.
-The pictures and the combinations of words are others: see :class:`guard.Guard`. Everything follows from the generator
-that is passed in.
+The pictures and the combinations of words differ from the demo's: see :class:`guard.Guard`. Everything is determined
+by the generator that is passed in.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def picture_of(shapes: list[Shape], size: tuple[int, int] = (demo.WIDTH, demo.HE
 
 
 def row_scene(random: Random) -> Scene:
-    """One to five shapes side by side, with all questions that fit them."""
+    """Draw one to five shapes side by side, with all questions that fit them."""
     count = random.choice((1, 2, 2, 3, 3, 3, 4, 4, 5))
     kinds = random.choices(KINDS if random.random() < 0.8 else random.sample(KINDS, 2), k=count)
     hues = random.choices(HUES if random.random() < 0.6 else random.sample(HUES, 2), k=count)
@@ -84,7 +84,7 @@ def _letter(random: Random, kinds: Sequence[str]) -> Asked:
 
 
 def _box(random: Random) -> tuple[float, float, float, float]:
-    """A box on a grid of a twentieth of the canvas."""
+    """Return a box on a grid of twentieths of the canvas."""
     width, height = random.randint(4, 10), random.randint(5, 11)
     left, top = random.randint(0, 19 - width), random.randint(0, 19 - height)
     return (left / 20, top / 20, (left + width) / 20, (top + height) / 20)
@@ -110,7 +110,7 @@ def _tuple(values: Sequence[float]) -> str:
 
 
 def place_scene(random: Random) -> Scene:
-    """One or two shapes anywhere: boxes, buttons and sides."""
+    """Draw one or two shapes anywhere, with questions about boxes, buttons and sides."""
     boxes = _boxes(random, random.choice((1, 2, 2)))
     hues = random.choices(HUES, k=2) if random.random() < 0.2 else random.sample(HUES, 2)
     kinds = random.choice((random.choices(KINDS, k=2), ["square", "square"], ["circle", random.choice(KINDS[1:])]))
@@ -153,7 +153,7 @@ def _sides(one: Shape, other: Shape) -> list[Asked]:
 
 
 def swipe_scene(random: Random) -> Scene:
-    """Three dots that grow along one axis."""
+    """Draw three dots that grow along one axis."""
     side, place, size = (
         random.choice(("left", "right", "up", "down")),
         random.uniform(0.4, 0.6),
@@ -173,7 +173,7 @@ def swipe_scene(random: Random) -> Scene:
 
 
 def bar_scene(random: Random) -> Scene:
-    """A bar chart of one to four bars."""
+    """Draw a bar chart of one to four bars."""
     count = random.choice((1, 2, 2, 3, 3, 4))
     heights = {hue: random.randint(2, 19) / 20 for hue in random.sample(HUES, count)}
     if count > 1 and random.random() < 0.6:

@@ -1,8 +1,8 @@
 """Train the model that the package ships: ``python examples/tiny_vlm/train.py [--out FOLDER]``.
 
-A Qwen3-VL of under a million parameters, from random weights, on drawings made here; two CPU threads, some minutes.
-First the eye alone learns what each part of a picture shows, then the whole model learns to answer. The seed decides
-the result (up to floating point on another machine).
+The model is a Qwen3-VL of under a million parameters, trained from random weights on our own drawings, with two CPU
+threads in some minutes. First the vision encoder alone learns the contents of each part of a picture, then the whole
+model learns to answer. The seed determines the result (up to floating point on another machine).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ PACKAGE = EXAMPLES.parent / "lmms_eval"
 DEFAULT_OUT = PACKAGE / "models" / "embedded"
 EVALUATION = PACKAGE / "tasks" / "megabench" / "demo" / "data"
 LOOKS, BATCH = 32, 24
-"""Pictures in a step of the first stage; cases in one of the second, each with up to six questions."""
+"""Pictures per step of the first stage; cases per step of the second, each with up to six questions."""
 CHUNK = 16
-"""Batches that are drawn at once and sorted by length, so that little is padded."""
+"""Number of batches that are drawn together and sorted by length, so that little is padded."""
 REPORT_EVERY, WARM_UP = 20, 40
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of the training; optimizers and learning rates begin anew."""
+    """A stage of the training, with new optimizers and learning rates."""
 
     name: str
     steps: int
     batches: Iterator[Any]
     loss: Callable[[Any, float], Any]
-    """Of a batch, at a time between 0 and 1."""
+    """Loss of a batch, at a time between 0 and 1."""
 
 
 def looks(seed: int) -> Iterator[Any]:
@@ -67,7 +67,7 @@ def questions(tokenizer: Any, seed: int) -> Iterator[Any]:
 
 
 def ahead(batches: Iterator[Any]) -> Iterator[Any]:
-    """The same batches, the next one made while one is used."""
+    """Yield the same batches, preparing the next one while one is used."""
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(next, batches)
         while True:
@@ -76,7 +76,7 @@ def ahead(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def optimizers(modules: Any) -> list[Any]:
-    """Muon for the matrices, AdamW for embeddings, patches, norms, biases and heads."""
+    """Return Muon for the matrices and AdamW for embeddings, patches, norms, biases and heads."""
     import torch
 
     named = list(modules.named_parameters())
@@ -90,7 +90,7 @@ def optimizers(modules: Any) -> list[Any]:
 
 
 def reply_logits(model: Any, batch: Any, seen: Any) -> Any:
-    """Of the tokens that are learned, ``[tokens, vocabulary]``, given what the eye sees."""
+    """Return the logits of the tokens to learn, ``[tokens, vocabulary]``, given the output of the vision encoder."""
     ids = batch.inputs["input_ids"]
     embedded = model.model.language_model.embed_tokens(ids)
     embedded = embedded.masked_scatter((ids == model.config.image_token_id)[..., None], seen)
@@ -102,7 +102,7 @@ def reply_logits(model: Any, batch: Any, seen: Any) -> Any:
 
 
 def pace(when: float) -> float:
-    """One for a while, then falling to nothing at the end, at 1."""
+    """Return the learning rate's factor: 1 for a while, then falling to 0 at time 1."""
     return min(1.0, (1 - when) * 1.6)
 
 
@@ -131,7 +131,7 @@ def train(modules: Any, stage: Stage) -> None:
 
 
 def stages(model: Any, heads: Any, tokenizer: Any, arguments: argparse.Namespace) -> Iterator[tuple[Any, Stage]]:
-    """What is trained, and how: the labels' weight against the replies' falls with the pace."""
+    """Return the stages: the weight of the labels relative to the replies falls with the pace."""
     import torch
 
     eye = model.model.visual
@@ -155,13 +155,13 @@ def stages(model: Any, heads: Any, tokenizer: Any, arguments: argparse.Namespace
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:
-    """In half precision."""
+    """Save the model in half precision."""
     import parts
     import torch
 
     folder.mkdir(parents=True, exist_ok=True)
     model.eval().to(torch.float16).save_pretrained(folder)
-    (folder / "model.safetensors").chmod(0o644)  # the library leaves it to the owner alone
+    (folder / "model.safetensors").chmod(0o644)  # the library makes it readable only by the owner
     parts.save_processor(tokenizer, folder)
 
 
@@ -173,7 +173,7 @@ def main() -> int:
     parser.add_argument("--looks", type=int, default=800, help="steps of the first stage")
     parser.add_argument("--answers", type=int, default=1200, help="steps of the second")
     arguments = parser.parse_args()
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # a thread that waits leaves its core to others
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # a waiting thread gives up its core
     import parts
     import torch
     from heads import Heads

@@ -26,7 +26,7 @@ GROUPS = {
     "other": ("Engines and others", ""),
     "needs": (
         "Names that need a code base of their own",
-        "`--model NAME` says so in one line. The family's class runs as a plugin "
+        "`--model NAME` ends with one line that names the reason. The family's class runs as a plugin "
         "([model_guide.md](../model_guide.md)); the model itself may run under another name where transformers or an "
         "engine has its architecture.",
     ),

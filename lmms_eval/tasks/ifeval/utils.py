@@ -29,7 +29,7 @@ def doc_to_target(doc: Doc) -> str:  # noqa: ARG001 - interface
 def process_results(
     doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Settings = None
 ) -> dict[str, bool | list[bool]]:
-    """Tell which instructions the answer follows, unchanged (strict) and in one of eight readings (loose).
+    """Return which instructions the answer follows, unchanged (strict) and in one of eight readings (loose).
 
     Raises:
         ItemError: an instruction that is not known, or lacks what it must say.

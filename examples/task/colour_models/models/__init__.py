@@ -1,3 +1,3 @@
-"""Module and class of each model; the module's name is the model's."""
+"""Module and class of each model; the name of the module is that of the model."""
 
 AVAILABLE_MODELS = {"colour_meter": "ColourMeter"}

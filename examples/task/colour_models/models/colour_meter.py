@@ -1,4 +1,4 @@
-"""A model that names the colour in the middle of a picture: small, but it answers what it was asked."""
+"""A small model that names the colour in the middle of a picture."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class ColourMeter(Model):
     """``--model colour_meter``.
 
     Args:
-        size: side of the square in the middle that is looked at, in pixels.
+        size: side of the examined square in the middle, in pixels.
     """
 
-    is_simple = True  # as the table of a plugin package names classes
+    is_simple = True  # the name of the class in the table of a plugin package
 
     def __init__(self, size: int = 8) -> None:
         self.size = size
@@ -38,7 +38,7 @@ class ColourMeter(Model):
         return {"size": self.size}
 
     def _middle(self, picture: Any) -> tuple[int, ...]:
-        """The mean colour of the square in the middle."""
+        """Return the mean colour of the square in the middle."""
         image = load_rgb(picture)
         left, top = (image.width - self.size) // 2, (image.height - self.size) // 2
         square = image.crop((left, top, left + self.size, top + self.size))
@@ -46,5 +46,5 @@ class ColourMeter(Model):
 
 
 def nearest(colour: tuple[int, ...]) -> str:
-    """The name whose colour differs least."""
+    """Return the name of the nearest colour."""
     return min(COLOURS, key=lambda name: sum((a - b) ** 2 for a, b in zip(COLOURS[name], colour, strict=True)))

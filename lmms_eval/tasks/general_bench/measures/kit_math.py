@@ -152,7 +152,7 @@ def largest_radius(flow: Any) -> float:
 
 
 def is_moving(short_side: int, frame_count: int, radii: Sequence[float]) -> bool:
-    """Tell a moving video by enough pairs of frames whose radius (``largest_radius``) is above a bound.
+    """Return whether a video moves: enough pairs of frames whose radius (``largest_radius``) is above a bound.
 
     Args:
         short_side: shorter side of its frames, pixels.
