@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from lmms_eval.compat import loose_choices, reasoning
+from lmms_eval.compat import reasoning
 from lmms_eval.compat.mmmu_answers import parse_jmmmu_pro_multi_choice_response
 from lmms_eval.compat.model_utils.reasoning_model_utils import parse_reasoning_model_answer
 from lmms_eval.compat.points import parse_point2d
@@ -96,7 +96,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "boxed_number": NumberExtractor(),
     "extract_anwser_tag": reasoning.extract_anwser_tag,
     "format_reward": reasoning.format_reward,
-    "parse_mcq": loose_choices.parse_mcq,
+    "parse_mcq": reasoning.parse_mcq,
     "split_marks": split_marks,
     "extract_mcq_answer": extract_mcq_answer,
     "parse_jmmmu_pro": lambda text: parse_jmmmu_pro_multi_choice_response(text, ["A"]),

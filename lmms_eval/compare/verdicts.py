@@ -12,7 +12,7 @@ from lmms_eval.stats.interval import Interval
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """What is compared, and by which rules.
+    """Subjects and rules of a comparison.
 
     Raises:
         UsageError: a number is out of range.

@@ -1,4 +1,4 @@
-"""What a running evaluation shows: progress in the terminal, and files in the run's folder for those who watch it.
+"""Progress of a running evaluation: a display in the terminal, and files in the run's folder for those who watch it.
 
 ``outline.json`` is written once, before anything is asked: the tasks, their documents in order, and the numbers that
 may have an interval. Together with the journals a viewer computes from it the same interval as the run itself.

@@ -174,7 +174,7 @@ class RunningScore:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a document ended."""
+    """The ending of a document."""
 
     status: Status
     reason: str = ""

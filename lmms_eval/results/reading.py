@@ -1,4 +1,4 @@
-"""How a task's rule read an answer, as far as the sample records it.
+"""The reading of an answer by its task's rule, as far as the sample records it.
 
 Tasks record it in the values of their metrics: the deciding step (MileBench), the outcome of a judge's reply (MMIE),
 or the letter or text that was found (MMMU, BLINK). Scoring may also record the rule and what it found in
@@ -48,7 +48,7 @@ class OtherScore:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How an answer was read."""
+    """The reading of one answer."""
 
     kind: Kind
     rules: Mapping[str, str]

@@ -273,7 +273,7 @@ _STATUSES: Mapping[str, Status] = {"scored": "scored", "unscored": "unscored", "
 
 @dataclass(frozen=True, slots=True)
 class SampleKeys:
-    """How to read the samples of a task."""
+    """Keys needed to read the samples of a task."""
 
     score_key: str = "score"
     metrics: tuple[str, ...] = ()
@@ -327,7 +327,7 @@ class Sample:
 
     @property
     def blank(self) -> str:
-        """Why the answer is empty, as a comma-separated list for repeats; empty if no answer is."""
+        """The reason for an empty answer, as a comma-separated list for repeats; empty if no answer is."""
         found = self.record.get("blank")
         return ",".join(str(one or "") for one in found) if isinstance(found, list) else plain_text(found)
 
@@ -397,12 +397,12 @@ class Sample:
 
     @property
     def reason(self) -> str:
-        """Why the sample is unscored or failed; empty if it is scored."""
+        """The reason for an unscored or failed sample; empty if it is scored."""
         return plain_text(self.record.get("error", self.record.get("reason")))
 
     @property
     def finish_reason(self) -> str:
-        """How generation ended, as a comma-separated list for repeats."""
+        """The reason why generation ended, as a comma-separated list for repeats."""
         found = self.record.get("finish_reason")
         return ",".join(str(one) for one in found) if isinstance(found, list) else plain_text(found)
 

@@ -75,7 +75,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a program ended.
+    """The ending of a program.
 
     ``ok``: exit status 0; ``nonzero``: any other status, or an exception; ``cpu``, ``wall``, ``memory``, ``output``:
     it exceeded that limit; ``killed``: by another signal; ``refused``: not started (too large).

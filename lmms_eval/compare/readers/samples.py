@@ -46,7 +46,7 @@ def _unscored(offset: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """How to read the samples of a task."""
+    """Facts needed to read the samples of a task."""
 
     score_key: str = "score"
     cluster_key: str | None = None

@@ -20,7 +20,7 @@ Checksum = Annotated[str, Field(pattern="^[0-9a-f]{8}$")]
 
 @with_config(DESCRIBED)
 class ResponseFailure(TypedDict):
-    """Why a request failed after all retries."""
+    """The failure of a request after all retries."""
 
     kind: ErrorKind
     """Kind of the error."""

@@ -314,7 +314,7 @@ def file_of(folder: Path, path: str) -> Path | None:
 
 
 class Desk:
-    """What the page shows and does.
+    """Contents and actions of the page.
 
     Args:
         service: runs the jobs.

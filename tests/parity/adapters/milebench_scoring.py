@@ -17,8 +17,7 @@ from lmms_eval.tasks.milebench.collection import collect, write_collection
 from lmms_eval.tasks.milebench.scoring.letters import official_letter
 from lmms_eval.tasks.milebench.scoring.levels import image_level
 from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore
-from lmms_eval.tasks.milebench.scoring.normalise import normalise
-from lmms_eval.tasks.milebench.scoring.samples import distinct_word_rouge, score_sample
+from lmms_eval.tasks.milebench.scoring.samples import distinct_word_rouge, normalise, score_sample
 from lmms_eval.tasks.milebench.standalone import EVAL, SCORES, reported
 from tests.parity.compare import agree
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, path_adapter

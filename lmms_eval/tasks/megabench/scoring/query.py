@@ -36,7 +36,7 @@ LONGEST = 160
 
 @dataclass(frozen=True, slots=True)
 class ReplyReading:
-    """How a reply was read into the values of its fields."""
+    """The reading of a reply into the values of its fields."""
 
     rule: str
     """``marker`` (the answer followed ``Answer:``, as asked) or ``whole reply``, with ``code block`` and ``fields

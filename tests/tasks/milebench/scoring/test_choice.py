@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.milebench.scoring.letters import official_letters
-from lmms_eval.tasks.milebench.scoring.normalise import normalise
-from lmms_eval.tasks.milebench.scoring.samples import Reading, leftmost, read_letter
+from lmms_eval.tasks.milebench.scoring.samples import Reading, leftmost, normalise, read_letter
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 MANY = [f"picture {index}" for index in range(1000)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.milebench.scoring.normalise import MARKS, normalise, normalise_fixed
+from lmms_eval.tasks.milebench.scoring.samples import MARKS, normalise, normalise_fixed
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit
 
 texts = st.text(alphabet=f"{MARKS}aB1,. '\n\t\r:*é٣", max_size=30)
