@@ -75,7 +75,7 @@ def test_the_report_of_a_run_stands_beside_its_results(tmp_path: Path) -> None:
 def test_without_the_option_there_is_none(tmp_path: Path) -> None:
     run(config(tmp_path, model="told"), Told())
     assert not list((tmp_path / "out").rglob("*_report"))
-    with pytest.raises(ConfigError, match="--report writes pages beside the results"):
+    with pytest.raises(ConfigError, match="--report writes pages next to the results"):
         run(config(tmp_path, model="told", report=True, output_path=None), Told())
 
 

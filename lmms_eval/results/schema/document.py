@@ -277,7 +277,7 @@ class ResultsDocument(_Hyphened):
     date: str
     """Start of the run."""
     throughput: NotRequired[Throughput]
-    """Speed of the requests of this start."""
+    """Requests and tokens per second in this start."""
     usage: UsagePart | Annotated[dict[str, Any], Field(max_length=0)]
     """Tokens; empty if no back end reported any."""
     efficiency: NotRequired[Efficiency]
