@@ -120,7 +120,7 @@ class Bad:
 NAMES = [
     Bad("unknown_model", ("unknown model 'opnai'", "did you mean openai", "lmms-eval models"), {"model": "opnai"}),
     Bad("unknown_task", ("unknown task 'bench_txt'", "did you mean bench_text", "tasks lists"), {"tasks": "bench_txt"}),
-    Bad("no_match", ("--tasks zz*: the wildcard matches none", "lmms-eval tasks"), {"tasks": "zz*"}),
+    Bad("no_match", ("--tasks zz*: the wildcard matches no name", "lmms-eval tasks"), {"tasks": "zz*"}),
     Bad("unknown_option", ("unknown flag --limt", "did you mean --limit?"), {"limt": "3"}),
     Bad("unknown_argument", ("no argument 'stratgy'", "--model_args", "strategy"), {"model_args": "stratgy=gold"}),
 ]
