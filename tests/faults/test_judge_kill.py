@@ -59,4 +59,4 @@ def test_score_is_a_command(tmp_path: Path) -> None:
     assert results(tmp_path / "out")["results"][NAME]["rating,none"] == 4.5
     assert "4.5" in ended.out
     assert lmms_eval("score").code == 2
-    assert "Nothing is asked of the model" in lmms_eval("score", "--help").out
+    assert "The model is not asked" in lmms_eval("score", "--help").out

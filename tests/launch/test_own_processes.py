@@ -101,7 +101,7 @@ def test_a_process_that_is_killed_ends_the_others(work: Path) -> None:
         os.kill(processes_of(work, process.pid)[1], signal.SIGKILL)
         code, _, err = ended(process)
         assert code == 128 + signal.SIGKILL
-        assert "process 1 of 2 was killed by signal 9: the others are told to end; what was finished is kept" in err
+        assert "process 1 of 2 was killed by signal 9: the others are stopped; what was finished is kept" in err
         assert ended(begin(work, server.url, "--processes", "2"))[0] == 0
         assert server.stats()["total"] <= DOCUMENTS + 4
 
