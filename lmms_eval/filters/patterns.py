@@ -208,8 +208,9 @@ class MultiChoiceRegexFilter(ReducingRegexFilter):
     The document needs ``choices``. Texts of options are searched for in their reduced form, in the reduced answer.
     """
 
-    def _options(self, doc: Any) -> tuple[dict[str, str], re.Pattern[str]]:
-        """Return the letter of each option by its reduced text, and the pattern of a letter after a colon."""
+    def _options(self, doc: Any) -> tuple[dict[str, str], re.Pattern[str] | None, re.Pattern[str]]:
+        """Return the letter of each option by its reduced text, and the patterns of these texts and of a letter after a
+        colon."""
         choices = doc.get("choices") if isinstance(doc, Mapping) else None
         if not isinstance(choices, Sequence) or isinstance(choices, str) or not choices:
             raise UsageError("filter multi_choice_regex: the document has no list 'choices'")
@@ -218,16 +219,18 @@ class MultiChoiceRegexFilter(ReducingRegexFilter):
             self.filter_ignores(str(choice).strip()): f"({name})" for name, choice in zip(names, choices, strict=True)
         }
         letters.pop("", None)
-        return letters, re.compile(rf":\s*({'|'.join(map(re.escape, names))})")
+        by_text = re.compile("|".join(map(re.escape, letters))) if letters else None
+        return letters, by_text, re.compile(rf":\s*({'|'.join(map(re.escape, names))})")
 
-    def _choose(self, answer: Any, letters: Mapping[str, str], after_colon: re.Pattern[str]) -> str:
+    def _choose(
+        self, answer: Any, letters: Mapping[str, str], by_text: re.Pattern[str] | None, after_colon: re.Pattern[str]
+    ) -> str:
         text = _text(answer)
         found = _find(self.regex, text, self.group_select)
         if found:
             note_reading(_MATCHES.get(self.group_select, f"match {self.group_select}"), found)
             return found
-        if letters:
-            by_text = re.compile("|".join(map(re.escape, letters)))
+        if by_text is not None:
             found = _find(by_text, self.filter_ignores(text), self.group_select)
             if found:
                 note_reading(OPTION_TEXT, found)
@@ -244,8 +247,8 @@ class MultiChoiceRegexFilter(ReducingRegexFilter):
             raise UsageError(f"filter multi_choice_regex: {len(resps)} lists of answers for {len(docs)} documents")
         chosen = []
         for answers, doc in zip(resps, docs, strict=True):
-            letters, after_colon = self._options(doc)
-            chosen.append([self._choose(answer, letters, after_colon) for answer in answers])
+            options = self._options(doc)
+            chosen.append([self._choose(answer, *options) for answer in answers])
         return chosen
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.engine.response_cache import CacheFile, Row, cache_path
+from lmms_eval.engine.response_cache import CacheFile, cache_path
 
 
 def filled(tmp: Path) -> CacheFile:
     file = CacheFile(cache_path(tmp))
     for number in range(5):
-        file.put(str(number), Row("one" if number < 3 else "two", b"record"))
+        file.put(str(number), "one" if number < 3 else "two", b"record")
     with sqlite3.connect(file.path) as connection:
         connection.execute("UPDATE responses SET stored = ? WHERE key = '0'", (time.time() - 10 * 86_400,))
     connection.close()

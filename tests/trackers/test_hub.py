@@ -202,7 +202,7 @@ def test_the_older_name_is_that_of_both_repositories_where_they_have_none() -> N
     ("arguments", "over", "said"),
     [
         (BOTH, {"log_samples": False}, "push_samples_to_hub needs --log_samples"),
-        (BOTH, {"output_path": None, "log_samples": False}, "say where they are written with --output_path"),
+        (BOTH, {"output_path": None, "log_samples": False}, "name their folder with --output_path"),
         ("hub_results_org=birds", {}, "it pushes nothing without push_results_to_hub=true"),
         (f"{BOTH},details_repo_name=birds/d", {}, "a name without its organisation"),
         (f"{BOTH},token=hf_x", {}, "token holds a secret, which is read from the environment: HF_TOKEN"),
