@@ -94,7 +94,7 @@ def test_an_interrupt_leaves_the_batch_running_and_names_it(tmp_path: Path) -> N
         running.send_signal(signal.SIGINT)
         _, told = running.communicate(timeout=30)
         assert running.returncode == 130
-        assert "batch batch-0 goes on at" in told and "start the same command again" in told
+        assert "batch batch-0 continues at" in told and "start the same command again" in told
         server.release()
         check(tmp_path, server, words)
         assert [batch["requests"] for batch in server.stats()["batches"]] == [6]

@@ -152,11 +152,11 @@ async def _refusals_say_what_to_do(session: Session) -> None:
     for text, arguments in refused.items():
         told = await session.refusal("evaluate", **arguments)
         assert text in told and SECRET not in told and "/etc" not in told, told
-    assert "no argument of this tool" in await session.refusal("list_models", aliases=True)
+    assert "not an argument of this tool" in await session.refusal("list_models", aliases=True)
     assert "did you mean mme" in await session.refusal("get_task_info", task_name="mmme")
     assert "there are list_tasks" in await session.refusal("get_secrets")
     for name in ("../../jobs", "' OR 1=1 --", "\u202e\x1b[2J"):
-        assert "there is no run" in await session.refusal("get_run_status", run_id=name)
+        assert "does not exist" in await session.refusal("get_run_status", run_id=name)
 
 
 async def _a_failed_run_says_why(session: Session) -> None:
@@ -256,7 +256,7 @@ def test_a_server_elsewhere_does_the_work(tmp_path: Path, words: list[str]) -> N
             assert [score["value"] for score in run["scores"]] == [1.0]
             page = await session.call("get_run_result", run_id=run["run_id"], include_samples=True)
             assert [sample["content"]["doc_id"] for sample in page["samples"]] == [0, 1]
-            assert "there is no run" in await session.refusal("get_run_result", run_id="../health")
+            assert "does not exist" in await session.refusal("get_run_result", run_id="../health")
             slow = await session.call("evaluate", **asks_slowly, mode="async")
             running = await session.wait(slow["run_id"], "running")
             while not sum(task["done"] for task in running["progress"].values()):
