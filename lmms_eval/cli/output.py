@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import socket
 import sys
 import threading
 import traceback
-import webbrowser
 from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
@@ -74,6 +72,9 @@ def announce_page(what: str, address: str, port: int, no_browser: bool) -> None:
         port: port on this machine.
         no_browser: open no browser.
     """
+    import socket  # these two take a tenth of the time of --help
+    import webbrowser
+
     from lmms_eval.viewer.live.app import can_open_browser, ssh_hint
 
     emit(f"{what}: {address}", masks=False)
