@@ -73,7 +73,7 @@ class Measured:
 
 
 def write_tasks(folder: Path, load: Workload) -> None:
-    """Write ``TASKS``, whose documents differ in length and media."""
+    """Write ``TASKS`` with documents of different lengths and media."""
     folder.mkdir(parents=True)
     source = random.Random(0)
     (folder / "utils.py").write_text(UTILS, encoding="utf-8")

@@ -62,7 +62,7 @@ class Harness:
 
 
 def harnesses(lm_eval: Path | None, inspect_ai: Path | None, lmms_eval: Path | None) -> Iterator[Harness]:
-    """Return the harnesses whose environment is given, this one first."""
+    """Return the harnesses that have an environment, this one first."""
     own = [sys.executable, "-m", "lmms_eval"]
     arguments = f"num_concurrent={CONNECTIONS},max_retries=1"
     yield Harness(

@@ -23,7 +23,7 @@ def doc_to_visual(doc):
 
 
 def text_task(folder: Path, documents: int, name: str = "bench_text") -> str:
-    """Write a task of ``documents`` short questions whose right answer the stub server gives."""
+    """Write a task of ``documents`` short questions that the stub server answers correctly."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"{name}.jsonl", "w", encoding="utf-8") as file:
         for number in range(documents):

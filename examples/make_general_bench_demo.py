@@ -45,7 +45,7 @@ def make(target: Path) -> list[str]:
 
 
 def write_table(ids: list[str], target: Path) -> None:
-    """Write the table from which the YAML file of the demonstration makes its tasks."""
+    """Write the table of tasks that the YAML file of the demonstration reads."""
     names = Path(find_task.__code__.co_filename).with_name("tasks.tsv")
     head, *rows = names.read_text(encoding="utf-8").splitlines()
     place = head.split("\t").index("id")

@@ -17,7 +17,7 @@ FACTOR = parts.PATCH * parts.MERGE
 
 
 def target_size(width: int, height: int) -> tuple[int, int]:
-    """Return the width and height to which the Qwen2-VL image processor resizes a picture."""
+    """Return the width and height of a picture after the Qwen2-VL image processor resized it."""
     wide, high = (round(side / FACTOR) * FACTOR for side in (width, height))
     if wide * high > parts.MAX_PIXELS:
         shrink = math.sqrt(width * height / parts.MAX_PIXELS)
