@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api import messages as base
 from lmms_eval.api.messages import (
@@ -83,8 +85,7 @@ class ChatMessages(base.ChatMessages):
         return _Writer(dict(video_kwargs or {}), False, image_options, stamped=True).write(self.messages)
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
+class _Writer(Struct, frozen=True):
     video_kwargs: dict[str, Any]
     pass_video_url: bool
     image_options: WireOptions | None

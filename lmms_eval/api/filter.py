@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 
 class Filter:
@@ -27,8 +28,7 @@ class Filter:
         return resps
 
 
-@dataclass
-class FilterEnsemble:
+class FilterEnsemble(Struct):
     """A chain of filters over the answers of requests, for programs that call filters themselves."""
 
     name: str

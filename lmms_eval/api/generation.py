@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class MediaForm:
+
+class MediaForm(Struct, frozen=True):
     """The form in which a model receives media, and its default limit of answers."""
 
     frames: int | None = None
@@ -45,8 +45,7 @@ _LIKENESS = 0.6
 """Minimum similarity (``difflib``) of a known name that is suggested for an unknown one."""
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOptions:
+class TakenOptions(Struct, frozen=True):
     """Generation options that a back end accepts, by the names that tasks and ``--gen_kwargs`` give them.
 
     Source: engine rules, section 17.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from lmms_eval.api.response import ErrorKind, Thoughts
+from lmms_eval.utils.records import to_dict
 
 
 @dataclass(slots=True)
@@ -19,7 +22,7 @@ class TokenCounts:
 
     def to_dict(self) -> dict[str, int]:
         """Return the known counts."""
-        return {name: count for name, count in asdict(self).items() if count is not None}
+        return {name: count for name, count in to_dict(self).items() if count is not None}
 
 
 @dataclass(slots=True)
@@ -39,8 +42,7 @@ class GenerationResult:
     """Thoughts that are not part of the text. Tagged thoughts at the start of the text are detected without it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FailedGeneration:
+class FailedGeneration(Struct, frozen=True):
     """An item of ``generate_until``'s list for a request that was given up: its sample fails for this reason.
 
     Unlike an exception it does not lose the other answers of the call.

@@ -12,6 +12,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+from msgspec import Struct
+
 Status = Literal["scored", "unscored", "failed"]
 
 
@@ -30,8 +33,7 @@ class Withheld:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SubScore:
+class SubScore(Struct, frozen=True):
     """The score of a part of a task's documents, in the units of the task's score."""
 
     value: float
@@ -67,8 +69,7 @@ class Estimate:
     """Cluster of each of ``scores``: documents about the same thing share one."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskNumbers:
+class TaskNumbers(Struct, frozen=True):
     """The numbers of a finished task for its benchmark's report."""
 
     details: Mapping[str, Any]
@@ -81,13 +82,12 @@ class TaskNumbers:
     """The selected groups that contain the task; ``None``: unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkReport:
+class BenchmarkReport(Struct, frozen=True):
     """The numbers of a benchmark over several tasks of a run, in addition to the table of tasks."""
 
     text: str
     """Text below the table."""
-    parts: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Additions to the results file, by top-level key."""
     files: tuple[str, ...] = ()
     """Written files, which the last lines of the output list."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from lmms_eval.errors import LmmsEvalError, UnknownNameError
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -114,8 +116,7 @@ def register_filter(name: str) -> Callable[[C], C]:
     return register
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredMetric:
+class RegisteredMetric(Struct, frozen=True):
     """A metric function for single documents, with its defaults."""
 
     function: Callable[..., Any]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import index
 from typing import Any, Literal
 from unicodedata import category
+
+from msgspec import Struct
+
+from lmms_eval.utils.records import to_dict
 
 MOST_TOKENS = 2**53
 """Larger counts are treated as unknown: JSON of most servers cannot hold them as whole numbers."""
@@ -168,8 +172,7 @@ class SentMedia:
         return cls(**given)
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(Struct, frozen=True):
     """The pictures of a request after the model's own processor; unknown parts are empty."""
 
     sizes: tuple[tuple[int, int], ...] = ()
@@ -208,8 +211,7 @@ def _shared(tokens: int | None, pictures: int) -> list[int]:
     return [each + (number < rest) for number in range(pictures)]
 
 
-@dataclass(frozen=True, slots=True)
-class SentCall:
+class SentCall(Struct, frozen=True):
     """A tool call in a message of the model."""
 
     id: str
@@ -218,8 +220,7 @@ class SentCall:
     """The arguments as the model wrote them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SentPart:
+class SentPart(Struct, frozen=True):
     """A piece of a message: a text, a sent medium, a picture from the model or a tool, or a tool call."""
 
     text: str | None = None
@@ -236,7 +237,7 @@ class SentPart:
 
     def to_dict(self) -> dict[str, Any]:
         if self.call is not None:
-            return {"call": asdict(self.call)}
+            return {"call": to_dict(self.call)}
         if self.span is not None:
             return {"input": list(self.span)}
         if self.text is not None:
@@ -261,8 +262,7 @@ class SentPart:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SentMessage:
+class SentMessage(Struct, frozen=True):
     """A message of a conversation, sent to the model or received from it."""
 
     role: str

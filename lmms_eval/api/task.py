@@ -14,6 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+from msgspec import Struct
+
 from lmms_eval.api.generation import LENGTHS, MOST
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
@@ -55,8 +58,7 @@ class ConfigurableTask:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineScore:
+class PipelineScore(Struct, frozen=True):
     """Scores of one document through one filter pipeline: a row of the samples file."""
 
     filter: str
@@ -74,8 +76,7 @@ class PipelineScore:
     """The rule by which the answer was parsed, if scoring noted it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredDoc:
+class ScoredDoc(Struct, frozen=True):
     """A scored document."""
 
     target: str
@@ -211,8 +212,7 @@ def task_of(request_id: str) -> str:
     return request_id.rsplit("/", 4)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOptions:
+class TaskOptions(Struct, frozen=True):
     """Settings from the command line for every task. Plain values only: worker processes receive them as JSON."""
 
     model_name: str = ""
@@ -223,8 +223,8 @@ class TaskOptions:
     """The model takes chat messages (else the simple interface)."""
     legacy: bool = False
     """The model is a class plugin."""
-    gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    task_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    gen_kwargs: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    task_kwargs: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Settings that override ``lmms_eval_specific_kwargs`` of every task."""
     num_fewshot: int | None = None
     repeats: int | None = None
@@ -245,7 +245,7 @@ class TaskOptions:
     trust_remote_code: bool = False
     allow_unsafe_code: bool = False
     """Programs written by the model are run even without a sandbox."""
-    run_options: Mapping[str, str] = field(default_factory=dict)
+    run_options: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The given options of the run that tasks may request by name (``run_options`` in their YAML)."""
     judge_repeats: int = 1
     """Number of times that each question is put to the judge; repetitions are named ``NAME~2``, ..."""
@@ -262,8 +262,7 @@ class TaskOptions:
         return comma_list(self.run_options.get("allow_media"))
 
 
-@dataclass(frozen=True, slots=True)
-class MetricDefinition:
+class MetricDefinition(Struct, frozen=True):
     """A metric of the task's ``metric_list``."""
 
     name: str
@@ -460,21 +459,19 @@ class Task(abc.ABC):
         """Return a ``datasets.DatasetDict`` of all splits for legacy plugins (``task_dict[task][split][doc_id]``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMetric:
+class GroupMetric(Struct, frozen=True):
     """One entry of a group's ``aggregate_metric_list``."""
 
     metric: str
     aggregation: str | Callable[..., Any]
     weight_by_size: bool = False
     filters: tuple[str, ...] = ("none",)
-    of: Mapping[str, str] = field(default_factory=dict)
+    of: Mapping[str, str] = msgspec.field(default_factory=dict)
     """``metric,filter`` of each leaf task, rescaled from its range to 0 to 100; empty: ``metric`` of all leaves that
     have it, unscaled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """A group and its direct children (names of tasks or groups), as selected in this run."""
 
     name: str
@@ -484,8 +481,7 @@ class Group:
     version: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The tasks selected by ``--tasks``: leaf tasks in order, and the groups that contain them."""
 
     tasks: tuple[Task, ...]

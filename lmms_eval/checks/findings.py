@@ -11,11 +11,11 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import Struct
 from yaml import YAMLError
 
 from lmms_eval.errors import (
@@ -29,6 +29,7 @@ from lmms_eval.errors import (
 )
 from lmms_eval.tasks.yaml import included
 from lmms_eval.utils.installed import absent_name, error_text, not_part_of_this_version
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import Column, markdown_table
 
 REFUSED = "a check opens no connection to other machines"
@@ -77,8 +78,7 @@ SHOWN: Mapping[Status, str] = {"failed": "broken", "doubtful": "doubtful", "skip
 """Words for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Outcome of one step."""
 
     step: str
@@ -95,8 +95,7 @@ class Finding:
         return cls(**record)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The report of one task, group, file or model."""
 
     name: str
@@ -119,7 +118,7 @@ class Checked:
 
     def as_record(self) -> dict[str, Any]:
         """Return the JSON of ``lmms-eval check --json``. Steps that are ok have no texts."""
-        findings = [{key: value for key, value in asdict(each).items() if value} for each in self.findings]
+        findings = [{key: value for key, value in to_dict(each).items() if value} for each in self.findings]
         return {
             "name": self.name,
             "what": self.what,
@@ -130,8 +129,7 @@ class Checked:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
+class Checks(Struct, frozen=True):
     """The reports of a check."""
 
     checked: tuple[Checked, ...]

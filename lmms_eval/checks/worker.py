@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 import orjson
+from msgspec import Struct
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import MetricDefinition, Selection, Task, TaskOptions
@@ -35,6 +35,7 @@ from lmms_eval.tasks.yaml.included import include, include_again
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.utils.line_process import own_pipes
 from lmms_eval.utils.logging import configure_logging
+from lmms_eval.utils.records import to_dict
 
 
 def tried(tasks: Sequence[Task], model: Model, documents: int) -> tuple[TaskResult, ...]:
@@ -213,8 +214,7 @@ def _without_numbers(step: str, result: TaskResult) -> list[Finding]:
     return [Finding("metrics", "failed", "aggregation wrong", reason, reason) for reason in reasons]
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     """A metric's definition, and its values for reference answers and for empty ones."""
 
     definition: MetricDefinition
@@ -344,7 +344,7 @@ class _Jobs:
             found, specs = self._check_group(job["name"])
         else:
             found = check_model(job["spec"], self.begin)
-        self._reply({"findings": found, "members": specs})
+        self._reply({"findings": [to_dict(one) for one in found], "members": specs})
 
     def _check_group(self, name: str) -> tuple[list[Finding], list[Mapping[str, Any]]]:
         """Look up a group. Returns the finding, and the ``spec`` of each of its tasks."""

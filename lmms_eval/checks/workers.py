@@ -7,11 +7,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 
 from lmms_eval.api.task import Task, TaskOptions
 from lmms_eval.checks.findings import OFFLINE, Checked, Checks, Finding, What
@@ -21,10 +21,10 @@ from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.loader import encode
 from lmms_eval.tasks.yaml.task import TaskSource
 from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded
+from lmms_eval.utils.records import to_dict
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A check of a task, group or model."""
 
     what: What
@@ -82,7 +82,7 @@ def spec_of(source: TaskSource, options: TaskOptions) -> dict[str, Any]:
         "change": source.change,
         "base": source.base,
         "documents": None,
-        "options": asdict(options),
+        "options": to_dict(options),
         "included": [],
     }
 
@@ -95,8 +95,7 @@ LARGEST_SHARE = 100
 """Most jobs of one folder that a process takes at once, so that processes share a folder of many tasks."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOptions:
+class CheckOptions(Struct, frozen=True):
     """Settings of a check."""
 
     timeout_s: float = 60.0
@@ -226,7 +225,7 @@ class _Worker:
                 message = orjson.loads(process.receive(max(0.01, deadline - time.monotonic())))
         except ProcessEnded as ended:
             self.close(by_force=True)
-            message = {"findings": [asdict(_of_end(step, ended, self._options.timeout_s))], "members": []}
+            message = {"findings": [to_dict(_of_end(step, ended, self._options.timeout_s))], "members": []}
         found = tuple(Finding.of_record(record) for record in message["findings"])
         return Checked(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
 
@@ -241,7 +240,7 @@ class _Worker:
                 "include_paths": list(options.include_paths),
                 "included": included_folders(),
                 "plugins": list(options.plugins),
-                "options": asdict(options.tasks),
+                "options": to_dict(options.tasks),
                 "verbosity": options.verbosity,
             }
             self._process.send(orjson.dumps(start))

@@ -8,9 +8,10 @@ import io
 import os
 from argparse import Namespace
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec import Struct, field
 
 from lmms_eval.cli.commands import COMMANDS, Action, Command
 from lmms_eval.config.environment import environment_defaults
@@ -147,8 +148,7 @@ def read_choice(given: Namespace) -> Choice:
     return Choice(ids, None if given.where is None else parse_where(given.where))
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSource:
+class TaskSource(Struct, frozen=True):
     """Sources of tasks in addition to the built-in ones."""
 
     include_paths: tuple[str, ...] = ()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from lmms_eval.cli.arguments import CommandParser, TaskSource, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import emit

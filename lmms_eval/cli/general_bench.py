@@ -11,9 +11,10 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.cli import evaluate
 from lmms_eval.cli.arguments import CommandParser, command_parser, run_action
@@ -207,8 +208,7 @@ def register(words: Sequence[str]) -> int:
     return _remarks(problems, (*filled.warnings, *scored.warnings), scored.withheld)
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(Struct, frozen=True):
     """Scores of the predictions in a data set's folder."""
 
     results: tuple[TaskResult, ...] = ()

@@ -9,7 +9,6 @@ import stat
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from lmms_eval.cli.arguments import CommandParser, add_choice_flags, choice_of, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
+from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from lmms_eval.results.run import Choice, Run
@@ -128,7 +128,7 @@ def _show_breakdown(given: Namespace, found: Run) -> None:
 
     made = breakdown(found, found.task(given.task), given.metric)
     if given.json:
-        emit(json_cell(asdict(made)))
+        emit(json_cell(to_dict(made)))
         return
     from lmms_eval.results.sample_text import asked_lines
 
@@ -182,7 +182,7 @@ def _show_audit(given: Namespace, found: Run, chosen: Choice) -> None:
 
     tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
     audits = [one for task in tasks for one in audit(found, task, chosen)]
-    emit(json_cell([asdict(one) for one in audits]) if given.json else audit_text(audits))
+    emit(json_cell([to_dict(one) for one in audits]) if given.json else audit_text(audits))
 
 
 def _parser() -> CommandParser:

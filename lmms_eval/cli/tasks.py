@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from lmms_eval.cli.arguments import TaskSource, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import UsageError
+from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.catalogue import Catalogue, Entry
@@ -42,7 +44,7 @@ def run_describe(arguments: Sequence[str]) -> int:
     catalogue = source.open()
     found = describe(given.name, catalogue)
     missing = None if given.no_check else list(_missing(found, catalogue, source, given.verbosity))
-    emit(_as_json({**asdict(found), "missing": missing}) if given.json else _lines(found, missing))
+    emit(_as_json({**to_dict(found), "missing": missing}) if given.json else _lines(found, missing))
     return 0
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.compare.matching import MatchedPair, PairedColumn, Shared
 from lmms_eval.compare.runs import TaskRows
@@ -29,8 +31,7 @@ _SHARES_OF_ALPHA = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512,
 _ABOVE_ALPHA = (0.5, 0.2, 0.1)
 
 
-@dataclass(frozen=True, slots=True)
-class SequentialFinding:
+class SequentialFinding(Struct, frozen=True):
     """The difference over all documents of the task, estimated from the documents that were asked."""
 
     interval: Interval | NoInterval
@@ -147,8 +148,7 @@ def _ends(column: PairedColumn, place: int | None) -> tuple[float, float]:
     return first[0] - second[1], first[1] - second[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A difference, with what its verdict needs, before the correction over its family."""
 
     row: Difference

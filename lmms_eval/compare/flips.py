@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from lmms_eval.compare.matching import MatchedPair, PairedColumn, runs_of
 from lmms_eval.compare.runs import RunRows, TaskRows
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 _LONGEST_ID = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """Score and answer of one run in a flip."""
 
     run: str
@@ -29,8 +29,7 @@ class Side:
     """``None`` if the run's files do not contain it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flip:
+class Flip(Struct, frozen=True):
     """A document on which one run is better than the other."""
 
     task: str

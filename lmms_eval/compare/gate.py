@@ -15,13 +15,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Annotated, Literal
 from xml.etree import ElementTree as ET
 
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval import stats
@@ -33,6 +34,7 @@ from lmms_eval.compare.requests import request_notes
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.compare.verdicts import CompareOptions, Pairing
 from lmms_eval.errors import ConfigError
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import Column, escaped, markdown_table, printable
 from lmms_eval.utils.yaml_bounds import load_bounded
 
@@ -162,8 +164,7 @@ def _mistakes(error: ValidationError) -> Iterable[str]:
 Outcome = Literal["held", "fell", "cannot tell"]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """The check of one number."""
 
     name: str
@@ -187,8 +188,7 @@ class Check:
     higher_is_better: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class GateResult:
+class GateResult(Struct, frozen=True):
     """All checks of a gate."""
 
     run: str
@@ -430,7 +430,7 @@ def gate_markdown(result: GateResult) -> str:
 def gate_json(result: GateResult) -> str:
     """Format everything as JSON, unrounded."""
     return (
-        json.dumps({"outcome": result.outcome, **asdict(result)}, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        json.dumps({"outcome": result.outcome, **to_dict(result)}, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     )
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
@@ -154,8 +156,7 @@ def _plain(function: Callable[..., Any]) -> Aggregation:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
+class _Leaf(Struct, frozen=True):
     """A leaf task in a group's number."""
 
     pair: TaskPair
@@ -297,8 +298,7 @@ def _unit(leaves: Sequence[_Leaf], columns: Sequence[Column]) -> tuple[Literal["
     return "", ANY_NUMBER
 
 
-@dataclass(frozen=True, slots=True)
-class HeadlineFinding:
+class HeadlineFinding(Struct, frozen=True):
     """A difference, with its error for tests against a margin."""
 
     row: Difference

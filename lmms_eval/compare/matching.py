@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.compare.readers.samples import scale_of
 from lmms_eval.compare.runs import Column, RunRows, TaskRows
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """The documents of a task that both runs have, in the order of the first run.
 
     Runs that stopped early have the first documents of a random order, so two of them share those of the shorter run.
@@ -229,8 +230,7 @@ def renamed_metrics(task: TaskRows, names: Mapping[str, str]) -> TaskRows:
     return replace(task, columns={str(column): column for column in columns})
 
 
-@dataclass(frozen=True, slots=True)
-class PairedColumn:
+class PairedColumn(Struct, frozen=True):
     """The scores of one metric in two runs, over the documents that both have; NaN for missing scores."""
 
     task: str
@@ -269,8 +269,7 @@ class PairedColumn:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedPair:
+class MatchedPair(Struct, frozen=True):
     """Two runs and their common columns."""
 
     first: RunRows

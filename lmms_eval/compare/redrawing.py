@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval import stats
 from lmms_eval.compare.benchmarks.contract import Headlines
@@ -26,8 +28,7 @@ _LEAST_DRAWS = 0.9
 """An interval needs this share of redraws with a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Redrawing:
+class Redrawing(Struct, frozen=True):
     """Settings of redraws."""
 
     level: float = 0.95
@@ -40,8 +41,7 @@ class Redrawing:
 USUAL = Redrawing()
 
 
-@dataclass(frozen=True, slots=True)
-class Redrawn:
+class Redrawn(Struct, frozen=True):
     """The difference in one number, by redraws."""
 
     parts: Sequence[str]

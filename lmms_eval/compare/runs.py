@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.results.facts import EarlyStop
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """The numbers of one metric through one filter pipeline, one for each row of the task."""
 
     metric: str
@@ -48,8 +49,7 @@ class Answer:
     prompt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRows:
+class TaskRows(Struct, frozen=True):
     """One task of a run. All sequences have one entry per row, in the order of the file."""
 
     task: str
@@ -74,8 +74,7 @@ class TaskRows:
     """Whether the task's name is only known from the file's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRows:
+class RunRows(Struct, frozen=True):
     """A run in the form that comparisons use."""
 
     name: str

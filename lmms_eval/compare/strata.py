@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
 from lmms_eval.errors import LmmsEvalError
 
 if TYPE_CHECKING:
@@ -55,8 +57,7 @@ class Part(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class MeanPart:
+class MeanPart(Struct, frozen=True):
     """A part whose value is the mean of its documents' numbers."""
 
     sums: Values

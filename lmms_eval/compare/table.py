@@ -7,21 +7,22 @@ import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from lmms_eval.compare.flips import Flip
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict
 from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import Column, display_width, escaped, markdown_table, no_formula
 
 
 def comparison_json(comparison: Comparison) -> str:
     """Format a whole comparison as JSON; NaN and infinite numbers are ``null``."""
-    return json.dumps(_plain(asdict(comparison)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(_plain(to_dict(comparison)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def comparison_csv(comparison: Comparison) -> str:
@@ -40,7 +41,7 @@ def flips_json(flips: Iterable[Flip]) -> Iterator[str]:
         try:
             yield orjson.dumps(flip, option=orjson.OPT_APPEND_NEWLINE).decode("utf-8")
         except TypeError:  # a text with a lone surrogate
-            yield json.dumps(_plain(asdict(flip)), ensure_ascii=False, allow_nan=False) + "\n"
+            yield json.dumps(_plain(to_dict(flip)), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _rows(pair: PairComparison) -> Iterator[tuple[str, Difference]]:
@@ -156,8 +157,7 @@ _MOST_CELLS = 100
 """Rows of a breakdown that are printed. JSON and CSV have all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A table with its heading and the lines below it."""
 
     heading: str

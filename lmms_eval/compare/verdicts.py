@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.interval import Interval
 
 
-@dataclass(frozen=True, slots=True)
-class CompareOptions:
+class CompareOptions(Struct, frozen=True):
     """Subjects and rules of a comparison.
 
     Raises:
@@ -50,8 +50,7 @@ class CompareOptions:
 Verdict = Literal["better", "worse", "equivalent", "cannot tell"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sensitivity:
+class Sensitivity(Struct, frozen=True):
     """The difference if documents without a score in a run got the worst score of the range there."""
 
     difference: float
@@ -59,8 +58,7 @@ class Sensitivity:
     """Documents that both runs have, paired or not. Documents of only one run were not asked in the other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(Struct, frozen=True):
     """Counts of documents of a pair of runs."""
 
     paired: int
@@ -72,8 +70,7 @@ class Pairing:
     """Documents that both runs have, without a number in the first and in the second run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A number of the first run minus that of the second, over the documents that both scored."""
 
     name: str
@@ -112,8 +109,7 @@ class Difference:
     """In a breakdown, the value of the metadata column."""
 
 
-@dataclass(frozen=True, slots=True)
-class PairComparison:
+class PairComparison(Struct, frozen=True):
     """The differences of two runs."""
 
     first: str
@@ -124,8 +120,7 @@ class PairComparison:
     """By metadata column: a row for each value and task, adjusted over all cells of the column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(Struct, frozen=True):
     """The rank of a run, and the best and worst ranks that it may have, simultaneously for all runs."""
 
     run: str
@@ -135,8 +130,7 @@ class Rank:
     worst: int
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A comparison of two or more runs."""
 
     runs: Sequence[str]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval.utils.names import MODEL_KEYS, model_name_from_args, sanitize_model_name
 
 
-@dataclass(slots=True)
-class GeneralConfigTracker:
+class GeneralConfigTracker(Struct):
     """Settings of one evaluation and the time it took."""
 
     model_source: str | None = None

@@ -13,8 +13,9 @@ import binascii
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from msgspec import Struct, field
 
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatMessages
@@ -35,8 +36,7 @@ def default_model() -> str:
     return os.environ.get("MODEL_VERSION") or DEFAULT_JUDGE_MODEL
 
 
-@dataclass
-class ServerConfig:
+class ServerConfig(Struct):
     """Settings of a judge server. Times in seconds."""
 
     model_name: str = field(default_factory=default_model)
@@ -57,8 +57,7 @@ class ServerConfig:
     evaluation_criteria: Mapping[str, Any] | None = None
 
 
-@dataclass
-class Request:
+class Request(Struct):
     """A question: ``messages`` in the form of chat completions, or the parts of a judge's prompt."""
 
     messages: Sequence[Mapping[str, Any]] = ()
@@ -77,8 +76,7 @@ class Request:
     prompt_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass
-class Response:
+class Response(Struct):
     """A reply."""
 
     content: str

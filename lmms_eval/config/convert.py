@@ -6,8 +6,9 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import parse_seed_list, simple_parse_args_string
@@ -36,16 +37,14 @@ _ARGUMENT_OPTIONS = (
 _NO_TAGS = ("", "none", "null", "false")
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """A number in the units of a score, or a share of its range."""
 
     number: float
     is_share: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StoppingRule:
+class StoppingRule(Struct, frozen=True):
     """A condition on a score that ends the requests of a task once it holds."""
 
     text: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from lmms_eval.config.options import options
 
@@ -25,8 +26,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 """Patterns of known environment variables that have no effect in this package, with the reasons."""
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentDefault:
+class EnvironmentDefault(Struct, frozen=True):
     """Default of an option that an environment variable sets."""
 
     variable: str

@@ -9,12 +9,12 @@ import logging
 import os
 import re
 from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
+from msgspec import Struct
 
 from lmms_eval.config.convert import argument_text, convert
 from lmms_eval.config.environment import environment_defaults
@@ -47,8 +47,7 @@ RUN_ONLY_MODEL_ARGS = frozenset(
 _BOOLEANS_TOO = ("resume", "dry_run", "reasoning_tags", "tasks")
 
 
-@dataclass(frozen=True, slots=True)
-class FileItem:
+class FileItem(Struct, frozen=True):
     """One run of a configuration file."""
 
     place: str
@@ -231,8 +230,7 @@ def spellings(option: Option) -> list[str]:
     return list(names)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedConfigs:
+class LoadedConfigs(Struct, frozen=True):
     """The runs that a command line asks for."""
 
     configs: tuple[RunConfig, ...]

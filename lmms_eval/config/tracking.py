@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import split_args_string
@@ -19,8 +20,7 @@ _SECRETS = frozenset({"api_key", "hf_token", "key", "token"})
 _FLAGS = {"true": True, "false": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Struct, frozen=True):
     """A tracker, or the hub, that a run is reported to."""
 
     name: str

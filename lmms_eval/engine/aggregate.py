@@ -6,10 +6,12 @@ import hashlib
 import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from msgspec import Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, SubScore, Withheld
@@ -26,8 +28,7 @@ from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.utils.numbers import ScoreRange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateOptions(Terms):
+class AggregateOptions(Terms, frozen=True, kw_only=True):
     """Settings of the aggregation, including the conditions for reporting a score."""
 
     bootstrap_iters: int = 100_000
@@ -36,8 +37,7 @@ class AggregateOptions(Terms):
     interrupted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Truncation:
+class Truncation(Struct, frozen=True):
     """Separate scores of documents with completed answers and of those with an answer truncated by the token limit.
 
     The continuation of a truncated answer is unknown, so the true score lies between ``low`` and ``high``.
@@ -53,8 +53,7 @@ class Truncation:
     """The score if every truncated document had the highest number."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricResult:
+class MetricResult(Struct, frozen=True):
     """The result of one metric and filter pipeline. Errors are numbers or ``"N/A"``."""
 
     metric: str
@@ -94,8 +93,7 @@ class MetricResult:
         return self.certainty.interval
 
 
-@dataclass(frozen=True, slots=True)
-class TaskResult:
+class TaskResult(Struct, frozen=True):
     """The results of a task."""
 
     plan: TaskPlan
@@ -116,8 +114,7 @@ class TaskResult:
         return self.plan.doc_ids if self.early_stop is None else sorted(self.early_stop.doc_ids)
 
 
-@dataclass(slots=True)
-class _Column:
+class _Column(Struct):
     """The values of one metric and pipeline in document order; the lists are parallel except ``per_answer``."""
 
     values: list[Any] = field(default_factory=list)
@@ -221,7 +218,7 @@ def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
     if not task.control_of or not folder:
         return options
     own = SimpleNamespace(**{**vars(options.arguments), "output_path": str(Path(folder) / "controls" / task.name)})
-    return replace(options, arguments=own)
+    return structs.replace(options, arguments=own)
 
 
 def _with_looks(task: Task, metric: MetricResult, columns: _Columns, counted: Counted) -> MetricResult:
@@ -243,11 +240,11 @@ def _with_looks(task: Task, metric: MetricResult, columns: _Columns, counted: Co
         )  # fmt: skip
         looked = Looked(part, counted.order, counted.asked, numbers)
     if counted.stop is None:
-        return replace(metric, looked=looked)
+        return structs.replace(metric, looked=looked)
     if looked is not None and is_macro and not looked.gives(metric.value):
         looked, reason = None, "no mean over its strata"
     interval = None if looked is None else looked_interval([looked])
-    return replace(
+    return structs.replace(
         metric,
         looked=looked,
         stderr=NOT_AVAILABLE,
@@ -399,8 +396,7 @@ def _stability(per_answer: Sequence[Sequence[Any]], score_key: str) -> stats.Sta
     return stats.stability(rows) if any(len(row) > 1 for row in rows) else None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupResult:
+class GroupResult(Struct, frozen=True):
     """The results of a group."""
 
     group: Group
@@ -454,17 +450,17 @@ def _in_percent(metric: MetricResult, declared: Sequence[MetricDefinition]) -> M
     """Rescale a metric and its errors from its range to 0 to 100; withhold it if the range is not bounded."""
     within = next(definition.score_range for definition in declared if definition.name == metric.metric)
     if within is None or not math.isfinite(within.high - within.low):
-        return replace(metric, value=None, withheld_reason=f"the range of {metric.metric!r} is not stated")
+        return structs.replace(metric, value=None, withheld_reason=f"the range of {metric.metric!r} is not stated")
     if metric.value is None:
         return metric
     scale, spread = 100 / (within.high - within.low), metric.certainty.spread
     error = metric.stderr if isinstance(metric.stderr, str) else scale * metric.stderr
     certainty = Certainty(
-        spread=replace(spread, error=scale * spread.error) if spread is not None else None,
+        spread=structs.replace(spread, error=scale * spread.error) if spread is not None else None,
         no_interval=metric.certainty.no_interval,
         score_range=ScoreRange(0.0, 100.0),
     )
-    return replace(metric, value=scale * (metric.value - within.low), stderr=error, certainty=certainty)
+    return structs.replace(metric, value=scale * (metric.value - within.low), stderr=error, certainty=certainty)
 
 
 def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricResult, int]]) -> MetricResult:
@@ -508,10 +504,10 @@ def _looked_certainty(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, i
     looked = []
     for metric, size in parts:
         if metric.looked is not None:
-            part = replace(
+            part = structs.replace(
                 metric.looked.part, weight=float(size) if wanted.weight_by_size else 1.0, in_percent=bool(wanted.of)
             )
-            looked.append(replace(metric.looked, part=part))
+            looked.append(structs.replace(metric.looked, part=part))
     if wanted.aggregation != "mean" or len(looked) < len(parts):
         return Certainty(no_interval=NO_EARLY_INTERVAL)
     interval = looked_interval(looked)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.model import Model
@@ -21,6 +23,7 @@ from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ModelError
 from lmms_eval.filters.reasoning import thoughts_apart
 from lmms_eval.storage.lines import JournalSet, Place
+from lmms_eval.utils.records import to_dict
 
 SHOWN_CHARACTERS = 200
 TOLERANCE = 1e-4
@@ -29,8 +32,7 @@ TOLERANCE = 1e-4
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A request with a different answer when it was asked alone; both answers are cut to 200 characters."""
 
     request_id: str
@@ -41,8 +43,7 @@ class Difference:
     """Answer when asked alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """A request that could not be asked again."""
 
     request_id: str
@@ -51,8 +52,7 @@ class Trouble:
     """Reason for the failure."""
 
 
-@dataclass(slots=True)
-class BatchCheck:
+class BatchCheck(Struct):
     """The findings of the check."""
 
     asked: int = 0
@@ -70,8 +70,8 @@ class BatchCheck:
             "asked": self.asked,
             "in_batches": self.in_batches,
             "differing": len(self.rows),
-            "rows": [asdict(row) for row in self.rows],
-            "failed": [asdict(trouble) for trouble in self.failed],
+            "rows": [to_dict(row) for row in self.rows],
+            "failed": [to_dict(trouble) for trouble in self.failed],
             "stopped": self.stopped,
         }
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model
@@ -109,8 +109,7 @@ def _changed(task: Task, request_id: str, store: RunStore, what: str) -> UsageEr
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rendered:
+class _Rendered(Struct, frozen=True):
     """A request as it would be sent now."""
 
     request: Request

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct, field, structs
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.messages import ChatMessages
@@ -56,10 +58,10 @@ class Transcript:
         keys = [_key(message, request.context, tuple(dict.fromkeys(media))) for message in messages]
         if len(keys) > len(self._last) and keys[: len(self._last)] == self._last:
             first, *rest = messages[len(self._last) :]
-            return (replace(first, continues=True), *rest)
+            return (structs.replace(first, continues=True), *rest)
         pairs = zip(keys[:-1], self._keys, strict=False)  # the last message is always kept
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        return (replace(messages[common], after=common), *messages[common + 1 :])
+        return (structs.replace(messages[common], after=common), *messages[common + 1 :])
 
     def take(self, requests: Sequence[Request], responses: Sequence[Response]) -> None:
         """Add a round with its answer, if it has one."""
@@ -93,7 +95,7 @@ class Transcript:
         messages = self._messages[:-1] if self._rounds == 1 and self._is_answered else self._messages
         if answer.input != self._context:
             messages = [
-                replace(message, content=tuple(_without_span(part, self._context) for part in message.content))
+                structs.replace(message, content=tuple(_without_span(part, self._context) for part in message.content))
                 for message in messages
             ]
         elif messages == [_only(self._context)]:
@@ -125,9 +127,9 @@ class Transcript:
             self._last = self._keys[: sent[0].after or 0]
         for message in sent:
             parts = (self._of_answer(part, context if number else None, own) for part in message.content)
-            self._messages.append(replace(message, content=tuple(parts), round=number))
+            self._messages.append(structs.replace(message, content=tuple(parts), round=number))
         for message in response.tool_messages:
-            self._messages.append(replace(message, round=number))
+            self._messages.append(structs.replace(message, round=number))
             keys.append(_key(message, "", ()))
         answer = _answer_message(response, number)
         self._is_answered = answer is not None
@@ -141,7 +143,7 @@ class Transcript:
     def _of_answer(self, part: SentPart, context: str | None, own: Sequence[SentMedia]) -> SentPart:
         """Return a part with the number of its medium in the whole conversation."""
         if part.medium is not None:
-            return replace(part, medium=self._media[own[part.medium]])
+            return structs.replace(part, medium=self._media[own[part.medium]])
         return part if context is None else _without_span(part, context)
 
 
@@ -179,8 +181,7 @@ def _without_span(part: SentPart, context: str) -> SentPart:
     return part if part.span is None else SentPart(text=context[slice(*part.span)])
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """A document that is asked ``repeats`` times."""
 
     task: Task
@@ -188,8 +189,7 @@ class Unit:
     repeats: int
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A document with all its answers, ready for scoring."""
 
     task: Task
@@ -234,8 +234,7 @@ class Conversation(Protocol):
         """Return the messages of a rendered request that are recorded with its response."""
 
 
-@dataclass(slots=True)
-class _OpenConversation:
+class _OpenConversation(Struct):
     """A conversation with its current round."""
 
     conversation: Conversation

@@ -10,8 +10,10 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from typing import Protocol
+
+from msgspec import Struct, field, structs
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
@@ -30,8 +32,7 @@ from lmms_eval.utils.prices import Spending
 GIVE_UP_AT_LEAST = 16
 
 
-@dataclass(slots=True)
-class AskReport:
+class AskReport(Struct):
     """Counts and outcome of the asking of one start."""
 
     answered: int = 0
@@ -81,7 +82,7 @@ class AskReport:
     @property
     def spent(self) -> Spending:
         """Spending of this start, without the judge."""
-        return Spending(*(getattr(self, one.name) for one in fields(Spending)))
+        return Spending(*(getattr(self, name) for name in Spending.__struct_fields__))
 
     def count(self, response: Response, concurrency: int) -> None:
         """Count a response, and set ``give_up`` if nothing more should be asked.
@@ -150,8 +151,7 @@ class NoJournal:
         return response
 
 
-@dataclass(frozen=True, slots=True)
-class Driven:
+class Driven(Struct, frozen=True):
     """A model with the stores of its responses."""
 
     model: Model
@@ -186,7 +186,7 @@ class Drive:
         self._on_paid = driven.on_paid
         # Twice the number of open requests is enough to prepare ahead; more would only take memory.
         ahead = max(limits.least_requests, 2 * self._model.concurrency)
-        limits = replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
+        limits = structs.replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
         self.stream = Stream(
             conversations.source(), self._prepare, self._preparation_failed, conversations.has_open, limits
         )

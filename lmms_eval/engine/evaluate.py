@@ -6,8 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection
@@ -31,13 +33,13 @@ from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
 from lmms_eval.storage.run_folder import RunState
+from lmms_eval.utils.records import to_dict
 
 SAMPLED_BLOCK = 8
 """Maximum number of documents that a process takes at a time from a random order."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
+class EngineOptions(Struct, frozen=True):
     """Settings of the engine."""
 
     stream: StreamLimits = field(default_factory=StreamLimits)
@@ -66,8 +68,7 @@ class EngineOptions:
     """Called once with the progress, which then also counts by task, before anything is asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Struct, frozen=True):
     """The results of a run."""
 
     tasks: tuple[TaskResult, ...]
@@ -194,8 +195,7 @@ def _forget(plans: Sequence[TaskPlan], store: RunStore, options: EngineOptions) 
         store.forget_truncated()
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     """The work of this process."""
 
     plans: Sequence[TaskPlan]
@@ -351,7 +351,7 @@ def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: 
             report.interrupted = interrupts.signal_number
     judged = judging.report
     report.judge_asked, report.judge_give_up = judged.sent, judged.give_up
-    report.judge_cache, report.judge_spent = judging.cache_counts(), asdict(judged.spent)
+    report.judge_cache, report.judge_spent = judging.cache_counts(), to_dict(judged.spent)
 
 
 def _end_cut_thoughts(work: _Work) -> None:

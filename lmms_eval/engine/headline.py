@@ -11,10 +11,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from heapq import merge
 from typing import Protocol
+
+from msgspec import Struct
 
 from lmms_eval import stats
 from lmms_eval.engine.conversations import Unit
@@ -25,8 +26,7 @@ RANDOM, STRATA = "random:", "strata:"
 """Prefixes of the names of orders: over all documents of a task, and over those of each stratum."""
 
 
-@dataclass(frozen=True, slots=True)
-class RandomOrder:
+class RandomOrder(Struct, frozen=True):
     """A random order of each task's documents, determined by a seed, the task's name and the documents' numbers.
 
     If a task has strata, each stratum is in random order, and they are interleaved evenly. That gives the tightest
@@ -93,8 +93,7 @@ LOOKS = 200
 _SLACK = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One task's part of a headline number: the mean of a metric over its documents, or over its strata."""
 
     task: str
@@ -149,8 +148,7 @@ Find = Callable[[Part, int], float | None]
 """
 
 
-@dataclass(frozen=True, slots=True)
-class HalfWidth:
+class HalfWidth(Struct, frozen=True):
     """Condition that half the width of an interval is at most ``limit``."""
 
     limit: float
@@ -159,8 +157,7 @@ class HalfWidth:
         return (interval.high - interval.low) / 2 <= self.limit + _SLACK
 
 
-@dataclass(frozen=True, slots=True)
-class Excludes:
+class Excludes(Struct, frozen=True):
     """Condition that an interval does not contain a number."""
 
     number: float
@@ -209,8 +206,7 @@ def _first(units: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> Itera
             yield name, doc_id
 
 
-@dataclass(slots=True)
-class _Moments:
+class _Moments(Struct):
     """Sums over the shares of the documents of a part or of one of its strata."""
 
     span: float

@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from loguru import logger
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages
@@ -34,8 +35,7 @@ APART = 1000
 """Distance between the numbers of two repetitions of a question; the attempts are numbered in between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inquiry:
+class Inquiry(Struct, frozen=True):
     """Settings that are common to all questions."""
 
     judge: str
@@ -48,8 +48,7 @@ class Inquiry:
     """Ids of requests that were answered from the journal of an earlier start."""
 
 
-@dataclass(slots=True)
-class Interview:
+class Interview(Struct):
     """One question with the replies so far: a conversation whose rounds are the attempts to get a parsable reply."""
 
     question: JudgeQuestion
@@ -266,8 +265,7 @@ CLOSING_S = 5.0
 ENDED = "the judge ended without answering this question"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeSetup:
+class JudgeSetup(Struct, frozen=True):
     """A judge with its journal and settings."""
 
     model: Model

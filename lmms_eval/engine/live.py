@@ -16,12 +16,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 
 from lmms_eval.engine.headline import Part
 from lmms_eval.engine.looks import Sampling
@@ -43,16 +43,14 @@ _SUM, _COUNT = "score of ", "scores of "
 """Prefixes of a task's name in the counts that processes exchange."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunningScore:
+class RunningScore(Struct, frozen=True):
     """Mean of the recorded numbers of a task's documents so far; not the score of the task."""
 
     value: float
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressLook:
+class ProgressLook(Struct, frozen=True):
     """Counts of a run at one moment, including its other processes."""
 
     done: int
@@ -293,8 +291,7 @@ _FLAT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOutline:
+class TaskOutline(Struct, frozen=True):
     """One task of a run."""
 
     requested: int
@@ -306,8 +303,7 @@ class TaskOutline:
     """Reason for which there is no interval."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """The tasks of a run, and the number that the run shows."""
 
     tasks: Mapping[str, TaskOutline] = field(default_factory=dict)

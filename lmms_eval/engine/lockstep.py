@@ -12,9 +12,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.api.task import Task
@@ -36,8 +38,7 @@ Group = tuple[str, RequestKind]
 """Task and kind of requests that may be in one block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The next block, as agreed by all processes."""
 
     group: Group

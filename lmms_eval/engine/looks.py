@@ -7,10 +7,10 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval import stats
 from lmms_eval.api.task import MetricDefinition, Task
@@ -24,8 +24,7 @@ NO_EARLY_INTERVAL = "stopped early"
 """Reason for a missing interval: the usual intervals are not valid if the data determined when to stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """A rule for stopping tasks early."""
 
     name: str
@@ -40,8 +39,7 @@ class Stop:
         return self.text if [part.task for part in self.parts] == [self.name] else f"{self.name}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyStop:
+class EarlyStop(Struct, frozen=True):
     """The early stop of a task after the first documents of its random order."""
 
     rule: str
@@ -72,8 +70,7 @@ def stop_mark(asked: int, of: int) -> str:
     return f"stopped early: {asked:,} of {of:,}"
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(Struct, frozen=True):
     """A random order of the documents, with rules for stopping early."""
 
     order: RandomOrder
@@ -150,8 +147,7 @@ def number_of(record: Mapping[str, Any], part: Part) -> float | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """The random order of a task's documents, and where it stopped."""
 
     order: Sequence[int]
@@ -163,8 +159,7 @@ class Counted:
         return len(self.order) if self.stop is None else self.stop.asked
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(Struct, frozen=True):
     """The numbers of a metric over a task's first documents, for intervals that are valid at every look."""
 
     part: Part

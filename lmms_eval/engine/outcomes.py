@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
+
+from msgspec import Struct, field, structs
 
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
+from lmms_eval.utils.records import to_dict
 
 PER_DOCUMENT = ("pictures", "videos", "frames", "sounds", "tokens")
 """Quantities per document with media."""
@@ -18,8 +20,7 @@ PER_MEDIUM = ("width", "height", "processed_width", "processed_height", "fps")
 """Quantities per picture and video."""
 
 
-@dataclass(slots=True)
-class SeenMedia:
+class SeenMedia(Struct):
     """Distributions of media quantities over a task's documents."""
 
     documents: int = 0
@@ -94,8 +95,7 @@ def _of_medium(medium: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 MAX_REASONS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Terms(Struct, frozen=True, kw_only=True):
     """Conditions for reporting a task's score."""
 
     error_budget: float = 0.0
@@ -115,8 +115,7 @@ class Terms:
         return self.error_budget if self.judge_error_budget is None else self.judge_error_budget
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerCounts:
+class AnswerCounts(Struct, frozen=True):
     """Counts of one task's answers by kind. Each repeat of a document counts; failed requests do not."""
 
     total: int = 0
@@ -135,11 +134,13 @@ class AnswerCounts:
         return 0 < self.total == self.blank + self.filtered
 
     def __add__(self, other: AnswerCounts) -> AnswerCounts:
-        return AnswerCounts(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+        return AnswerCounts(
+            *(mine + its for mine, its in zip(structs.astuple(self), structs.astuple(other), strict=True))
+        )
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts by name, without the total."""
-        return {name: count for name, count in asdict(self).items() if name != "total"}
+        return {name: count for name, count in to_dict(self).items() if name != "total"}
 
     def shares(self) -> dict[str, float]:
         """Return the counts as shares of all answers; empty without answers."""
@@ -161,8 +162,7 @@ def described_counts(counts: Mapping[str, int], shares: Mapping[str, float]) -> 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOutcome:
+class TaskOutcome(Struct, frozen=True):
     """Counts of one task's documents: ``requested`` = scored + unscored + failed + not asked."""
 
     requested: int
@@ -260,8 +260,7 @@ class OutcomeCounter:
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
 
-@dataclass(slots=True)
-class StopTally:
+class StopTally(Struct):
     """Counts of answers that stop strings could end."""
 
     active: list[str] = field(default_factory=list)
@@ -303,8 +302,7 @@ class StopTally:
         return f"stop strings{names} ended {self.ended} of {self.answers} answers{unknown}"
 
 
-@dataclass(slots=True)
-class TaskTally:
+class TaskTally(Struct):
     """Sums over a task's finished documents."""
 
     answers: int = 0

@@ -5,26 +5,26 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from lmms_eval.api.task import Sample, Task
 from lmms_eval.engine.conversations import Unit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils import get_sample_size
+from lmms_eval.utils.records import to_dict
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 COST_WINDOW = 4096
 """Number of documents of a task that are sorted by cost together, so that long ones start early."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskPlan:
+class TaskPlan(Struct, frozen=True):
     """The documents of one task in this run."""
 
     task: Task
@@ -77,8 +77,7 @@ def draw_place(seed: int | str, doc_id: int) -> bytes:
     return hashlib.sha256(f"{seed}:{doc_id}".encode()).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """Documents of a task that are sorted together."""
 
     number: int
@@ -152,4 +151,6 @@ def _canonical(value: Any) -> Any:
     """Convert a value to a form that is equal in all processes: sorts sets, and removes addresses of objects."""
     if isinstance(value, set | frozenset):
         return sorted(value, key=repr)
+    if isinstance(value, Struct):
+        return to_dict(value)
     return _ADDRESS.sub("", str(value))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.messages import ChatMessages, ChatTextContent
 from lmms_eval.api.request import SentMedia, SentMessage, SentPart
@@ -16,8 +17,7 @@ LEAST_SPAN = 16
 """Minimum length of a text that is recorded as a range of the prompt: shorter ones take no more space themselves."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Medium:
+class _Medium(Struct, frozen=True):
     """A medium in a message. Consecutive frames of a video share an ``entry``, since they are sent as one medium."""
 
     kind: str
@@ -27,8 +27,7 @@ class _Medium:
     """Number of the frame within the entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """Messages without their media."""
 
     messages: tuple[tuple[str, tuple[SentPart | _Medium, ...]], ...]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct, structs
 
 from lmms_eval.api.interleaved import InterleavedText, media_type_of
 from lmms_eval.api.request import (
@@ -148,8 +149,11 @@ def images_of(response: Response) -> list[GeneratedImage]:
 
 def mapped_pictures(message: SentMessage, change: Callable[[GeneratedImage], GeneratedImage]) -> SentMessage:
     """Return the message with its pictures changed."""
-    parts = (part if part.picture is None else replace(part, picture=change(part.picture)) for part in message.content)
-    return replace(message, content=tuple(parts))
+    parts = (
+        part if part.picture is None else structs.replace(part, picture=change(part.picture))
+        for part in message.content
+    )
+    return structs.replace(message, content=tuple(parts))
 
 
 def parts_record(parts: Iterable[Part], with_paths: bool = False) -> list[Any]:
@@ -232,8 +236,7 @@ def not_sent(request_id: str, doing: str, error: Exception) -> Response:
 NOTHING = Spending()
 
 
-@dataclass(frozen=True, slots=True)
-class RunSpending:
+class RunSpending(Struct, frozen=True):
     """Spending of a run over all its starts."""
 
     model: Spending = NOTHING

@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 from loguru import logger
+from msgspec import Struct, field
 
 from lmms_eval.api.messages import ChatMessages, ChatTextContent, ChatVideoContent
 from lmms_eval.api.request import GeneratedImage, Request, Response
@@ -47,8 +48,7 @@ def cache_path(name: str | Path) -> Path:
     return path if path.suffix == ".db" else path / DEFAULT_NAME
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(Struct, frozen=True):
     """The numbers of ``lmms-eval cache stats``."""
 
     responses: int

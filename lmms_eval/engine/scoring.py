@@ -7,11 +7,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 from loguru import logger
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
@@ -156,8 +157,7 @@ CLOSING_S = 5.0
 Sink = Callable[[dict[str, Any]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
+class WorkerOptions(Struct, frozen=True):
     """Worker processes for tasks with ``scoring: process``."""
 
     module: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from itertools import islice
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from lmms_eval.engine.team import Team, TeamError
 from lmms_eval.errors import UsageError
 from lmms_eval.storage import codec
 from lmms_eval.storage.lines import records_in, sealed
+from lmms_eval.utils.records import to_dict
 
 RECORDS_AT_ONCE = 200
 PATIENCE_S = 5.0
@@ -112,7 +112,7 @@ class Share:
                 self.team.publish_bytes(f"records/{rank}/{pieces}", lines)
                 pieces += 1
         finished = {
-            "report": asdict(report),
+            "report": to_dict(report),
             "shared_files": self.shared_files,
             "pieces": pieces,
             "images": parts_record(images.values()),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.request import Response, Usage
 from lmms_eval.engine.records import NOTHING, RunSpending, media_spent
@@ -103,8 +104,7 @@ SHARE = 64
 """A process publishes its spending early if it has since spent more than the remaining budget divided by this."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Budget of a run; ``None``: no limit. A limit on the cost needs tariffs."""
 
     tokens: int | None = None
@@ -261,9 +261,9 @@ class Budget:
 
 def _whole(spent: Spending) -> dict[str, int]:
     scaled = replace(spent, audio_seconds=spent.audio_seconds * UNIT)
-    return {one.name: round(getattr(scaled, one.name)) for one in fields(Spending)}
+    return {name: round(getattr(scaled, name)) for name in Spending.__struct_fields__}
 
 
 def _read(counts: Mapping[str, int], part: str) -> Spending:
-    found = {one.name: counts.get(f"{part}_{one.name}", 0) for one in fields(Spending)}
+    found = {name: counts.get(f"{part}_{name}", 0) for name in Spending.__struct_fields__}
     return replace(Spending(**found), audio_seconds=found["audio_seconds"] / UNIT)

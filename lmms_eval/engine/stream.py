@@ -12,8 +12,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import JournalError, UsageError
@@ -49,8 +50,7 @@ class RequestSizes:
         self._guess = known.recent
 
 
-@dataclass(slots=True)
-class _TaskSizes:
+class _TaskSizes(Struct):
     """Sizes of one task's prepared requests in bytes."""
 
     cost: float
@@ -82,8 +82,7 @@ HELP_AFTER = 3
 """Number of consecutive slow requests: a single one may have imported a package."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamLimits:
+class StreamLimits(Struct, frozen=True):
     """Limits of preparation ahead of the model."""
 
     max_bytes: int = 512 << 20

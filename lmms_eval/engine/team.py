@@ -15,13 +15,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import orjson
+from msgspec import Struct
 
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.utils.launch import STORE_PORT, STORE_TOKEN
@@ -216,8 +216,7 @@ def _hosted(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise TeamError(HOST_IS_GONE) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The position of this process in the launch."""
 
     rank: int = 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate
@@ -17,8 +18,7 @@ NOT_AVAILABLE = "N/A"
 NO_ERROR = "no standard error"
 
 
-@dataclass(frozen=True, slots=True)
-class Certainty:
+class Certainty(Struct, frozen=True):
     """Error and interval of a number."""
 
     interval: stats.Interval | None = None
@@ -41,8 +41,7 @@ class Certainty:
 UNKNOWN = Certainty()
 
 
-@dataclass(frozen=True, slots=True)
-class Errors:
+class Errors(Struct, frozen=True):
     """Errors of a metric: numbers or ``"N/A"``. ``scale`` is ``MetricResult.scale``."""
 
     stderr: float | str = NOT_AVAILABLE
@@ -52,8 +51,7 @@ class Errors:
     scale: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
+class _Sample(Struct, frozen=True):
     """The documents' values that have a number, in relation to the aggregated value."""
 
     items: Sequence[Any]

@@ -7,12 +7,13 @@ import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task, TaskOptions
@@ -397,8 +398,7 @@ def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> di
     return {task: file for task, file in found.items() if file is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class RunKeys:
+class RunKeys(Struct, frozen=True):
     """The contents of which the keys of a run are hashes.
 
     Only ``common`` contains controls. They follow from their tasks, so a run and the same run with controls are one

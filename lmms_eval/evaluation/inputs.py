@@ -6,8 +6,9 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task
@@ -24,8 +25,7 @@ def this_command() -> str:
     return str(redact(shlex.join(["lmms-eval", *sys.argv[1:]])))
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(Struct, frozen=True):
     """The model as named or given, before its weights are loaded."""
 
     name: str
@@ -43,8 +43,7 @@ class ModelChoice:
     """The caller's model object, if given. The run does not close it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedModel:
+class RecordedModel(Struct, frozen=True):
     """The model of a recorded run, which cannot be asked."""
 
     choice: ModelChoice
@@ -53,8 +52,7 @@ class RecordedModel:
     """Options of ``--gen_kwargs`` that were not sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """The circumstances under which a run begins."""
 
     command: str = field(default_factory=this_command)
@@ -71,8 +69,7 @@ class Start:
     """Seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(Struct, frozen=True):
     """Everything that a run needs before it opens its journal."""
 
     selection: Selection

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec.structs import replace
 
 from lmms_eval.api.model import Model
 from lmms_eval.config import RunConfig

@@ -8,13 +8,13 @@ import socket
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import orjson
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
@@ -34,8 +34,7 @@ LAUNCH_MARK = "launch"
 """File by which the processes of a launch detect whether they see the same folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """The folder of the journals and the names of the result files. As a context manager, it releases the folder."""
 
     folder: RunFolder

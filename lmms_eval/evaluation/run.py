@@ -17,6 +17,7 @@ from types import MappingProxyType, SimpleNamespace, TracebackType
 from typing import Any
 
 from loguru import logger
+from msgspec import structs
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
@@ -228,11 +229,13 @@ class Run:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         if rank == 0:
             _write_outline(config, collected, record.folder.path)
-        options = replace(options, checks_continued=collected.asks, forgets_blank=forgets_blank)
-        options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
+        options = structs.replace(options, checks_continued=collected.asks, forgets_blank=forgets_blank)
+        options = structs.replace(
+            options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected)
+        )
         tracked = begin_tracking(config, record, opened, rank == 0) if collected.asks else None
         if tracked is not None:
-            options = replace(options, follow=tracked.follow)
+            options = structs.replace(options, follow=tracked.follow)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
             return RunReport(0, "")
@@ -262,7 +265,7 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
     limits = StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads)
     share, withholds = truncation_budget(config.truncation_budget)
     return EngineOptions(
-        stream=limits if team is None else replace(limits, least_requests=1),
+        stream=limits if team is None else structs.replace(limits, least_requests=1),
         aggregate=AggregateOptions(
             error_budget=config.error_budget,
             judge_error_budget=config.judge_error_budget,

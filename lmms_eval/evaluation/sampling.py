@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from loguru import logger
+from msgspec.structs import replace
 
 from lmms_eval.api.task import Group, MetricDefinition, Selection
 from lmms_eval.config import RunConfig

@@ -7,13 +7,14 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import orjson
 from loguru import logger
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.config.tracking import DESTINATIONS, HUB, Destination, destination_arguments
@@ -127,8 +128,7 @@ def lines_of_report(reporter: RunReporter | None, result: RunResult, grace_s: fl
     return [reporter.finish(patience_s if result.asking.interrupted is None else grace_s)]
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """The results document and its printed form."""
 
     document: dict[str, Any]
@@ -273,8 +273,7 @@ FOLDER = "trackers"
 """Folder in the run's folder, for the results document and small pictures while trackers receive them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tracked:
+class Tracked(Struct, frozen=True):
     """Sends a run's numbers and files to its trackers."""
 
     session: Session

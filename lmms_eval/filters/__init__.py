@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from lmms_eval.api.filter import Filter, FilterEnsemble
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
@@ -33,8 +34,7 @@ class AppliesToAnswers(Protocol):
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> Sequence[Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class FilterPipeline:
+class FilterPipeline(Struct, frozen=True):
     """Filters that are applied in sequence, with the name that they have in the results."""
 
     name: str

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
+import msgspec
+from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -40,8 +42,7 @@ _SAFE = {
 _HEAD_BYTES = 32 << 10
 
 
-@dataclass(slots=True)
-class Rates:
+class Rates(Struct):
     """Token bucket for each client: it holds ``most`` tokens and gains ``per_s`` tokens each second.
 
     If there are too many clients, the least recently seen one is forgotten, so its bucket is full again.
@@ -50,8 +51,8 @@ class Rates:
     most: float
     per_s: float
     clock: Callable[[], float] = time.monotonic
-    _buckets: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _buckets: OrderedDict[str, tuple[float, float]] = msgspec.field(default_factory=OrderedDict)
+    _lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
 
     def wait_s(self, client: str) -> float:
         """Return the seconds until the client may continue, 0 if it may now, without taking a token."""
@@ -95,8 +96,7 @@ def _network(client: str) -> str:
     return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Refusal of a request.
 
     Args:

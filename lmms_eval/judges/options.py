@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 DEFAULT_JUDGE_MODEL = "gpt-4o-2024-11-20"
 """The model that is asked if only a server is given."""
@@ -22,8 +23,7 @@ REMEDY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeOptions:
+class JudgeOptions(Struct, frozen=True):
     """The judge to open: ``model`` is a name on an OpenAI-compatible server, or ``PROVIDER:NAME`` (``PROVIDERS``)."""
 
     model: str | None = None

@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
@@ -126,8 +127,7 @@ class ScriptedJudge(Model):
         return {"scripted": self.name}
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(Struct, frozen=True):
     """A model that judges, and the facts that are recorded about it."""
 
     model: Model

@@ -8,8 +8,9 @@ import io
 import math
 import wave
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, Root, resolve
@@ -26,8 +27,7 @@ _WAV_HEADER = 44
 _MIME = {"wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Audio:
+class Audio(Struct, frozen=True, eq=False):
     """Mono sound."""
 
     samples: npt.NDArray[np.float32]
@@ -41,8 +41,7 @@ class Audio:
         return len(self.samples) / self.sampling_rate
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedAudio:
+class EncodedAudio(Struct, frozen=True):
     """A sound ready for a request body."""
 
     format: str

@@ -6,8 +6,9 @@ import base64
 import io
 import math
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.image import (
@@ -43,8 +44,7 @@ _WEBP_SIDE = 16_383
 """Maximum width and height of a WebP picture."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedImage:
+class EncodedImage(Struct, frozen=True):
     """A picture ready for a request body."""
 
     mime: str
@@ -61,8 +61,7 @@ class EncodedImage:
         return f"data:{self.mime};base64,{self.base64}"
 
 
-@dataclass(frozen=True, slots=True)
-class WireOptions:
+class WireOptions(Struct, frozen=True):
     """Requirements of an API back end on pictures.
 
     ``image_format`` is used if a picture has to be encoded: PNG (lossless, default), WEBP (lossless), or JPEG with

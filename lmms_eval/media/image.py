@@ -8,8 +8,10 @@ import io
 import math
 import struct
 import zlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.originals import KEEPING, ByteLRU, carried, detach
@@ -30,8 +32,7 @@ _PNG_METADATA = frozenset({"exif", "Raw profile type exif", "XML:com.adobe.xmp"}
 _DECODED_MAX_BYTES = 32 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class ImageHeader:
+class ImageHeader(Struct, frozen=True):
     """Properties that the first bytes of a picture state. Sizes are in pixels, before any rotation."""
 
     width: int
@@ -59,8 +60,7 @@ class ImageHeader:
         return (self.height, self.width) if self.exif_rotation in _LYING else (self.width, self.height)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Bounds on the size of a picture in pixels. If they contradict each other, the upper bounds take precedence.
 
     Raises:

@@ -21,6 +21,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -32,8 +34,7 @@ _KEY = "lmms_eval_original"
 """Key of an ``Original`` in the ``info`` of a picture. Pillow does not write unknown keys into files."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheInfo:
+class CacheInfo(Struct, frozen=True):
     """Counters of a :class:`ByteLRU`; ``nbytes`` and ``max_bytes`` in bytes."""
 
     entries: int

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from lmms_eval.api.request import SentMedia
 from lmms_eval.media.originals import carried
@@ -23,8 +25,7 @@ MAX_HASHED_BYTES = 64 * 2**20
 """Larger video and sound files are recorded without a digest, as hashing them would cost more than reading frames."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """The place of a picture in the video that it comes from."""
 
     video: SentMedia
@@ -33,8 +34,7 @@ class Frame:
     """Seconds from the start of the video."""
 
 
-@dataclass(slots=True)
-class _Notes:
+class _Notes(Struct):
     media: list[SentMedia] = field(default_factory=list)
     videos: set[SentMedia] = field(default_factory=set)
     """Videos whose frames were recorded together when they were read."""

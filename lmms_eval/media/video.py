@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.originals import ByteLRU
@@ -163,8 +165,7 @@ def uniform_indices(total: int, count: int, include_last: bool = False) -> list[
     return [int(i * step) for i in range(count - 1)] + [last]
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(Struct, frozen=True):
     """The frames to take from a video.
 
     The first option that is set applies: ``indices``; every ``step``-th frame; ``count`` evenly spaced frames, or
@@ -181,8 +182,7 @@ class Sampling:
     end: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VideoFrames:
+class VideoFrames(Struct, frozen=True, eq=False):
     """Decoded frames."""
 
     array: npt.NDArray[np.uint8]

@@ -6,8 +6,10 @@ import bisect
 import io
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef
@@ -40,8 +42,7 @@ def open_container(ref: MediaRef) -> Any:
     return av.open(source, options={"format_whitelist": FORMATS, "protocol_whitelist": "file"})
 
 
-@dataclass(frozen=True, slots=True)
-class VideoInfo:
+class VideoInfo(Struct, frozen=True):
     """Properties of the first video stream, as far as the container states them."""
 
     frames: int
@@ -61,8 +62,7 @@ class VideoInfo:
         return replace(self, frames=frames, duration=counted if self.frames > 0 else self.duration or counted)
 
 
-@dataclass(frozen=True, slots=True)
-class PacketIndex:
+class PacketIndex(Struct, frozen=True):
     """Presentation times of all frames and of the key frames, ascending."""
 
     times: tuple[int, ...]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.answer_reading import (
@@ -39,8 +40,7 @@ _FORMS = {
 """Forms in which a letter may be written, and their names in the audit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """A way to mark a choice as the answer."""
 
     name: str

@@ -14,9 +14,10 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 
@@ -32,8 +33,7 @@ _known: dict[str, tuple[str, ...]] = {}
 """Tokens by text; redrawing a value for its error needs the same ones again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caption:
+class Caption(Struct, frozen=True):
     """A predicted caption and its references, as tokens."""
 
     prediction: Sequence[str]

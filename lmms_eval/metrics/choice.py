@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceItem:
+class ChoiceItem(Struct, frozen=True):
     """The answers to one multiple-choice document.
 
     ``gold`` holds the indices of the right choices; an index outside the choices is never right. ``unconditional``
@@ -33,8 +33,7 @@ class ChoiceItem:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class LikelihoodItem:
+class LikelihoodItem(Struct, frozen=True):
     """The answer to one likelihood request: natural log of the probability, and whether greedy decoding gives it."""
 
     log_probability: float

@@ -11,8 +11,9 @@ import functools
 import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated, note_absence
 from lmms_eval.errors import DataError, UsageError
@@ -63,8 +64,7 @@ MAX_NUMBER_CHARS = 1000
 _NUMBER_TIMEOUT_S = 2
 
 
-@dataclass(frozen=True, slots=True)
-class LatexNumber:
+class LatexNumber(Struct, frozen=True):
     """The rounded value of a number in LaTeX."""
 
     value: float

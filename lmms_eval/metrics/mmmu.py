@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.utils import answer_reading
 from lmms_eval.utils.answer_reading import guessed
@@ -16,8 +17,7 @@ SHORTEST_SENTENCE = 6
 """Number of words from which an answer may name an option by its text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """A way to write the chosen letter, with ``{}`` for the letter."""
 
     pattern: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
@@ -18,8 +19,7 @@ def _load(path: str) -> Callable[..., Any]:
     return function
 
 
-@dataclass(frozen=True, slots=True)
-class MetricEntry:
+class MetricEntry(Struct, frozen=True):
     """A per-document metric. ``functions`` maps an output type to ``module:attribute``.
 
     For ``generate_until`` a function takes ``references`` and ``predictions``; for ``multiple_choice`` a
@@ -42,8 +42,7 @@ class MetricEntry:
         return _load(path) if path else None
 
 
-@dataclass(frozen=True, slots=True)
-class AggregationEntry:
+class AggregationEntry(Struct, frozen=True):
     """An aggregation over all documents.
 
     ``bootstrap_name`` is its name in ``lmms_eval.stats.bootstrap_stderr``; ``bootstrap_iterations`` is the number of

@@ -12,9 +12,10 @@ import random
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatVideoContent
 from lmms_eval.api.model import Model, RequestStream
@@ -23,6 +24,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.remote.media import Frames, read_video
 from lmms_eval.models.task_access import gold_answer_of, offered_options, target_of
+from lmms_eval.utils.records import to_dict
 
 FRAMES_READ = 8
 """Frames that are read from a video."""
@@ -146,8 +148,7 @@ def _text_response(request: Request, text: str) -> Response:
     return Response(request.id, text=text, finish_reason="stop")
 
 
-@dataclass(slots=True)
-class Read:
+class Read(Struct):
     """Counts of the media that were read so far. Seconds are summed over the preparation threads."""
 
     pictures: int = 0
@@ -208,13 +209,13 @@ class Dummy(Baseline):
                     self._decode(part, read)
         read.seconds = time.monotonic() - started
         with self._lock:
-            for name, value in asdict(read).items():
+            for name, value in to_dict(read).items():
                 setattr(self._read, name, getattr(self._read, name) + value)
         return request
 
     def describe(self) -> Mapping[str, Any]:
         """Return the counts of what was read."""
-        return asdict(self._read) if self.read_bytes or self.decode_num_frames or self.decode_fps else {}
+        return to_dict(self._read) if self.read_bytes or self.decode_num_frames or self.decode_fps else {}
 
     def close(self) -> None:
         """Write ``metrics_output_path``. Raises ``ModelError`` if that fails."""
@@ -222,7 +223,7 @@ class Dummy(Baseline):
             return
         try:
             self._output.parent.mkdir(parents=True, exist_ok=True)
-            self._output.write_text(json.dumps(asdict(self._read), indent=2), "utf-8")
+            self._output.write_text(json.dumps(to_dict(self._read), indent=2), "utf-8")
         except OSError as error:
             raise ModelError(f"dummy: {self._output} cannot be written: {error.strerror or error}") from error
 

@@ -9,10 +9,11 @@ import logging
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.registry import ModelManifest
@@ -46,8 +47,7 @@ _NAMES = {kind.__name__: kind for kind in (bool, int, float, dict)}
 _MODEL = ("model", "pretrained")
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedModel:
+class ResolvedModel(Struct, frozen=True):
     """A resolved model name. ``load`` imports the class."""
 
     manifest: ModelManifest
@@ -98,8 +98,7 @@ def _import_class(model_id: str, path: str) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
+class BuildOptions(Struct, frozen=True):
     """Options of the command line for a model's constructor and for the adapter of plugins."""
 
     batch_size: int | str | None = None
@@ -236,8 +235,7 @@ def _check_arguments(name: str, cls: type[Any], arguments: Mapping[str, Any]) ->
         raise ModelError(f"model {name!r} has no argument {key!r} (--model_args); {answer}")
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """An argument of a model class."""
 
     name: str

@@ -6,9 +6,9 @@ import base64
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
+from msgspec.structs import replace
 from pydantic import Field, field_validator, model_validator
 
 from lmms_eval.api.generation import TakenOptions

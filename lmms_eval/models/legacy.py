@@ -23,6 +23,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from msgspec import Struct
+
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, unwrap_generation_output
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import CacheHook, Model, RequestStream, lmms
@@ -65,8 +67,7 @@ class Prepared:
         return self.arguments[0] if self.arguments else None
 
 
-@dataclass(frozen=True, slots=True)
-class CallEnd:
+class CallEnd(Struct, frozen=True):
     """The end of a call, with the requests that got no response."""
 
     error: BaseException | None
@@ -259,8 +260,7 @@ def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
     return Response.failure(item.request.id, kind, message, attempts)
 
 
-@dataclass(frozen=True, slots=True)
-class TorchState:
+class TorchState(Struct, frozen=True):
     """Settings that torch keeps per thread, and that a plugin's constructor may have changed in its thread."""
 
     device: int | None

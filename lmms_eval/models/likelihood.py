@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Likelihood:
+class Likelihood(Struct, frozen=True):
     """The log probability of a continuation after its prompt."""
 
     value: float
@@ -19,8 +19,7 @@ class Likelihood:
     """Tokens of the prompt and the continuation."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenScore:
+class TokenScore(Struct, frozen=True):
     """The score of one token of a continuation."""
 
     logprob: float

@@ -8,13 +8,14 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field
 
 from lmms_eval.aliases import find_alias
 from lmms_eval.api.model import Model
@@ -172,8 +173,7 @@ def supply_modules(package: str) -> None:
                 _supply(module, _FINDER.twins)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedService:
+class NamedService(Struct, frozen=True):
     """A model name that selects a service."""
 
     name: str
@@ -299,8 +299,7 @@ BUILTIN_MANIFESTS = (
 _BUILTIN_PATHS = {manifest.model_id: manifest.chat_class_path for manifest in BUILTIN_MANIFESTS}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelListing:
+class ModelListing(Struct, frozen=True):
     """One line of the output of ``lmms-eval models``."""
 
     name: str

@@ -7,9 +7,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import Model, RequestStream
@@ -37,8 +38,7 @@ class AnswerBook(abc.ABC):
         """Return the recorded answer, or a failure of kind ``bad_request`` without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """The answers of a document in a samples row."""
 
     answers: list[Any]

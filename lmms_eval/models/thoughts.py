@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.response import Thoughts
 from lmms_eval.filters.reasoning import THOUGHT_TAGS, split_thoughts
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
 Pairs = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """An answer that was read from a generated text."""
 
     text: str
@@ -37,8 +38,7 @@ class Written:
         return self.text if self.thoughts is not None else self.text.removeprefix(self.reasoning)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The rules for reading the answer to one request.
 
     Stop strings apply to the answer only, not to the thoughts or the white space after them.

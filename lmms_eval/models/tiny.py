@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import UnknownNameError
 
@@ -42,8 +43,7 @@ _TEMPLATE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Architecture:
+class _Architecture(Struct, frozen=True):
     """One architecture: its special tokens, its picture placeholder, and the builders of its parts."""
 
     special: tuple[str, ...]

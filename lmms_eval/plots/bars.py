@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.plots.figure import COLOURS, hide_spines, stacked
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 _ROW_INCHES, _PANEL_INCHES = 0.24, 0.45
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One value with its interval. A pale bar marks a value of few items."""
 
     label: str
@@ -26,8 +26,7 @@ class Bar:
     is_pale: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """Bars under one heading."""
 
     title: str

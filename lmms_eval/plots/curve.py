@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.plots.figure import COLOURS, hide_spines, stacked
 
@@ -17,8 +18,7 @@ _PANEL_INCHES = 3.0
 _MARKERS = "osD^vPX*"
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """A value at ``x`` with its interval."""
 
     x: float
@@ -27,8 +27,7 @@ class Point:
     high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Points joined by a line, in the given order. Points with intervals get a band."""
 
     label: str
@@ -36,16 +35,14 @@ class Curve:
     is_dashed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CurvePanel:
+class CurvePanel(Struct, frozen=True):
     """Curves under one heading. A panel without points is left out."""
 
     title: str
     curves: tuple[Curve, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """A named range of the horizontal axis, marked by its borders."""
 
     label: str
@@ -53,8 +50,7 @@ class Region:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """Range and ticks of an axis. By default, they fit the points."""
 
     label: str

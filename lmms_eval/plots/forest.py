@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from lmms_eval.plots.figure import hide_spines, stacked
 
@@ -26,8 +27,7 @@ _MARKERS: dict[Look, tuple[str, str, str]] = {
 """Marker, colour of line and edge, and filling. The shapes differ, so that the plot can be read without colours."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForestRow:
+class ForestRow(Struct, frozen=True):
     """One difference."""
 
     label: str
@@ -42,8 +42,7 @@ class ForestRow:
     """Text after the label, which is never cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForestPanel:
+class ForestPanel(Struct, frozen=True):
     """Rows under one heading, in one unit."""
 
     title: str

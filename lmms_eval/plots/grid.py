@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.plots.figure import stacked
 
@@ -20,8 +21,7 @@ _DARK_BELOW = 0.55
 """Share of the scale below which a cell is dark and its number white."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """Rows of cells under one heading. ``None`` is a cell without a value."""
 
     title: str
@@ -30,8 +30,7 @@ class Grid:
     cells: tuple[tuple[float | None, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GridScale:
+class GridScale(Struct, frozen=True):
     """Names of both axes and of the value, with the values of the darkest and the brightest cell."""
 
     rows: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.plots.figure import COLOURS, hide_spines
 from lmms_eval.utils.numbers import two_decimals
@@ -20,16 +21,14 @@ _CENTRED = 0.2
 _PALE, _GREY = "#c9d3e6", "#777777"
 
 
-@dataclass(frozen=True, slots=True)
-class Polygon:
+class Polygon(Struct, frozen=True):
     """One value for each spoke. Values below 0 are drawn in the middle."""
 
     label: str
     values: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
+class Rung(Struct, frozen=True):
     """One step of a ladder."""
 
     label: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval.engine.looks import NO_EARLY_INTERVAL
 from lmms_eval.results.facts import metric_range, part_of
@@ -24,8 +25,7 @@ CHOSEN = "chosen samples"
 _SHOWN = 12
 
 
-@dataclass(frozen=True, slots=True)
-class OtherRule:
+class OtherRule(Struct, frozen=True):
     """A metric by the official rule and by another rule, over the documents that have both."""
 
     metric: str
@@ -47,8 +47,7 @@ class OtherRule:
         return self.higher + self.lower
 
 
-@dataclass(slots=True)
-class Audit:
+class Audit(Struct):
     """Counts of a task's samples through one filter pipeline, by how their answers were read."""
 
     task: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import yaml
+from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.utils.files import read_plain_text
@@ -146,8 +147,7 @@ def _from_hub(place: str, task: str) -> Path | None:
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A metric through one filter pipeline."""
 
     metric: str
@@ -157,8 +157,7 @@ class Row:
         return f"{self.metric},{self.filter}"
 
 
-@dataclass(frozen=True, slots=True)
-class PairedScores:
+class PairedScores(Struct, frozen=True):
     """A metric of this run and of the baseline, over the documents that both have."""
 
     baseline: str

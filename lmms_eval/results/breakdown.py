@@ -9,8 +9,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.results.columns import metadata_of
@@ -44,8 +45,7 @@ FEW = MANY
 the normal quantile and keeps its coverage even if a few scores lie far from the others (``docs/statistics.md``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """The mean of a metric over the documents with one value of a column."""
 
     by: str
@@ -62,8 +62,7 @@ class Cell:
     is_few: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Division:
+class Division(Struct, frozen=True):
     """A column's values in natural order, and the index of each document's value among them."""
 
     column: str
@@ -108,8 +107,7 @@ def divides(names: Collection[str]) -> bool:
     return are_few and not any(map(_FILE.search, names))
 
 
-@dataclass(frozen=True, slots=True)
-class AskedDocuments:
+class AskedDocuments(Struct, frozen=True):
     """The documents that count in a task that stopped early."""
 
     rows: Codes
@@ -134,8 +132,7 @@ class AskedDocuments:
         return cls(np.array(rows, dtype=np.intp), stop.of)
 
 
-@dataclass(frozen=True, slots=True)
-class Documents:
+class Documents(Struct, frozen=True):
     """A metric's numbers by document, with everything that the interval of a part of them depends on."""
 
     scores: Values
@@ -270,8 +267,7 @@ def _sampled(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Breakdown:
+class Breakdown(Struct, frozen=True):
     """A task's metric through one filter pipeline, by the values of each column."""
 
     task: str

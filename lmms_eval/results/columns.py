@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from lmms_eval.results.reading import PREFIX, reading_columns
 from lmms_eval.results.sample import OWN_KEYS, Sample, json_cell, label
@@ -148,8 +149,7 @@ def row_of(sample: Sample) -> dict[str, Any]:
     return row
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(Struct):
     """Names and kinds of a table's columns, found by reading all of its rows."""
 
     kinds: dict[str, Kind] = field(default_factory=lambda: dict.fromkeys(FIXED, "nothing"))

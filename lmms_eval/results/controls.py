@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct, field
 
 from lmms_eval import stats
 from lmms_eval.api.task import Group, Task
@@ -19,10 +19,10 @@ from lmms_eval.models.task_access import offered_options, target_of
 from lmms_eval.results.baseline import Row
 from lmms_eval.tasks.yaml.choices import ROTATION
 from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.records import to_dict
 
 
-@dataclass(frozen=True, slots=True)
-class Chance:
+class Chance(Struct, frozen=True):
     """Shares of right documents that need no model."""
 
     uniform: float | None
@@ -71,8 +71,7 @@ _STRATUM = "task_name"
 """Field of a document's value that divides the documents for a macro mean."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """The numbers of a task and of its control, in units of the metric."""
 
     score: float
@@ -95,11 +94,10 @@ class Gap:
         return isinstance(found, stats.Interval) and (found.low > 0 or found.high < 0)
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "interval": _ends(self.interval)}
+        return {**to_dict(self), "interval": _ends(self.interval)}
 
 
-@dataclass(frozen=True, slots=True)
-class Rotated:
+class Rotated(Struct, frozen=True):
     """A metric over the rotations of each document's choices, including the task's own order."""
 
     mean: float
@@ -114,8 +112,7 @@ class Rotated:
     """Largest number of rotations of a document."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskControls:
+class TaskControls(Struct, frozen=True):
     """Findings from the controls of one task."""
 
     chance: Chance
@@ -128,13 +125,13 @@ class TaskControls:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the task's entry in the results document."""
-        made: dict[str, Any] = {"chance": asdict(self.chance)}
+        made: dict[str, Any] = {"chance": to_dict(self.chance)}
         for control, rows in self.gaps.items():
             made[control] = {row: gap.as_dict() for row, gap in rows.items()}
         if self.rotations:
             made["rotations"] = {
                 row: {
-                    **asdict(found),
+                    **to_dict(found),
                     "mean_interval": _ends(found.mean_interval),
                     "all_right_interval": _ends(found.all_right_interval),
                 }
@@ -145,12 +142,11 @@ class TaskControls:
 
 def _ends(found: stats.Interval | stats.NoInterval) -> dict[str, Any]:
     if isinstance(found, stats.Interval):
-        return asdict(found)
+        return to_dict(found)
     return {"low": None, "high": None, "reason": found.reason}
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
+class Controls(Struct, frozen=True):
     """Findings from the controls of a run."""
 
     tasks: Mapping[str, TaskControls] = field(default_factory=dict)
@@ -229,8 +225,7 @@ def _of_group(
     return {control: gap for control, found in alike.items() if (gap := _gap(found)) is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class _Scores:
+class _Scores(Struct, frozen=True):
     """A metric's numbers by document; their mean is the metric's number."""
 
     metric: MetricResult

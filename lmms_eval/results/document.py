@@ -8,9 +8,10 @@ import platform
 import socket
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
@@ -26,6 +27,7 @@ from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.layout import directions, group_early_stop, group_outcome, table_layout
 from lmms_eval.utils.installed import git, package_version
 from lmms_eval.utils.prices import Spending, Tariff, Tariffs
+from lmms_eval.utils.records import to_dict
 
 RECORDED_PACKAGES = (
     "accelerate", "aiohttp", "av", "codebleu", "datasets", "nltk", "numpy", "openai", "orjson", "pillow", "pyarrow",
@@ -131,8 +133,8 @@ def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:
     """Return ``overall`` and ``by_task``. Each document counts once, however many filter pipelines the task has."""
     total = TaskTally()
     for result in tasks:
-        for item in fields(TaskTally):
-            setattr(total, item.name, getattr(total, item.name) + getattr(result.tally, item.name))
+        for name in TaskTally.__struct_fields__:
+            setattr(total, name, getattr(total, name) + getattr(result.tally, name))
     return {"by_task": {result.task.name: _entry(result.tally) for result in tasks}, "overall": _entry(total)}
 
 
@@ -189,8 +191,7 @@ def judge_usage(tally: TaskTally) -> dict[str, int]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(Struct, frozen=True):
     """Facts of the run that the document states in addition to its numbers."""
 
     config: Mapping[str, Any]
@@ -282,7 +283,7 @@ def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, A
             headline = headline_metric(result.task).name
             stops[name] = _stop_entry(stop.as_record(), [one for one in result.metrics if one.metric == headline])
             if stop.difference is not None:
-                stops[name]["difference"] = {**asdict(stop.difference), "level": LEVEL}
+                stops[name]["difference"] = {**to_dict(stop.difference), "level": LEVEL}
     for group in run.groups:
         if group.metrics and (whole := group_early_stop(group, tasks)) is not None:
             record = {"rule": whole.rule, "order": whole.order, "asked": whole.asked, "of": whole.of}
@@ -292,7 +293,7 @@ def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, A
 
 def _stop_entry(record: Mapping[str, object], metrics: Sequence[MetricResult]) -> dict[str, Any]:
     found = metrics[0].interval if metrics else None
-    interval = None if found is None else {**asdict(found), "level": LEVEL}
+    interval = None if found is None else {**to_dict(found), "level": LEVEL}
     return {**record, "interval": interval}
 
 
@@ -300,7 +301,7 @@ def _sub_scores(result: TaskResult) -> dict[str, Any]:
     """Return scores of parts of a task's documents, by metric, dividing column, and name."""
     return {
         f"{metric.metric},{metric.filter}": {
-            by: {name: asdict(score) for name, score in parts.items()} for by, parts in metric.sub_scores.items()
+            by: {name: to_dict(score) for name, score in parts.items()} for by, parts in metric.sub_scores.items()
         }
         for metric in result.metrics
         if metric.sub_scores
@@ -317,7 +318,7 @@ def _task_entry(result: TaskResult, alias: str) -> dict[str, Any]:
         entry[f"{name}_stderr_clt,{key}"] = metric.stderr_clt if shown else NOT_AVAILABLE
         entry[f"{name}_stderr_clustered,{key}"] = metric.stderr_clustered if shown else NOT_AVAILABLE
         if metric.stability is not None:
-            entry |= {f"{name}_{label},{key}": value for label, value in asdict(metric.stability).items()}
+            entry |= {f"{name}_{label},{key}": value for label, value in to_dict(metric.stability).items()}
     return entry
 
 
@@ -346,7 +347,7 @@ def _paired_entry(rows: Mapping[str, PairedScores]) -> dict[str, Any]:
 
 
 def _paired_row(scores: PairedScores) -> dict[str, Any]:
-    return {key: value for key, value in asdict(scores).items() if key != "baseline_early" or value}
+    return {key: value for key, value in to_dict(scores).items() if key != "baseline_early" or value}
 
 
 def _comparisons(paired: Mapping[str, Mapping[str, PairedScores]], controls: Controls) -> dict[str, Any]:
@@ -444,7 +445,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "outcomes": {
             **{
                 name: _outcome(result.outcome, result.metrics)
-                | ({"stops": asdict(result.tally.stops)} if result.tally.stops.answers else {})
+                | ({"stops": to_dict(result.tally.stops)} if result.tally.stops.answers else {})
                 | {"drew": result.tally.drew}
                 for name, result in tasks.items()
             },
@@ -485,7 +486,7 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
         f"{metric.metric},{metric.filter}": (
             {"low": None, "high": None, "reason": metric.certainty.no_interval}
             if metric.interval is None
-            else asdict(metric.interval)
+            else to_dict(metric.interval)
         )
         for metric in metrics
         if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
@@ -513,16 +514,18 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
             "value": metric.partial,
             "n": metric.n,
             "reason": metric.withheld_reason,
-            "interval": asdict(metric.interval) if metric.interval is not None else None,
+            "interval": to_dict(metric.interval) if metric.interval is not None else None,
         }
         for metric in metrics
         if metric.value is None and metric.withheld_reason
     }
     entry["n"] = {f"{metric.metric},{metric.filter}": metric.n for metric in metrics}
-    truncation = {f"{one.metric},{one.filter}": asdict(one.truncation) for one in metrics if one.truncation is not None}
+    truncation = {
+        f"{one.metric},{one.filter}": to_dict(one.truncation) for one in metrics if one.truncation is not None
+    }
     if truncation:
         entry["truncation"] = truncation
-    undrawn = {f"{one.metric},{one.filter}": asdict(one.undrawn) for one in metrics if one.undrawn is not None}
+    undrawn = {f"{one.metric},{one.filter}": to_dict(one.undrawn) for one in metrics if one.undrawn is not None}
     if undrawn:
         entry["undrawn"] = undrawn
     wrote = [f"{one.metric},{one.filter}" for one in metrics if one.value is None and "submission_files" in one.details]

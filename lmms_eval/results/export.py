@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.results.columns import Columns, batches, row_of
@@ -21,8 +22,7 @@ LONGEST_CELL = 32_767
 """Limits of a workbook: rows of a sheet including the heading, and characters of a cell."""
 
 
-@dataclass(slots=True)
-class Exported:
+class Exported(Struct):
     """Counts of what was written to a file."""
 
     rows: int = 0
@@ -40,8 +40,7 @@ class Exported:
         return (*([left] if self.rows_left_out else []), *([cut] if self.cells_cut else []))
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
+class _Writer(Struct, frozen=True):
     samples: Callable[[], Iterable[Sample]]
     columns: Columns
     written: Exported = field(default_factory=Exported)

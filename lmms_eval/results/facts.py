@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import METRICS
@@ -16,8 +17,7 @@ from lmms_eval.storage.codec import EACH, MisshapenError, shaped
 from lmms_eval.utils.numbers import ScoreRange
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyStop:
+class EarlyStop(Struct, frozen=True):
     """The early stop of a task or group, with intervals that hold at every look."""
 
     asked: int

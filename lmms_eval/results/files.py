@@ -6,13 +6,14 @@ import contextlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.errors import ConfigError, DataError, JournalError
 from lmms_eval.results.facts import model_of, read_document
@@ -26,8 +27,7 @@ RUNS = ".runs"
 """Folder next to the results. It has a folder of journals for each run and a file for each reserved date stamp."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFiles:
+class ResultFiles(Struct, frozen=True):
     """Paths of one run's files: ``OUT/MODEL/STAMP_results.json`` and ``OUT/MODEL/STAMP_samples_TASK.jsonl``."""
 
     folder: Path
@@ -114,8 +114,7 @@ SHOWN = 12
 """Number of runs that an error message lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
+class Naming(Struct, frozen=True):
     """Name patterns of a run's files, with placeholders ``DATE`` and ``TASK``."""
 
     results: str
@@ -186,8 +185,7 @@ def run_mark(document: Mapping[str, Any]) -> str:
     return repr((model_of(document), arguments, sorted(tasks) if isinstance(tasks, Mapping) else []))
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRun:
+class FoundRun(Struct, frozen=True):
     """A results file, or the folder of a record, with a short description."""
 
     path: Path

@@ -7,11 +7,11 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.engine.headline import Part, Prefix
@@ -60,8 +60,7 @@ STALE_S = 10.0
 """Signs that are older than the newest ones by more than this come from a process that is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(Struct, frozen=True):
     """Signs of life of a process of the run; ``None`` for values that it does not report."""
 
     host: str
@@ -110,8 +109,7 @@ WAITS = "the first documents of the random order are not finished yet"
 AT_END = "the interval over all documents comes with the results"
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreSoFar:
+class ScoreSoFar(Struct, frozen=True):
     """A number over the first ``n`` of ``of`` documents in the random order."""
 
     value: float | None
@@ -172,8 +170,7 @@ class RunningScore:
         return self._numbers[part.task][doc_id]
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """The ending of a document."""
 
     status: Status
@@ -198,8 +195,7 @@ class Ending:
         return cls("scored", "", *tokens)
 
 
-@dataclass(slots=True)
-class TaskProgress:
+class TaskProgress(Struct):
     """Counts of a task's documents by how they ended."""
 
     endings: dict[int, Ending] = field(default_factory=dict)
@@ -238,8 +234,7 @@ class TaskProgress:
 MOST_REASONS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSnapshot:
+class TaskSnapshot(Struct, frozen=True):
     """One task of a run at one moment."""
 
     name: str
@@ -251,8 +246,7 @@ class TaskSnapshot:
     """Why the task has no running score."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A run at one moment; ``None`` for unknown values."""
 
     state: str
@@ -302,8 +296,7 @@ BUDGET_S = 0.3
 """Most seconds of one look. The next looks read the rest of a large journal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A document that is finished, possibly for a second time."""
 
     key: str
@@ -318,8 +311,7 @@ class Finished:
     """How it ended before, if it is finished for a second time."""
 
 
-@dataclass(slots=True)
-class Documents:
+class Documents(Struct):
     """The documents that were scored with the same settings."""
 
     tasks: dict[str, TaskProgress] = field(default_factory=dict)

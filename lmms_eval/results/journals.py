@@ -10,11 +10,11 @@ import os
 import weakref
 from array import array
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 import orjson
+from msgspec import Struct, field
 
 from lmms_eval.api.request import task_of
 from lmms_eval.engine.headline import STRATA, place_in
@@ -30,8 +30,7 @@ class JournalReplaced(DataError):
     """A journal was replaced by another file since it was read: the run started from scratch."""
 
 
-@dataclass(frozen=True, slots=True)
-class TailRecord:
+class TailRecord(Struct, frozen=True):
     """A record of a journal, with the index of its file and the offset of its line."""
 
     file: int
@@ -39,8 +38,7 @@ class TailRecord:
     record: dict[str, Any]
 
 
-@dataclass(slots=True)
-class _Tail:
+class _Tail(Struct):
     identity: tuple[int, int] | None = None
     read: int = 0
     """Bytes of complete lines read so far."""
@@ -49,8 +47,7 @@ class _Tail:
     """Time of the last change, in nanoseconds."""
 
 
-@dataclass(slots=True)
-class JournalTails:
+class JournalTails(Struct):
     """Incremental reader of the journals of one kind, ``pattern`` in ``folder``."""
 
     folder: Path
@@ -117,8 +114,7 @@ class JournalTails:
                     self.damaged += 1
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLine:
+class JsonLine(Struct, frozen=True):
     """A JSON object with its line number, from 1, and its place; in a file, the offset of its first byte."""
 
     number: int
@@ -276,8 +272,7 @@ RESPONSES = "responses-*.jsonl"
 NOT_SCORED_YET = "answered, not scored yet"
 
 
-@dataclass(slots=True)
-class _Document:
+class _Document(Struct):
     """Place of the record that counts for a document, and the key of the settings that scored it."""
 
     file: int
@@ -286,8 +281,7 @@ class _Document:
     key: Any
 
 
-@dataclass(slots=True)
-class Journals:
+class Journals(Struct):
     """The journals of one run's folder, read once. Only the places of the records are kept in memory."""
 
     folder: Path

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import GroupResult, TaskResult
@@ -11,8 +12,7 @@ from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome
 from lmms_eval.results.facts import EarlyStop
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of the table: a group or a task, with its indented alias."""
 
     name: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.results.sample import Outcome, Sample, finite
 from lmms_eval.utils.answer_reading import DRAWN, NOTHING
@@ -32,8 +33,7 @@ LONGEST_RULE = 200
 _NO_RULE = frozenset({"none", "unparsed", "unreadable", "no answer", "", NOTHING, DRAWN})
 
 
-@dataclass(frozen=True, slots=True)
-class OtherScore:
+class OtherScore(Struct, frozen=True):
     """A sample's number, and the number of the same answer by another rule."""
 
     metric: str
@@ -46,8 +46,7 @@ class OtherScore:
         return math.isclose(self.number, self.other_number, rel_tol=1e-9, abs_tol=1e-12)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The reading of one answer."""
 
     kind: Kind

@@ -13,6 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from msgspec import Struct, structs
+
 from lmms_eval.api.outcome import Status
 from lmms_eval.config import argument_text
 from lmms_eval.config.options import options
@@ -54,15 +57,14 @@ if TYPE_CHECKING:
 _CODES: tuple[Status, ...] = ("scored", "unscored", "failed")
 
 
-@dataclass(slots=True)
-class SampleIndex:
+class SampleIndex(Struct):
     """Places of a task's samples, in their order; about 120 bytes per sample."""
 
-    doc_ids: list[str] = field(default_factory=list)
-    filters: list[str] = field(default_factory=list)
-    statuses: bytearray = field(default_factory=bytearray)
-    sources: bytearray = field(default_factory=bytearray)
-    places: array[int] = field(default_factory=lambda: array("q"))
+    doc_ids: list[str] = msgspec.field(default_factory=list)
+    filters: list[str] = msgspec.field(default_factory=list)
+    statuses: bytearray = msgspec.field(default_factory=bytearray)
+    sources: bytearray = msgspec.field(default_factory=bytearray)
+    places: array[int] = msgspec.field(default_factory=lambda: array("q"))
     damaged: int = 0
     """Lines that are not samples and were skipped."""
 
@@ -164,8 +166,7 @@ class RunTask:
         return data_frame(self.samples)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The samples that ``--ids`` and ``--where`` choose."""
 
     ids: DocumentIds | None = None
@@ -345,7 +346,7 @@ def _task(document: Mapping[str, Any], name: str, lines: SampleLines, record: Pa
 
 def _record_keys(facts: Mapping[str, Any], name: str) -> SampleKeys:
     """Return how to read a task's samples from a record, which does not name all metrics of its journals."""
-    return replace(sample_keys(facts, name), metrics=())
+    return structs.replace(sample_keys(facts, name), metrics=())
 
 
 def results_of_record(folder: Path) -> Path | None:

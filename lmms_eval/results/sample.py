@@ -11,7 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import orjson
+from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.api.request import SentMessage
@@ -22,8 +24,7 @@ from lmms_eval.stats import item_number
 from lmms_eval.storage.lines import JournalSet, Place
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """Token counts of all requests of a sample, or of one of its answers; ``None`` if the back end reports none."""
 
     input: int | None = None
@@ -42,12 +43,11 @@ class Tokens:
         return cls(total("input_tokens"), total("output_tokens"), total("reasoning_tokens"))
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """One of several answers to a document."""
 
     answer: Any
-    metrics: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Values of this answer alone; empty if the task scores all answers together."""
     tokens: Tokens = Tokens()
     elapsed: float | None = None
@@ -162,8 +162,7 @@ def _are_messages(messages: Any) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A piece of a message: a text, a medium, or a tool call."""
 
     text: str = ""
@@ -175,8 +174,7 @@ class Piece:
     """Index of the video frame, if the piece is a single frame."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """A message of a conversation."""
 
     role: str
@@ -271,8 +269,7 @@ _ANSWER_KEYS = frozenset({"resps", "raw_resps", "filtered_resps"})
 _STATUSES: Mapping[str, Status] = {"scored": "scored", "unscored": "unscored", "failed": "failed"}
 
 
-@dataclass(frozen=True, slots=True)
-class SampleKeys:
+class SampleKeys(Struct, frozen=True):
     """Keys needed to read the samples of a task."""
 
     score_key: str = "score"

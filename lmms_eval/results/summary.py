@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
@@ -74,8 +74,7 @@ SAMPLES = "_samples_"
 """Mark in the names of samples files."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFacts:
+class ReportFacts(Struct, frozen=True):
     """Facts for the header and the last lines, in addition to the numbers."""
 
     model: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval import stats
 from lmms_eval.api.task import Selection, Task
@@ -18,6 +20,7 @@ from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.controls import NO_CONTROLS, Controls, Gap, Rotated
 from lmms_eval.results.document import throughput
 from lmms_eval.results.layout import directions, group_early_stop, group_outcome, table_layout
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import redact, redact_text
 from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -41,8 +44,7 @@ _LEAST_SHOWN = 0.0001
 """Smaller p-values are printed as ``<0.0001``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A paired comparison with a baseline."""
 
     baseline: str
@@ -56,8 +58,7 @@ class Comparison:
     pvalue: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
+class TableRow(Struct, frozen=True):
     """One metric of a task or group through one filter pipeline. A group without a number has only a name."""
 
     name: str
@@ -423,7 +424,7 @@ def _has_error(metric: MetricResult) -> bool:
 
 def _numbers(metric: MetricResult) -> dict[str, Any]:
     errors = {"stderr_clt": metric.stderr_clt, "stderr_clustered": metric.stderr_clustered}
-    stability = {} if metric.stability is None else asdict(metric.stability)
+    stability = {} if metric.stability is None else to_dict(metric.stability)
     return {**(errors if _has_error(metric) else {}), **stability}
 
 

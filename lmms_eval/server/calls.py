@@ -10,7 +10,6 @@ import time
 import zipfile
 import zlib
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from shutil import copyfileobj
 from types import TracebackType
@@ -21,6 +20,7 @@ from uuid import uuid4
 import httpx2
 import orjson
 from loguru import logger
+from msgspec import Struct, field
 
 from lmms_eval.errors import DataError, EvaluationServerError, JobFailedError, JobTimeoutError
 from lmms_eval.models.remote.errors import retry_after
@@ -40,8 +40,7 @@ PATIENCE_S = 60.0
 CONNECT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """One number of a task or group.
 
     Args:
@@ -66,8 +65,7 @@ class Score:
     higher_is_better: bool
 
 
-@dataclass(frozen=True, slots=True)
-class JobResults:
+class JobResults(Struct, frozen=True):
     """The scores of a job.
 
     Args:
@@ -196,8 +194,7 @@ def _unwritten(folder: Path, error: OSError) -> DataError:
     return DataError(f"{folder}: the job's files cannot be written: {error.strerror or error}")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One request.
 
     Args:
@@ -217,8 +214,7 @@ class Call:
         return orjson.dumps({name: value for name, value in self.body.items() if value is not None})
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """Answer to a call, or the reason why it failed.
 
     Args:
@@ -236,8 +232,7 @@ Exchange = Generator[Call | float, Reply | None, _T]
 """Generator that yields calls, and receives the reply to each, and pauses in seconds."""
 
 
-@dataclass(slots=True)
-class Patience:
+class Patience(Struct):
     """Pauses between the attempts of one call, with jitter. Retries end ``seconds`` after the first failure."""
 
     seconds: float

@@ -10,12 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
 import lmms_eval
@@ -33,8 +33,7 @@ KINDS = {"regular": "pytorch_model_fsdp_0", "ema": "ema_fsdp_0"}
 """Folders of the shards in a checkpoint, as training libraries name them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Additions:
+class Additions(Struct, frozen=True):
     """Tasks, models and data that the server adds to every run."""
 
     include_paths: tuple[str, ...] = ()

@@ -13,11 +13,11 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 from starlette.concurrency import run_in_threadpool
 
 from lmms_eval.errors import BusyError
@@ -26,6 +26,7 @@ from lmms_eval.server.job_log import JobLog, Piece
 from lmms_eval.server.outcome import records
 from lmms_eval.server.service import Service
 from lmms_eval.server.store import Job
+from lmms_eval.utils.records import to_dict
 
 MOST_JOBS = 16
 MOST_TASKS = 200
@@ -39,8 +40,7 @@ _ALIVE_S = 15.0
 _PIECE_BYTES = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """Progress of a job's run at one moment."""
 
     snapshot: Snapshot | None = None
@@ -56,7 +56,7 @@ class Progress:
         """
         if self.snapshot is None:
             return {}
-        known = asdict(self.snapshot)
+        known = to_dict(self.snapshot)
         del known["processes"]  # they name hosts
         tasks = known["tasks"]
         return known | {
@@ -66,8 +66,7 @@ class Progress:
         }
 
 
-@dataclass(slots=True)
-class JobProgress:
+class JobProgress(Struct):
     """Follows what a job's run writes. Each look reads what was written since the last one."""
 
     _runs: dict[Path, FollowedRun] = field(default_factory=dict)
@@ -113,8 +112,7 @@ class JobsProgress:
         return followed.look(records)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """State of a job at one moment."""
 
     job: Job | None
@@ -129,8 +127,7 @@ class Look:
         return self.job is not None and self.job.has_ended and self.progress.is_read
 
 
-@dataclass(slots=True)
-class Feed:
+class Feed(Struct):
     """Looks at one job, shared by all its event streams."""
 
     service: Service

@@ -10,9 +10,10 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.storage.atomic import write_atomically
 
@@ -21,8 +22,7 @@ _RESERVED = 4096
 _ATTEMPTS, _BETWEEN_S = 10, 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """The end of a job's process."""
 
     code: int
@@ -32,8 +32,7 @@ class Exit:
     """Why the process was never started."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobFolder:
+class JobFolder(Struct, frozen=True):
     """Paths in a job's folder, and the files that the server and the keeper exchange."""
 
     path: Path

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
+from msgspec import Struct, field
 
 from lmms_eval.errors import EvaluationServerError
 from lmms_eval.server.calls import Call, Patience, Reply, job, pause_before
@@ -15,14 +15,13 @@ from lmms_eval.server.store import FINAL
 if TYPE_CHECKING:
     from lmms_eval.results.follow import Snapshot
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=Struct)
 SILENCE_S = 60.0
 """A server sends something more often than this. A connection that is silent for longer counts as lost."""
 ENDED_EARLY = Reply(0, b"the connection has ended before the job")
 
 
-@dataclass(frozen=True, slots=True)
-class StateEvent:
+class StateEvent(Struct, frozen=True):
     """Change of a job's state or of its position in the queue."""
 
     event_id: str
@@ -31,8 +30,7 @@ class StateEvent:
     position_in_queue: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressEvent:
+class ProgressEvent(Struct, frozen=True):
     """Progress of a job's run, with the numbers that ``lmms-eval view`` shows."""
 
     event_id: str
@@ -42,8 +40,7 @@ class ProgressEvent:
     """Number of tasks that the snapshot leaves out."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogEvent:
+class LogEvent(Struct, frozen=True):
     """New lines of the log."""
 
     event_id: str
@@ -55,8 +52,7 @@ class LogEvent:
 JobEvent = StateEvent | ProgressEvent | LogEvent
 
 
-@dataclass(slots=True)
-class Following:
+class Following(Struct):
     """Position in the events of a job, kept over lost connections.
 
     Args:
@@ -136,5 +132,4 @@ def _snapshot(content: Mapping[str, Any]) -> Snapshot:
 
 def _made(kind: type[_T], content: Mapping[str, Any], **known: Any) -> _T:
     """Build a data class. Fields that a newer server adds are ignored."""
-    names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    return kind(**{name: known[name] if name in known else content[name] for name in names})
+    return kind(**{name: known[name] if name in known else content[name] for name in kind.__struct_fields__})

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
+
 from lmms_eval.utils.redaction import mask_known
 
 PART_BYTES = 4 << 20
@@ -98,8 +100,7 @@ class LogWriter:
             part.path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A piece of a log."""
 
     data: bytes
@@ -135,8 +136,7 @@ class MaskedLog:
         self._writer.close()
 
 
-@dataclass(frozen=True, slots=True)
-class JobLog:
+class JobLog(Struct, frozen=True):
     """Reader of a job's log, which may still be growing."""
 
     folder: Path

@@ -8,11 +8,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.config.convert import argument_mapping
 from lmms_eval.config.options import Option, options
@@ -55,8 +57,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
 _PATH_MARKS = ("FILE", "DIR", "PATH")
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     """A plain value in a request, with the keys that lead to it."""
 
     place: tuple[str, ...]
@@ -90,8 +91,7 @@ class _Value:
         return [part for part in (*found, *([tail] if tail.startswith("/") else [])) if _leads_elsewhere(part)]
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """Limits of what requests may ask for.
 
     Args:

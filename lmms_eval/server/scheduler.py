@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import logging
 import os
@@ -16,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, structs
 
 from lmms_eval.errors import BusyError, JobStoreError, LmmsEvalError, RequestError
 from lmms_eval.server.command import Additions, command_line, environment, run_options, write_config
@@ -36,8 +37,7 @@ MOST_DEATHS = 3
 """Times that the processes of one job may be killed from outside before the job fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """Resources that a server assigns to runs.
 
     Args:
@@ -249,7 +249,7 @@ class Scheduler:
             job = self.store.cancel(job_id)
             worker = self._workers.get(job_id)
             if worker is not None:
-                worker.job = dataclasses.replace(worker.job, is_cancelled=True)
+                worker.job = structs.replace(worker.job, is_cancelled=True)
                 worker.cancel()
         if job is not None and job.state == "cancelled":
             self._note_end(job)

@@ -15,10 +15,11 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import JobStoreError, RepeatedKeyError
 from lmms_eval.server.folder import JobFolder
@@ -63,8 +64,7 @@ _PLACE = frozenset({
 DATABASE = "jobs.sqlite"
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A job in the store."""
 
     job_id: str
@@ -94,8 +94,7 @@ class Job:
         return self.state in FINAL
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """The end of a job."""
 
     state: FinalState
@@ -108,8 +107,7 @@ def now() -> str:
     return datetime.now(tz=UTC).isoformat()
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(Struct, frozen=True):
     """A submitted job: of this call, or of an earlier one with the same key."""
 
     job: Job

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.interval import ANY_NUMBER, Interval, Spread, pop_stddev, sample_stddev, score_interval
@@ -13,8 +14,7 @@ from lmms_eval.utils.numbers import ScoreRange
 Scores = Sequence[Sequence[float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Stability:
+class Stability(Struct, frozen=True):
     """Expected accuracy, consensus accuracy, internal variance and consistency rate of repeated answers."""
 
     expected_accuracy: float
@@ -134,8 +134,7 @@ def _check_pairs(what: str, first: Sequence[float], second: Sequence[float]) -> 
         raise UsageError(f"{what}: {len(first)} scores against {len(second)}; give both for the same items")
 
 
-@dataclass(frozen=True, slots=True)
-class HumanAgreement:
+class HumanAgreement(Struct, frozen=True):
     """Measures of a judge against people over the same items; ``None`` for a measure that is not defined."""
 
     n: int
@@ -149,8 +148,7 @@ class HumanAgreement:
     """Mean of judge − human."""
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedMean:
+class CorrectedMean(Struct, frozen=True):
     """A mean corrected for the judge's bias."""
 
     value: float

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.interval import Interval
@@ -36,8 +37,7 @@ _BLOCK_ELEMENTS = 1_000_000
 _CHUNK = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Redraws:
+class Redraws(Struct, frozen=True):
     """Draws documents, or clusters of documents, with replacement; each draw has as many as the original.
 
     Every iteration gives the same draws, so that a statistic of several runs is redrawn with the same documents.

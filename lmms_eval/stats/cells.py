@@ -7,8 +7,9 @@ many columns of many documents.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.stats.interval import Spread
 from lmms_eval.stats.sequence import GREATEST_STAKE, rates
@@ -58,8 +59,7 @@ def sampled_cells(
     return np.where(crossed, least, ends[0]), np.where(crossed, np.maximum(least, most), ends[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Stakes:
+class _Stakes(Struct, frozen=True):
     """Stakes on the first documents of a list, at several rates."""
 
     stretch: Codes
@@ -83,8 +83,7 @@ class _Stakes:
         return cls(stretch, of_stretch, later)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bets:
+class _Bets(Struct, frozen=True):
     """Bets on the documents of all cells; equal documents are counted together."""
 
     cell: Codes
@@ -156,8 +155,7 @@ def _floors(values: Floats, codes: Codes, count: int, stakes: _Stakes, alpha: fl
     return np.where(has_floor, low, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class CellMean:
+class CellMean(Struct, frozen=True):
     """The mean of the documents of one cell."""
 
     n: int
@@ -197,8 +195,7 @@ def cell_means(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Groups:
+class _Groups(Struct, frozen=True):
     """Consecutive documents that belong together, by number of their group."""
 
     codes: Codes

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.bootstrap import count_blocks, unit_codes, unit_sums
@@ -88,8 +90,7 @@ def _flipped(sizes: NDArray[float64], draws: int, seed: int) -> Iterator[NDArray
         yield 2 * tables[octets, places].sum(axis=1) - total + rest * generator.standard_normal(here)
 
 
-@dataclass(frozen=True, slots=True)
-class Discordant:
+class Discordant(Struct, frozen=True):
     """Documents that only one of two runs has right, of ``n``; fractions if ``n`` is an effective number."""
 
     first: float
@@ -135,8 +136,7 @@ def _limit(found: Discordant, wanted: float, end: float) -> float:
     return (near + far) / 2
 
 
-@dataclass(frozen=True, slots=True)
-class PairedResult:
+class PairedResult(Struct, frozen=True):
     """Mean of (current − baseline), its error, interval, t statistic and two-sided p; NaN for fewer than two pairs."""
 
     mean_diff: float
@@ -179,8 +179,7 @@ _MOST_KEPT = 10_000
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class PairOptions:
+class PairOptions(Struct, frozen=True):
     """Parameters of a comparison."""
 
     level: float = 0.95
@@ -195,8 +194,7 @@ class PairOptions:
 USUAL = PairOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class PairedFinding:
+class PairedFinding(Struct, frozen=True):
     """The mean of the differences first − second, in the units of the scores."""
 
     value: float
@@ -282,8 +280,7 @@ def mcnemar_exact(first: int, second: int) -> float:
     return float(binomtest(first, first + second, 0.5).pvalue) if first + second else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Units:
+class _Units(Struct, frozen=True):
     """Documents or clusters: sums of differences, and numbers of documents."""
 
     sums: NDArray[float64]

@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.numbers import SHARES, ScoreRange
@@ -64,8 +66,7 @@ def clustered_stderr(values: Sequence[float], clusters: Sequence[Hashable]) -> f
     return math.sqrt(max(0.0, _squared_deviations(values) / (n - 1) / n + covariance / n**2))
 
 
-@dataclass(frozen=True, slots=True)
-class ItemErrors:
+class ItemErrors(Struct, frozen=True):
     """Errors of a mean over per-document values; ``None`` for an error that is not defined."""
 
     clt: float | None
@@ -257,8 +258,7 @@ _NO_SPREAD = 1e-9
 """An error below this share of the range is due to rounding: all scores are equal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """An interval in the units of the score, with the method that computed it."""
 
     low: float
@@ -269,15 +269,13 @@ class Interval:
     """``wilson``, ``t``, ``bootstrap percentile`` and the like."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoInterval:
+class NoInterval(Struct, frozen=True):
     """The reason why the data do not allow an interval."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """The components of the interval of a mean."""
 
     error: float

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import NormalDist
+
+from msgspec import Struct
 
 from lmms_eval.errors import UsageError
 
@@ -13,8 +14,7 @@ _DEFAULT_STD = 0.5
 _SMALLEST_N = 2
 
 
-@dataclass(frozen=True, slots=True)
-class PowerQuestion:
+class PowerQuestion(Struct, frozen=True):
     """A planned comparison: the smallest difference that matters, and spread and correlation of the models' scores.
 
     A standard deviation that is not given equals the other one, or 0.5 if neither is given.
@@ -28,8 +28,7 @@ class PowerQuestion:
     correlation: float = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class PowerResult:
+class PowerResult(Struct, frozen=True):
     """``min_n`` documents give the wanted power; the last three fields are set if a number of documents was given."""
 
     min_n: int

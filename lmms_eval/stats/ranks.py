@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.bootstrap import unit_codes, unit_sums
@@ -23,8 +24,7 @@ _FARTHEST = 37.0
 """Normal quantile of the smallest probability that is distinguished from 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankFinding:
+class RankFinding(Struct, frozen=True):
     """The rank of one run; 1 has the highest score."""
 
     score: float
@@ -100,8 +100,7 @@ def _mean_residuals(
     return means, residuals if clusters is None else unit_sums(residuals, unit_codes(clusters))
 
 
-@dataclass(slots=True)
-class _Pair:
+class _Pair(Struct):
     """Two runs, either of which may be shown to be better."""
 
     first: int

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.interval import Interval
@@ -33,8 +34,7 @@ _RATIO = 2.0
 _NEWTON_STEPS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The order, by round, of documents of the strata that take part in every round; fixed before the first value."""
 
     rounds: int

@@ -15,12 +15,12 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.errors import JournalError
 from lmms_eval.storage import codec
@@ -286,8 +286,7 @@ def _owner_of(line: bytes) -> str:
     return ""  # torn or damaged
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Position of a record in a ``JournalSet``."""
 
     file: int

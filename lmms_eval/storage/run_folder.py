@@ -11,11 +11,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
+from msgspec import Struct
 
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
 from lmms_eval.storage.atomic import write_atomically
@@ -34,8 +34,7 @@ TORN_AFTER_S = 1.0
 RunState = Literal["running", "complete", "stopped early", "withheld", "interrupted"]
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """The process that owns a run's folder."""
 
     host: str

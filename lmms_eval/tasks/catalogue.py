@@ -7,9 +7,10 @@ import importlib.util
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.tasks.yaml.included import include
@@ -32,8 +33,7 @@ _OTHER_ENDING = "named .yml instead of .yaml"
 _HIDDEN = "hidden"
 
 
-@dataclass(slots=True)
-class _LeftOut:
+class _LeftOut(Struct):
     """YAML files of a folder that are not in the index, with the reasons."""
 
     folder: Path
@@ -58,8 +58,7 @@ class _LeftOut:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A task or a group of the index."""
 
     name: str

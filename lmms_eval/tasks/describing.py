@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.config.rules import CONTROLS
 from lmms_eval.metrics.table import METRICS
@@ -25,8 +26,7 @@ _CONTROLLED = ("image", "video", "audio")
 EntryKind = Literal["task", "group", "tag"]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A metric as the task file states it."""
 
     name: str
@@ -36,8 +36,7 @@ class Metric:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A task of the group, tag or task that is described."""
 
     name: str
@@ -52,8 +51,7 @@ class Part:
     """Controls that make sense, with ``permute-choices`` for rotations of the choices."""
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     """Facts about a task, group or tag. ``None`` and empty texts mean "not stated"."""
 
     name: str
@@ -110,8 +108,7 @@ def describe(name: str, catalogue: Catalogue) -> Description:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Terms of a search. An empty or ``None`` term matches every task."""
 
     word: str = ""

@@ -7,9 +7,10 @@ wildcard matches; the most specific row counts. An empty cell means that the sou
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from msgspec import Struct
 
 from lmms_eval.config.rules import CONTROLS
 from lmms_eval.errors import TaskError
@@ -30,8 +31,7 @@ NEEDS = {
 """Needs of scoring other than data and packages, with their descriptions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """A row of the table."""
 
     name: str

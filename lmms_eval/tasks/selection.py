@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.api.task import ConfigurableTask, Group, GroupMetric, Selection, Task, TaskOptions
 from lmms_eval.errors import TaskError, UsageError
@@ -24,8 +26,7 @@ from lmms_eval.tasks.yaml.task_table import keys_of
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Tasks and groups that names select, before any task is built."""
 
     sources: tuple[TaskSource, ...]
@@ -102,8 +103,7 @@ def _add_if_new(file: Path, catalogue: Catalogue) -> None:
         catalogue.add_file(file)
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     """Expands names into leaf tasks and groups."""
 
     catalogue: Catalogue

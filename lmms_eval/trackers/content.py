@@ -6,9 +6,10 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.results.sample import Sample, SampleKeys
 from lmms_eval.trackers.contract import Cell, Results, Step, Table, TaskSamples
@@ -126,8 +127,7 @@ MOST_FILE = 100 << 20
 _FIXED = ("doc_id", "filter", "status", "prompt", "answer", "prediction", "target", "reason")
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRows:
+class TaskRows(Struct, frozen=True):
     """The finished samples of one task."""
 
     task: str
@@ -139,8 +139,7 @@ class TaskRows:
     """Path of the samples file, which is empty if it was not written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Most rows and pictures of one task."""
 
     rows: int = MOST_ROWS

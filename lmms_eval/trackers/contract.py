@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import orjson
+from msgspec import Struct
+
+from lmms_eval.utils.records import to_dict
 
 Cell = str | float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
+class Beginning(Struct, frozen=True):
     """Facts that are known before anything is asked."""
 
     arguments: Mapping[str, Any]
@@ -29,8 +30,7 @@ class Beginning:
     """Name of the model's folder of results, which is empty if the arguments name no model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Address or folder where people find a run."""
 
     url: str = ""
@@ -39,24 +39,21 @@ class Place:
     """What to do with the folder, or the reason why there is no place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Live numbers by name, after a number of documents."""
 
     documents: int
     values: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows of equal length."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(Struct, frozen=True):
     """Final numbers and tables of the run."""
 
     documents: int
@@ -71,8 +68,7 @@ class Results:
     """Path of the results document."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSamples:
+class TaskSamples(Struct, frozen=True):
     """The samples of one task that are sent."""
 
     task: str
@@ -86,8 +82,7 @@ class TaskSamples:
     """Path of the task's whole samples file, which is empty if there is no file or it is too large."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """The way in which the run has ended."""
 
     state: str
@@ -118,7 +113,7 @@ class TrackerError(Exception):
 
 def line_of(message: Message, **more: str) -> bytes:
     """Encode a message as one line, with ``more`` as additional keys."""
-    content = {"kind": type(message).__name__, "content": asdict(message), **more}
+    content = {"kind": type(message).__name__, "content": to_dict(message), **more}
     return orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS)
 
 
@@ -139,7 +134,7 @@ def read_line(line: bytes) -> Mapping[str, Any]:
 
 def reply_of(place: Place | None = None, error: str = "") -> bytes:
     """Encode the reply to a message as one line."""
-    return orjson.dumps({"place": None if place is None else asdict(place), "error": error})
+    return orjson.dumps({"place": None if place is None else to_dict(place), "error": error})
 
 
 def read_reply(line: bytes) -> Place | None:

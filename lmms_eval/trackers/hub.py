@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, TaskSamples, TrackerError
 
@@ -19,8 +19,7 @@ _BEGIN, _END = "<!-- begin lmms_eval -->", "<!-- end lmms_eval -->"
 """Each push replaces the text between these marks. The rest of the card is written by people and stays."""
 
 
-@dataclass(frozen=True, slots=True)
-class SamplesFile:
+class SamplesFile(Struct, frozen=True):
     """The samples file of one task in the repository."""
 
     model: str
@@ -124,8 +123,7 @@ _REFUSED, _CHANGED_MEANWHILE = (401, 403), (409, 412)
 _MOST_ERROR = 240
 
 
-@dataclass(frozen=True, slots=True)
-class Repositories:
+class Repositories(Struct, frozen=True):
     """The data sets that the arguments name, without their organisation. An empty name means that nothing is pushed."""
 
     results: str = ""

@@ -7,10 +7,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.config.tracking import HUB, Destination
 from lmms_eval.engine.live import Progress, RunningScore
@@ -30,8 +30,7 @@ _LOOK_S, _KILLED_S = 0.5, 5.0
 State = Literal["starting", "running", "finished", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """Seconds after which a tracker is given up."""
 
     start: float = 120.0
@@ -42,8 +41,7 @@ class Patience:
     """Seconds from the end of the run until everything is sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrackerReport:
+class TrackerReport(Struct, frozen=True):
     """The state of a tracker, for the results and the notes."""
 
     name: str

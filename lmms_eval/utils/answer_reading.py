@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 NOTHING = "nothing found"
 DRAWN = "drawn at random"
@@ -32,8 +33,7 @@ RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
 _CHANCE: ContextVar[Chance | None] = ContextVar("_CHANCE", default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerReading:
+class AnswerReading(Struct, frozen=True):
     """The rule that parsed an answer, and what it found: several texts if the answer is ambiguous."""
 
     rule: str = ""
@@ -45,8 +45,7 @@ class AnswerReading:
 NOT_TOLD = AnswerReading()
 
 
-@dataclass(slots=True)
-class ReadingNotes:
+class ReadingNotes(Struct):
     """Collects the notes that are made while an answer is scored."""
 
     reading: AnswerReading = NOT_TOLD
@@ -86,8 +85,7 @@ def noting_reading() -> Iterator[ReadingNotes]:
         _NOTES.reset(token)
 
 
-@dataclass(slots=True)
-class Chance:
+class Chance(Struct):
     """Whether scoring drew at random."""
 
     drew: bool = False

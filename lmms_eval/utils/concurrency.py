@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Any, Self
+
+from msgspec import Struct, structs
 
 _RATE_LIMIT_MARKS = (
     "429", "rate limit", "too many requests", "quota", "rate_limit", "throttle", "requests per min",
@@ -29,8 +30,7 @@ async def closed_on_error(items: AsyncIterator[Any]) -> AsyncIterator[None]:
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptiveConfig:
+class AdaptiveConfig(Struct, frozen=True):
     """Limits and steps of the adaptation. Latencies are in seconds, rates are shares of requests."""
 
     min_concurrency: int = 1
@@ -43,7 +43,7 @@ class AdaptiveConfig:
     def sanitized(self) -> Self:
         """Return the nearest allowed values."""
         least = max(1, int(self.min_concurrency))
-        return replace(
+        return structs.replace(
             self,
             min_concurrency=least,
             max_concurrency=max(least, int(self.max_concurrency)),
@@ -54,8 +54,7 @@ class AdaptiveConfig:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """Rates of the last requests, and the number of requests in flight from now on."""
 
     current_concurrency: int
@@ -66,8 +65,7 @@ class Decision:
     should_reduce: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The requests completed since the last decision; ``latencies`` in seconds."""
 
     total_requests: int

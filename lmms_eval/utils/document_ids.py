@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lmms_eval.errors import UsageError
 
@@ -12,8 +13,7 @@ MOST_BYTES = 1 << 26
 """Bytes that a file of numbers may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
+class Ranges(Struct, frozen=True):
     """Inclusive ranges of document numbers, in ascending order without overlaps."""
 
     pairs: tuple[tuple[int, int], ...]
@@ -30,8 +30,7 @@ class Ranges:
         return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in self.pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentIds:
+class DocumentIds(Struct, frozen=True):
     """Document numbers for all tasks, or for each named task."""
 
     everywhere: Ranges | None

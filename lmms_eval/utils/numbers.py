@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _SLACK = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreRange:
+class ScoreRange(Struct, frozen=True):
     """The least and the greatest value that a score can have; infinite without a bound."""
 
     low: float = -math.inf

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MAX_DESCRIPTION_CHARS = 1000
 """Characters of the text before a mark without description that are used as its description."""
@@ -15,8 +16,7 @@ INSTRUCTION = (
 _MARK = re.compile(r"<image>(?P<text>(?:(?!<image>).)*?)</image>|<image>|\[image\]", re.DOTALL | re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A picture that a text asks for."""
 
     description: str

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingOptionalDependencyError, UsageError
 from lmms_eval.utils.files import read_plain_text
@@ -39,8 +40,7 @@ _LITELLM_NAMES = {
 """litellm's key for each key of ours, and the factor that converts its number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(Struct, frozen=True):
     """Tokens and media that a model's provider charges for."""
 
     input_tokens: int = 0
@@ -100,8 +100,7 @@ class Price:
         return whole * (self.batch if is_batch else 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Tariff:
+class Tariff(Struct, frozen=True):
     """The prices of a model, with their source."""
 
     price: Price
@@ -119,8 +118,7 @@ class Tariff:
         return f"{amount:,.{decimals}f} {self.currency}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tariffs:
+class Tariffs(Struct, frozen=True):
     """The prices of a run."""
 
     model: Tariff
@@ -128,8 +126,7 @@ class Tariffs:
     """``None`` without a judge, and if the table has no price for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PriceTable:
+class PriceTable(Struct, frozen=True):
     """Prices by model name. Names may have the wildcards ``*``, ``?`` and ``[...]``."""
 
     models: Mapping[str, Price]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+
+class Parameters(Struct, frozen=True):
     """The parameters of a function."""
 
     names: tuple[str, ...]

@@ -20,6 +20,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from lmms_eval.errors import UsageError
 
 Lookup = Callable[[str], Any]
@@ -51,14 +53,12 @@ class WhereError(UsageError):
         self.position = position
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Struct, frozen=True):
     name: str
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Test:
+class _Test(Struct, frozen=True):
     """A comparison of a column with values; false if a side is missing."""
 
     column: _Column
@@ -75,16 +75,14 @@ class _Test:
         return any(value is not None and _compare(self.word, found, value) for value in values)
 
 
-@dataclass(frozen=True, slots=True)
-class _Not:
+class _Not(Struct, frozen=True):
     part: _Part
 
     def holds(self, lookup: Lookup) -> bool:
         return not self.part.holds(lookup)
 
 
-@dataclass(frozen=True, slots=True)
-class _Joined:
+class _Joined(Struct, frozen=True):
     parts: tuple[_Part, ...]
     is_choice: bool
 
@@ -95,8 +93,7 @@ class _Joined:
 _Part = _Test | _Not | _Joined
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """A parsed expression."""
 
     text: str
@@ -138,8 +135,7 @@ def parse_where(text: str) -> Where:
     return _Reader(text).read()
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     kind: str
     """``number``, ``name``, ``quoted``, ``text``, ``sign`` or ``end``."""
     text: str

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 import orjson
+from msgspec import Struct, field
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.storage.atomic import replacing
@@ -34,8 +34,7 @@ class Chunks(Protocol):
         """Store a piece. Raises ``LmmsEvalError`` if it cannot be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderChunks:
+class FolderChunks(Struct, frozen=True):
     """Pieces as scripts ``FOLDER/NAME.js``."""
 
     folder: Path
@@ -51,8 +50,7 @@ class FolderChunks:
         self.names.add(f"{name}.js")
 
 
-@dataclass(frozen=True, slots=True)
-class PageChunks:
+class PageChunks(Struct, frozen=True):
     """Pieces as JSON for the page itself, by name."""
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -118,8 +116,7 @@ Kind = Literal["texts", "numbers", "codes"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class IndexColumn:
+class IndexColumn(Struct, frozen=True):
     """One column: texts, numbers, or codes that are indices in a list of distinct values."""
 
     key: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.compare.comparing import compare_pairs_of
@@ -16,6 +16,7 @@ from lmms_eval.compare.verdicts import CompareOptions, Comparison, PairCompariso
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.results.breakdown import MOST_COLUMNS
 from lmms_eval.stats.differences import right_counts
+from lmms_eval.utils.records import to_dict
 from lmms_eval.viewer.chunks import Chunks
 
 MOST_PARTS = 1_000
@@ -53,7 +54,7 @@ def write_parts(
             continue
         for pair, of_pair in zip(pairs, rows, strict=bool(rows)):
             name = f"parts-{numbers[pair.first.name]}-{numbers[pair.second.name]}-{len(found)}"
-            chunks.write(name, [asdict(row) for row in of_pair])
+            chunks.write(name, [to_dict(row) for row in of_pair])
             entry["rows"] += len(of_pair)
         if not rows:
             entry["reason"] = f"too many parts for a report ({most:,}): lmms-eval compare --by {column} shows them"
@@ -159,7 +160,7 @@ class ComparisonWriter:
             "alpha": found.alpha,
             "notes": found.notes,
             "rows": sum(len(pair.rows) for pair in found.pairs),
-            "ranks": {row: [asdict(rank) for rank in ranks] for row, ranks in found.ranks.items()},
+            "ranks": {row: [to_dict(rank) for rank in ranks] for row, ranks in found.ranks.items()},
         }
 
     def _write_pair(self, pair: MatchedPair, found: PairComparison, among: Sequence[RunRows]) -> None:
@@ -171,7 +172,7 @@ class ComparisonWriter:
         for place, (task, columns) in enumerate(by_task.items()):
             piece = f"pairs-{name}-{place}"
             tasks.append({"task": task, "piece": piece, **self._write_documents(piece, pair, columns, among)})
-        self.chunks.write(f"compare-{name}", {"rows": [asdict(row) for row in found.rows], "tasks": tasks})
+        self.chunks.write(f"compare-{name}", {"rows": [to_dict(row) for row in found.rows], "tasks": tasks})
 
     def _write_documents(
         self, piece: str, pair: MatchedPair, columns: Sequence[PairedColumn], among: Sequence[RunRows]

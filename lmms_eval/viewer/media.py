@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import orjson
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lmms_eval.errors import MediaError
@@ -48,8 +50,7 @@ class _Made(BaseModel):
     sizes: dict[str, int]
 
 
-@dataclass(slots=True)
-class KeptMedia:
+class KeptMedia(Struct):
     """The media files of an earlier report that can be used again, with the index of their sources.
 
     The index holds digests instead of paths. It grows by a line with each source, so that an interrupted writing loses
@@ -57,10 +58,10 @@ class KeptMedia:
     """
 
     folder: Path
-    _sizes: dict[str, int] = field(default_factory=dict)
-    _saved: dict[str, int] = field(default_factory=dict)
-    _earlier: dict[str, _Made] = field(default_factory=dict)
-    _made: dict[str, bytes] = field(default_factory=dict)
+    _sizes: dict[str, int] = msgspec.field(default_factory=dict)
+    _saved: dict[str, int] = msgspec.field(default_factory=dict)
+    _earlier: dict[str, _Made] = msgspec.field(default_factory=dict)
+    _made: dict[str, bytes] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -151,8 +152,7 @@ Item = dict[str, Any]
 ``frames`` (``src`` and ``time``), ``seconds``, ``name``, ``missing`` (the reason why it is not shown)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Folders with the files of a run's media."""
 
     folders: tuple[Path, ...]

@@ -13,11 +13,11 @@ import queue
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
 
 from lmms_eval.utils.line_process import own_pipes
 from lmms_eval.utils.redaction import mask_known, note_secrets
@@ -30,8 +30,7 @@ LOOK_S = 0.5
 LOWEST = 19
 
 
-@dataclass(slots=True)
-class Renewer:
+class Renewer(Struct):
     """Writes the report of a run repeatedly during the run."""
 
     lines: queue.SimpleQueue[bytes]

@@ -6,9 +6,11 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.compare.readers import unique_names
 from lmms_eval.utils.redaction import REDACTED
@@ -41,8 +43,7 @@ from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, check_colu
 DATA, MEDIA = "data", "media"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A written report."""
 
     page: Path

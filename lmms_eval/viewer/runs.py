@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.compare.readers import harness_runs, read_runs
 from lmms_eval.compare.readers.contract import FileHead
@@ -22,8 +23,7 @@ from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.viewer.media import Places
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRun:
+class ReportRun(Struct, frozen=True):
     """One run of a report."""
 
     rows: RunRows

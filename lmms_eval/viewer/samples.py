@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.compare.readers.samples import answer_of
 from lmms_eval.compare.runs import TaskRows
@@ -17,6 +21,7 @@ from lmms_eval.results.audit import CHOSEN, Audit, Auditor
 from lmms_eval.results.columns import MetadataColumns, column_names
 from lmms_eval.results.reading import PREFIX, columns_of
 from lmms_eval.results.sample import Sample, SampleKeys, finite, sample_fields, token_counts_of
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.utils.where import Where
 from lmms_eval.viewer.chunks import Chunks, IndexColumn, Kind, plain_number, write_index
@@ -26,15 +31,14 @@ from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
 
 
-@dataclass(slots=True)
-class TaskAudit:
+class TaskAudit(Struct):
     """Audits the answers of one task while its samples are read."""
 
     auditor: Auditor
     keys: SampleKeys
     redact: frozenset[str]
     """Keys with values that the audit must not use."""
-    _columns: dict[tuple[str, str], dict[int, str]] = field(default_factory=dict)
+    _columns: dict[tuple[str, str], dict[int, str]] = msgspec.field(default_factory=dict)
     """Values of rows, by pipeline and name of the column."""
 
     def count(self, row: int, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -62,7 +66,7 @@ class TaskAudit:
 
 def _plain(audit: Audit, ending: str) -> dict[str, Any]:
     rules = {name: audit.frequent(name) for name in audit.rules}
-    return asdict(audit) | {"rules": rules, "prefix": PREFIX, "ending": ending}
+    return to_dict(audit) | {"rules": rules, "prefix": PREFIX, "ending": ending}
 
 
 def _without(value: Any, keys: frozenset[str]) -> Any:
@@ -165,8 +169,7 @@ _KINDS: Mapping[str, Kind] = {
 """Columns that every index has. ``thumb`` is the name of a thumbnail."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFacts:
+class TaskFacts(Struct, frozen=True):
     """Values of the index for breakdowns and histograms, one for each sample that is shown."""
 
     rows: Sequence[int]

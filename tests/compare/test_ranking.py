@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec import structs
 
 from lmms_eval.compare.comparing import rank_runs
 from lmms_eval.results.facts import EarlyStop
@@ -14,7 +13,7 @@ _HARD = _RNG.random(400)
 
 def _run(name: str, ability: float, **facts):
     scores = [float(one) for one in np.random.default_rng(len(name)).random(400) * _HARD < ability]
-    return replace(run(rows("quiz", {"acc,none": scores}, **facts)), name=name)
+    return structs.replace(run(rows("quiz", {"acc,none": scores}, **facts)), name=name)
 
 
 def test_runs_that_are_far_apart_have_one_rank_and_alike_ones_share():
@@ -30,8 +29,8 @@ def test_only_documents_that_all_runs_have_scored_count():
     task = runs[0].tasks["quiz"]
     scores = task.columns["acc,none"].scores.copy()
     scores[:100] = np.nan
-    column = replace(task.columns["acc,none"], scores=scores)
-    runs[0] = replace(runs[0], tasks={"quiz": replace(task, columns={"acc,none": column})})
+    column = structs.replace(task.columns["acc,none"], scores=scores)
+    runs[0] = structs.replace(runs[0], tasks={"quiz": structs.replace(task, columns={"acc,none": column})})
     found = {one.run: one for one in rank_runs(runs, draws=500)[0]["quiz acc,none"]}
     assert found["bb"].score == runs[1].tasks["quiz"].columns["acc,none"].scores[100:].mean()
 
@@ -41,8 +40,8 @@ def test_less_is_better_where_the_metric_says_so():
     turned = []
     for one in runs:
         task = one.tasks["quiz"]
-        column = replace(task.columns["acc,none"], higher_is_better=False)
-        turned.append(replace(one, tasks={"quiz": replace(task, columns={"acc,none": column})}))
+        column = structs.replace(task.columns["acc,none"], higher_is_better=False)
+        turned.append(structs.replace(one, tasks={"quiz": structs.replace(task, columns={"acc,none": column})}))
     found = rank_runs(turned, draws=500)[0]["quiz acc,none"]
     assert [one.run for one in found] == ["a", "bb", "ccc"]
     assert found[0].score < found[1].score
@@ -51,7 +50,7 @@ def test_less_is_better_where_the_metric_says_so():
 def test_runs_that_stopped_early_are_left_out_and_said():
     runs = [_run(name, 0.5) for name in ("a", "bb", "ccc", "dddd")]
     task = runs[0].tasks["quiz"]
-    runs[0] = replace(runs[0], tasks={"quiz": replace(task, early_stop=EarlyStop(5, 10, "o", "r"))})
+    runs[0] = structs.replace(runs[0], tasks={"quiz": structs.replace(task, early_stop=EarlyStop(5, 10, "o", "r"))})
     ranks, notes = rank_runs(runs, draws=500)
     assert {one.run for one in ranks["quiz acc,none"]} == {"bb", "ccc", "dddd"}
     assert "a stopped early" in notes[0]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from benchmarks.workload import picture_task
 from lmms_eval.api.model import Model, RequestStream
@@ -29,7 +29,7 @@ def document(**parts: Any) -> dict[str, Any]:
 
 
 def notes(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
-    sides = [replace(run(name, task([1, 0])), results=one) for name, one in (("a", first), ("b", second))]
+    sides = [structs.replace(run(name, task([1, 0])), results=one) for name, one in (("a", first), ("b", second))]
     return request_notes(sides[0], sides[1])
 
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec import structs
 
 from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.table import WIDTH, comparison_markdown, comparison_text
@@ -64,7 +65,9 @@ def test_sensitivity_and_what_is_absent() -> None:
 
 
 def test_ranks_follow() -> None:
-    comparison = replace(compared(), ranks={"quiz acc,none": [Rank("a", 0.8, 1, 1, 2), Rank("b", 0.5, 2, 1, 2)]})
+    comparison = structs.replace(
+        compared(), ranks={"quiz acc,none": [Rank("a", 0.8, 1, 1, 2), Rank("b", 0.5, 2, 1, 2)]}
+    )
     text = comparison_text(comparison)
     assert "Ranks: quiz acc,none" in text and re.search(r"\|a  \|\s*0.8\|\s*1\|\s*1\|\s*2\|", text)
 

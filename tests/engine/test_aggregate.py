@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
@@ -37,7 +37,7 @@ def one(
 ) -> MetricResult:
     """One metric over documents with these values."""
     task = FakeTask(len(values))
-    task.metrics = (replace(metric("m", function, registered), score_range=within),)
+    task.metrics = (structs.replace(metric("m", function, registered), score_range=within),)
     task.cluster_key = cluster or None
     return aggregated(folder, task, values_of(task, "m", values), **options).metrics[0]
 

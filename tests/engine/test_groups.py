@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmms_eval import stats
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
@@ -150,8 +150,8 @@ def test_parts_that_are_no_numbers_break_the_group_not_the_run(tmp_path: Path) -
 
 def test_metrics_of_several_names_are_put_on_one_scale(tasks: dict[str, TaskResult], tmp_path: Path) -> None:
     tasks["other"] = result(tmp_path, "other", [10.0, 30.0, 50.0], "points")
-    tasks["other"].task.metrics = (replace(tasks["other"].task.metrics[0], score_range=ScoreRange(0.0, 50.0)),)
-    tasks["left"].task.metrics = (replace(tasks["left"].task.metrics[0], score_range=ScoreRange(0.0, 1.0)),)
+    tasks["other"].task.metrics = (structs.replace(tasks["other"].task.metrics[0], score_range=ScoreRange(0.0, 50.0)),)
+    tasks["left"].task.metrics = (structs.replace(tasks["left"].task.metrics[0], score_range=ScoreRange(0.0, 1.0)),)
     wanted = GroupMetric("whole", "mean", of={"left": "acc,none", "other": "points,none"})
     (made,) = aggregate_groups([group(wanted, children=("left", "other"))], tasks)
     row = made.metrics[0]

@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache,
 from lmms_eval.engine.share import _add_report
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import UsageError
+from lmms_eval.utils.records import to_dict
 from tests.engine.fakes import FakeModel, FakeTask
 
 ROOT = Path(__file__).parents[2]
@@ -342,7 +343,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: Path) 
 
 def test_counts_of_all_processes_come_together() -> None:
     report = AskReport(cache=counts(hit=2, stored=1))
-    _add_report(report, asdict(AskReport(cache=counts(hit=3, failed=1))))
+    _add_report(report, to_dict(AskReport(cache=counts(hit=3, failed=1))))
     assert report.cache == counts(hit=5, stored=1, failed=1)
-    _add_report(report, asdict(AskReport()))
+    _add_report(report, to_dict(AskReport()))
     assert report.cache == counts(hit=5, stored=1, failed=1)

@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmms_eval import stats
 from lmms_eval.api.request import Request, Response
@@ -115,7 +115,7 @@ def test_tasks_of_different_ranges_are_weighted_in_their_units() -> None:
     mean = (3 * 26 / 40 + 3.0) / 4
     assert prefix.value() == pytest.approx(mean)
     assert prefix.interval().low <= mean <= prefix.interval().high
-    percent = Prefix([replace(one, in_percent=True) for one in parts], {"a": range(40), "b": range(40)})
+    percent = Prefix([structs.replace(one, in_percent=True) for one in parts], {"a": range(40), "b": range(40)})
     percent.advance(lambda one, doc_id: value_of(doc_id) if one.task == "a" else 1.0 + doc_id % 5)
     assert percent.value() == pytest.approx((3 * 65.0 + 50.0) / 4)
 
@@ -149,7 +149,7 @@ def test_numbers_are_scaled_and_strata_that_the_baseline_lacks_are_left_out() ->
     strata = {doc_id: "ab"[doc_id % 2] for doc_id in range(80)}
     baseline = dict.fromkeys(range(0, 80, 2), 0.0)
     one = Part("fake", "acc", "none", ScoreRange(0.0, 100.0), strata=strata, is_macro=True, scale=100.0)
-    prefix = Prefix([replace(one, baseline=baseline)], {"fake": range(80)})
+    prefix = Prefix([structs.replace(one, baseline=baseline)], {"fake": range(80)})
     prefix.advance(lambda _, doc_id: 100 * value_of(doc_id))
     assert prefix.value() == pytest.approx(100 * sum(map(value_of, baseline)) / 40)
     assert number_of(record_of(FakeTask(80), 1), one) == 100.0

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any
+
+from msgspec import Struct
+
+from lmms_eval.utils.records import to_dict
 
 REL_TOL = 1e-9
 ABS_TOL = 1e-12
@@ -26,9 +30,9 @@ def decode(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Our dataclasses as dictionaries, at any depth."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+    """Our records as dictionaries, at any depth."""
+    if (is_dataclass(value) or isinstance(value, Struct)) and not isinstance(value, type):
+        return plain(to_dict(value))
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

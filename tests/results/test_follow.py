@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import orjson
 
 from lmms_eval.engine.live import Vitals
 from lmms_eval.results.follow import Finished, FollowedRun
+from lmms_eval.utils.records import to_dict
 from tests.results.records import Record
 
 
@@ -36,7 +36,7 @@ def test_a_snapshot_tells_what_the_journal_holds(tmp_path: Path) -> None:
     assert [(one.doc_id, one.ending.status, one.rows[0]["doc_id"]) for one in seen] == [
         (doc_id, "failed" if place == 10 else "scored", doc_id) for place, doc_id in enumerate(record.order[:11])
     ]
-    assert json.loads(orjson.dumps(asdict(found)))["done"] == 11  # it can be sent
+    assert json.loads(orjson.dumps(to_dict(found)))["done"] == 11  # it can be sent
 
 
 def test_a_failure_takes_the_place_of_no_score_and_a_score_that_of_a_failure(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.api.outcome import SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
@@ -77,7 +77,7 @@ def test_paths_are_of_one_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Relative below the current folder, absolute elsewhere, however each was stated."""
     monkeypatch.chdir(tmp_path)
     files = ("out/a.json", str(tmp_path / "out" / "b.json"), "./out/c.json", str(tmp_path.parent / "d.json"))
-    assert notes(run_result(task_result(tmp_path, "a")), replace(SHOWN, files=files)) == [
+    assert notes(run_result(task_result(tmp_path, "a")), structs.replace(SHOWN, files=files)) == [
         "written: out/a.json", "written: out/b.json", "written: out/c.json", f"written: {tmp_path.parent}/d.json",
     ]  # fmt: skip
 
@@ -85,7 +85,7 @@ def test_paths_are_of_one_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_many_files_are_counted_by_kind(tmp_path: Path) -> None:
     samples = [f"out/{number}_samples_{number}.jsonl" for number in range(20)]
     files = (*samples, "out/results.json", *(f"out/gb/{number}/prediction.json" for number in range(4)))
-    assert notes(run_result(task_result(tmp_path, "a")), replace(SHOWN, files=files)) == [
+    assert notes(run_result(task_result(tmp_path, "a")), structs.replace(SHOWN, files=files)) == [
         "written: 20 files *_samples_* below out",
         "written: out/results.json",
         "written: 4 files prediction.json below out/gb",
@@ -107,8 +107,8 @@ def test_tasks_without_any_score_for_one_reason_share_a_line(tmp_path: Path) -> 
 def test_sub_scores_and_sentences_of_an_aggregation_are_printed(tmp_path: Path) -> None:
     result = task_result(tmp_path, "a")
     parts = {f"part {number}": SubScore(0.5, number) for number in range(30)}
-    metric = replace(result.metrics[0], sub_scores={"kind": parts}, notes=("two were left out",))
-    lines = notes(run_result(replace(result, metrics=(metric,))), SHOWN)
+    metric = structs.replace(result.metrics[0], sub_scores={"kind": parts}, notes=("two were left out",))
+    lines = notes(run_result(structs.replace(result, metrics=(metric,))), SHOWN)
     assert lines[0] == f"a: {metric.metric}: two were left out"
     assert lines[1].startswith(f"a: {metric.metric} by kind: part 0 0.5000 (0), part 1 0.5000 (1), ")
     assert lines[1].endswith("and 6 more (sub_scores in the results file)")

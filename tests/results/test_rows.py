@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Withheld
@@ -108,18 +108,20 @@ def test_stability_errors_comparison_and_written_files(tmp_path: Path) -> None:
     task = task_result(tmp_path, "a")
     (metric,) = task.metrics
     more = [
-        replace(metric, metric="acc_norm", stability=stats.Stability(0.5, 0.25, 0.125, 1.0), stderr_clustered=0.25),
-        replace(metric, metric="file", value=None, details={"submission_files": ["f.json"]}),
-        replace(metric, metric="my_stderr", filter="strict"),
+        structs.replace(
+            metric, metric="acc_norm", stability=stats.Stability(0.5, 0.25, 0.125, 1.0), stderr_clustered=0.25
+        ),
+        structs.replace(metric, metric="file", value=None, details={"submission_files": ["f.json"]}),
+        structs.replace(metric, metric="my_stderr", filter="strict"),
     ]
-    text = check(run_result(replace(task, metrics=(metric, *more))), paired={"a": {"acc,none": PAIRED}})
+    text = check(run_result(structs.replace(task, metrics=(metric, *more))), paired={"a": {"acc,none": PAIRED}})
     assert "f.json" not in text and "|file" not in text and "my_stderr" in text
     heading = text.splitlines()[0]
     assert [name for name in ("Stderr_Clustered", "EA", "CR", "Baseline", "Diff") if name in heading] == [
         "Stderr_Clustered", "EA", "CR", "Baseline", "Diff",
     ]  # fmt: skip
     assert "+10.0%" in text and "[+5.0%, +15.0%]" in text and "0.0100*" in text
-    only = replace(task, metrics=(more[1],))
+    only = structs.replace(task, metrics=(more[1],))
     assert "|file" in check(run_result(only)).replace(" ", "")
 
 
@@ -127,7 +129,7 @@ def test_names_that_cannot_be_told_apart_in_text_keys(tmp_path: Path) -> None:
     """In text keys a metric ``acc_stderr`` is taken for the error of ``acc``, and a filter ends at its last comma."""
     task = task_result(tmp_path, "a")
     (metric,) = task.metrics
-    more = replace(metric, metric="acc_stderr"), replace(metric, filter="first, last")
-    run = run_result(replace(task, metrics=(metric, *more)))
+    more = structs.replace(metric, metric="acc_stderr"), structs.replace(metric, filter="first, last")
+    run = run_result(structs.replace(task, metrics=(metric, *more)))
     text = tables(run, selection(*run.tasks), {})
     assert "|acc_stderr|" in text and "|first, last|" in text

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.looks import Looks, Sampling
@@ -43,7 +43,7 @@ def test_the_interval_is_the_one_that_the_run_itself_shows(count: int) -> None:
 
 def test_the_number_of_several_tasks_is_the_runs_own() -> None:
     plans = [PLAN, plan_task(FakeTask(30, "other"), None, 0)]
-    parts = (replace(PART, weight=60.0), replace(PART, task="other", weight=30.0))
+    parts = (structs.replace(PART, weight=60.0), structs.replace(PART, task="other", weight=30.0))
     looks = Looks(plans, Sampling(RandomOrder(0), shown=parts), TaskEnds())
     orders = {plan.task.name: RandomOrder(0).of(plan) for plan in plans}
     score = RunningScore(parts, {**orders, "third": [1, 2]})
@@ -81,7 +81,7 @@ def test_without_an_interval_there_is_the_reason() -> None:
     score = RunningScore([PART], {"quiz": ORDER})
     score.note(scored(ORDER[0], 7.0))
     assert (score.shown().low, score.shown().reason) == (None, OUTSIDE)
-    clustered = RunningScore([replace(PART, is_clustered=True)], {"quiz": ORDER})
+    clustered = RunningScore([structs.replace(PART, is_clustered=True)], {"quiz": ORDER})
     for doc_id in ORDER:
         clustered.note(scored(doc_id, 1.0))
     assert (clustered.shown().value, clustered.shown().low, clustered.shown().reason) == (1.0, None, AT_END)

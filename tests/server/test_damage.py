@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import random
 import shutil
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.errors import JobStoreError
 from lmms_eval.server.folder import JobFolder
@@ -57,7 +57,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _jobs(store: JobStore) -> dict[str, Job]:
     found = store.of_state("queued", "running", "completed", "failed", "cancelled")
-    return {job.job_id: dataclasses.replace(job, number=0) for job in found}
+    return {job.job_id: structs.replace(job, number=0) for job in found}
 
 
 def _opened(folder: Path, jobs: Path) -> dict[str, Job]:

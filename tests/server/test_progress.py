@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from benchmarks.workload import text_task
 from lmms_eval.results.follow import FollowedRun, Snapshot
@@ -104,7 +104,7 @@ def test_what_is_told_is_bounded_and_cleaned(server: ServerProcess, tmp_path: Pa
     server.wait(job)
     (found,) = [JobProgress().look([_record(server, job)]).snapshot]
     assert found is not None
-    many: Snapshot = replace(found, tasks=[*found.tasks] * (MOST_TASKS + 3), reasons=[("/etc/x " * 100, 1)])
+    many: Snapshot = structs.replace(found, tasks=[*found.tasks] * (MOST_TASKS + 3), reasons=[("/etc/x " * 100, 1)])
     told = Progress(many).content(lambda text: text.replace("/etc/", ""))
     assert (len(told["tasks"]), told["tasks_left_out"]) == (MOST_TASKS, 3)
     assert told["reasons"] == [(("x " * 100)[:MOST_LETTERS], 1)]

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.errors import JobStoreError, RepeatedKeyError
 from lmms_eval.server.store import Ending, JobStore
@@ -78,7 +78,7 @@ def test_restored_jobs_are_as_they_were(store, tmp_path):
     other = JobStore(tmp_path / "other.sqlite")
     other.restore([(job, "k")])
     other.restore([(job, "k")])
-    assert dataclasses.replace(other.get("a"), number=job.number) == job
+    assert structs.replace(other.get("a"), number=job.number) == job
     assert other.by_key("k", job.request).job.job_id == "a"
     other.close()
 

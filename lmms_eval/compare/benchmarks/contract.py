@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.strata import Numbers, Part
@@ -12,8 +13,7 @@ from lmms_eval.compare.verdicts import Pairing
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 
-@dataclass(frozen=True, slots=True)
-class TaskPair:
+class TaskPair(Struct, frozen=True):
     """A task of two runs."""
 
     task: str
@@ -31,8 +31,7 @@ class TaskPair:
         return [("document", place) if name is None else name for place, name in names]
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Struct, frozen=True):
     """Name, unit and range of a benchmark's number."""
 
     name: str
@@ -44,8 +43,7 @@ class Number:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Headlines:
+class Headlines(Struct, frozen=True):
     """Numbers that are computed from the same parts and redrawn together."""
 
     rows: Mapping[str, Number]
@@ -64,8 +62,7 @@ def _owns_nothing(_task: str, _column: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
+class Benchmark(Struct, frozen=True):
     """A benchmark that computes numbers over several tasks, or aggregations, by its own functions."""
 
     headlines: Callable[[Sequence[TaskPair]], Iterator[Headlines]]
@@ -74,8 +71,7 @@ class Benchmark:
     """Whether the number of a task's column (``METRIC,FILTER``) is computed only by this benchmark."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """Documents with a value in both runs."""
 
     rows: list[tuple[int, int]]

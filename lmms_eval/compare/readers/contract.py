@@ -7,10 +7,11 @@ import zipfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.runs import Answer, Column, RunRows, TaskRows
@@ -38,8 +39,7 @@ def id_text(value: Any) -> str:
     return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Lookups:
+class Lookups(Struct, frozen=True):
     """The functions of ``TaskRows`` that read on demand."""
 
     metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
@@ -203,8 +203,7 @@ class FileHead:
             return frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A format of runs."""
 
     needs: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from lmms_eval.compare.readers import harness_runs, other_harnesses, tables
 from lmms_eval.compare.readers.contract import FileHead, Format

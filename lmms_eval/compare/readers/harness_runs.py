@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from lmms_eval.compare.readers.contract import FileHead, Format
 from lmms_eval.compare.readers.samples import ReadTask, Results, is_sample, read_lines, read_samples

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers.contract import (

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers.contract import NO_FILTER, Lookups, TaskBuilder, id_text
@@ -44,8 +47,7 @@ def _unscored(offset: int) -> int:
     return -2 - offset
 
 
-@dataclass(frozen=True, slots=True)
-class SampleFacts:
+class SampleFacts(Struct, frozen=True):
     """Facts needed to read the samples of a task."""
 
     score_key: str = "score"
@@ -57,8 +59,7 @@ class SampleFacts:
     the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTask:
+class ReadTask(Struct, frozen=True):
     """The rows of a task, with sentences about what was left out."""
 
     rows: TaskRows
@@ -295,8 +296,7 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(Struct, frozen=True):
     """A results document, or an empty one."""
 
     content: Mapping[str, Any]

@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers.contract import NO_FILTER, FileHead, Format, Lookups, TaskBuilder
@@ -25,8 +29,7 @@ WORKBOOK = "xl/workbook.xml"
 """File in a zip archive that marks a workbook."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
+class TableRow(Struct, frozen=True):
     """A row: the number of its last line (in a sheet, of the row), and its texts by column."""
 
     line: int
@@ -172,8 +175,7 @@ def read_table(path: Path) -> RunRows:
     )
 
 
-@dataclass(slots=True)
-class _Task:
+class _Task(Struct):
     """The rows of one task of a table."""
 
     builder: TaskBuilder
@@ -182,7 +184,7 @@ class _Task:
     """Task of rows that name none."""
     id_column: str
     is_called_after_file: bool
-    metrics: dict[str, set[int]] = field(default_factory=dict)
+    metrics: dict[str, set[int]] = msgspec.field(default_factory=dict)
     """Rows that have a score, by metric."""
 
     def add(self, row: TableRow) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Self
+
+from msgspec.structs import replace
 
 from lmms_eval.utils.concurrency import AdaptiveConfig, Window, compute_p95, decide, is_rate_limit_error
 from lmms_eval.utils.concurrency import Decision as AdaptiveConcurrencyDecision
@@ -22,8 +23,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptiveConcurrencyConfig(AdaptiveConfig):
+class AdaptiveConcurrencyConfig(AdaptiveConfig, frozen=True):
     """Limits and steps of the adaptation, as model arguments state them."""
 
     @classmethod

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.compat.model_utils.numbers import number_of
 from lmms_eval.utils.reported import Report, offer
@@ -12,8 +13,7 @@ from lmms_eval.utils.reported import Report, offer
 UNKNOWN_TASK = "_unknown"
 
 
-@dataclass(slots=True)
-class UsageSum:
+class UsageSum(Struct):
     """Tokens of several calls. Reasoning tokens are part of the output tokens and are not added to the total."""
 
     input_tokens: float = 0

@@ -6,16 +6,16 @@ import abc
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval.filters.reasoning import TagPairs, strip_reasoning_tags
 from lmms_eval.metrics.answers import ABS_TOL, REL_TOL, bare_choice, extract_mcq_answer, is_contained, read_number
 
 
-@dataclass(slots=True)
-class VerifyResult:
+class VerifyResult(Struct):
     """Result of a verification. Task files change it, so it is not frozen."""
 
     score: float

@@ -6,11 +6,12 @@ import importlib
 import io
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.messages import ChatAudioContent, ChatContent, ChatImageContent, ChatTextContent, ChatVideoContent
@@ -34,8 +35,7 @@ _WAV_BYTES_PER_SECOND = 32_000
 """16-bit mono at 16 kHz."""
 
 
-@dataclass(slots=True)
-class MediaSizes:
+class MediaSizes(Struct):
     """Counts and sizes of the media of one request."""
 
     pictures: list[Size] = field(default_factory=list)
@@ -164,8 +164,7 @@ CHARACTERS_PER_TOKEN = 4
 """Typical mean of English texts, for estimates without a tokenizer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ruler:
+class Ruler(Struct, frozen=True):
     """Measures the length of texts. It is thread-safe."""
 
     unit: str
@@ -245,8 +244,7 @@ MAX_ROUNDS = 64
 _LIMITS = ("max_new_tokens", "max_gen_toks", "max_tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureOptions:
+class MeasureOptions(Struct, frozen=True):
     """Settings of a measurement."""
 
     ruler: Ruler
@@ -258,8 +256,7 @@ class MeasureOptions:
     """True if questions to a judge are counted."""
 
 
-@dataclass(slots=True)
-class RequestSize:
+class RequestSize(Struct):
     """Size of one request."""
 
     id: str
@@ -271,8 +268,7 @@ class RequestSize:
     media: MediaSizes
 
 
-@dataclass(slots=True)
-class DocumentSize:
+class DocumentSize(Struct):
     """Everything that is asked about one repeat of a document."""
 
     doc_id: int
@@ -381,8 +377,7 @@ MAX_FAULTS = 10
 """Most faults that are shown of a task."""
 
 
-@dataclass(slots=True)
-class TaskForecast:
+class TaskForecast(Struct):
     """Sums over everything that a run will ask of one task."""
 
     plan: TaskPlan

@@ -10,11 +10,12 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.messages import (
@@ -61,8 +62,7 @@ MOST_THREADS = 8
 FOLDER = "dry_run"
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(Struct, frozen=True):
     """The text that the command line prints, and its exit code."""
 
     lines: list[str]
@@ -189,8 +189,7 @@ MOST_RUNS = 20
 MAX_BYTES = 256 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
+class Earlier(Struct, frozen=True):
     """Means over earlier runs of the model, or ``None`` if these have no such number."""
 
     runs: int = 0
@@ -343,8 +342,7 @@ _TICKS = re.compile("`+")
 _PLAIN = re.compile(r"[^\w .,:/+-]")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Writes the page of one task: ``FOLDER/TASK.md``, with its pictures in the same folder."""
 
     folder: Path

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.api.messages import ChatImageContent, ChatTextContent
 from lmms_eval.api.request import Request
@@ -41,8 +42,7 @@ DEFAULT_MAX_NEW_TOKENS = 1024
 _GATED = "MMIE/MMIE-Score is gated: accept its terms on the hub and log in with hf auth login"
 
 
-@dataclass(frozen=True, slots=True)
-class InternVLOptions:
+class InternVLOptions(Struct, frozen=True):
     """The checked ``--judge_args``, with one field for each argument."""
 
     pretrained: str
@@ -65,7 +65,7 @@ class InternVLOptions:
         Raises:
             ModelError: a name is unknown (the message suggests the nearest one), or a value is not valid.
         """
-        known = [field.name for field in fields(cls)]
+        known = cls.__struct_fields__
         values: dict[str, Any] = {}
         for name, value in arguments.items():
             if name not in known:

@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from lmms_eval.errors import ModelError
 
 HEALTH, MODELS = "/health", "/v1/models"
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A server program for the chat-completions protocol."""
 
     module: str
@@ -26,7 +28,7 @@ class Program:
     """The path that returns status 200 once the server takes requests."""
     key: str
     """How the key is passed: ``env:NAME``, the option that takes it, or empty if the program does not support keys."""
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The program's options by our names for them."""
 
 

@@ -6,8 +6,9 @@ import abc
 import hashlib
 import inspect
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any, ClassVar
+
+from msgspec.structs import replace
 
 from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.request import Request, ResponseError
@@ -151,7 +152,7 @@ class ChatCheckpoint(ChatModel):
 
 
 def _profile(name: str, **extra: Converter) -> Profile:
-    without = tuple(field.name for field in fields(HFOptions) if field.name not in (*_TAKEN, "extra"))
+    without = tuple(name for name in HFOptions.__struct_fields__ if name not in (*_TAKEN, "extra"))
     return Profile(name=name, aliases=_NAMES, extra=extra, without=without)
 
 

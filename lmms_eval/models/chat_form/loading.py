@@ -6,8 +6,9 @@ import inspect
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat_form.form import Checkpoint
@@ -46,8 +47,7 @@ def device_map(gpus: int, layers: int = 32) -> dict[str, int]:
     return {**placed, **dict.fromkeys(_FIRST, 0)}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The location of a checkpoint, and the back end that loads it."""
 
     backend: str
@@ -62,8 +62,7 @@ class Place:
         return {"revision": self.revision} if self.revision else {}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LoadOptions:
+class LoadOptions(Struct, frozen=True, eq=False):
     """The options of loading a checkpoint."""
 
     dtype: Any = "auto"

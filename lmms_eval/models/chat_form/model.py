@@ -7,8 +7,10 @@ import gc
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct, field, structs
 
 from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.model import Model, RequestStream
@@ -23,8 +25,7 @@ PROMPT_END_TOKENS = 32
 """The number of last tokens of a prompt that are checked for an opening tag of thoughts."""
 
 
-@dataclass(slots=True)
-class Watch:
+class Watch(Struct):
     """A record of the last generation."""
 
     prompt_ends: list[list[int]] = field(default_factory=list)
@@ -47,7 +48,7 @@ class Watch:
         given = self._arguments.get("input_ids")
         start = 0 if given is None or self._arguments.get("inputs_embeds") is not None else int(given.shape[1])
         endings = [find_ending(row[start:], self._end_ids, None) for row in rows]
-        return [replace(one, ended=one.ended or one.generated < max_new_tokens) for one in endings]
+        return [structs.replace(one, ended=one.ended or one.generated < max_new_tokens) for one in endings]
 
     def call(self, module: Any, generate: Callable[..., Any], *values: Any, **arguments: Any) -> Any:
         """Call ``generate``. Of nested calls, the innermost has the answer's tokens, and the outermost the prompt."""
@@ -97,8 +98,7 @@ def watched(model: Any) -> Iterator[Watch]:
                 part.generate = own
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class Job(Struct, frozen=True, eq=False):
     """A rendered request with its settings."""
 
     request: Request
@@ -163,7 +163,7 @@ class ChatModel(Model):
     def generation_options(self) -> TakenOptions:
         """Return the options of ``generate`` that the checkpoint's ``chat`` supports."""
         names = [name for name in self._generation_names if self.form.takes_option(name)]
-        return replace(options_taken(names), needs_length="the checkpoint's chat needs a number of tokens")
+        return structs.replace(options_taken(names), needs_length="the checkpoint's chat needs a number of tokens")
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
         """Return the options of ``generate``."""

@@ -6,8 +6,9 @@ import copy
 import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.api.request import Response, Usage
 from lmms_eval.models.hf.batching import RefusedError
@@ -26,8 +27,7 @@ _MARGIN_TOKENS = 4
 _SEED_RANGE = 2**63
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """One answer: its token ids without the end token, their number with it, and whether it ended by itself."""
 
     ids: list[int]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from lmms_eval.api.request import ErrorKind
 from lmms_eval.errors import ModelError
@@ -36,8 +37,7 @@ class RefusedError(Exception):
         self.kind = kind
 
 
-@dataclass(frozen=True, slots=True)
-class Failed(Generic[T]):
+class Failed(Struct, Generic[T], frozen=True):
     """An item that failed alone."""
 
     item: T
@@ -45,8 +45,7 @@ class Failed(Generic[T]):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shape(Generic[T]):
+class Shape(Struct, Generic[T], frozen=True):
     """The rules of batches: items with equal ``key``, the longest first."""
 
     key: Callable[[T], Hashable]

@@ -7,8 +7,9 @@ import queue
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, Shape, is_full, is_out_of_memory, pick_batch
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from lmms_eval.models.hf.options import HFOptions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Encoded:
+class Encoded(Struct, frozen=True, eq=False):
     """The inputs of one forward pass on the CPU, as keyword arguments of ``generate``. Texts are padded on the left."""
 
     inputs: Mapping[str, Any]

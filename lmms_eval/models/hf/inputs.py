@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.messages import (
     ChatAudioContent,
@@ -146,8 +148,7 @@ class Lengths:
         return max(_PICTURE_MIN_TOKENS, width * height / _PIXELS_PER_TOKEN)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class Prepared(Struct, frozen=True, eq=False):
     """A rendered prompt, or an ``error`` if the request cannot be rendered."""
 
     text: str = ""
@@ -400,8 +401,7 @@ def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
     return {**marks, "image": ""} if type(processor).__name__ in _PLACE_PICTURES else marks
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class Job(Struct, frozen=True, eq=False):
     """A prepared request with its settings, which are ``None`` for a likelihood."""
 
     request: Request

@@ -7,8 +7,10 @@ import importlib.util
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.hf.options import HFOptions, Profile, local_folder
@@ -28,8 +30,7 @@ _PART_LOADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedProcessor:
+class LoadedProcessor(Struct, frozen=True):
     """A processor that is set up for batches."""
 
     processor: Any
@@ -217,8 +218,7 @@ def _limit_pixels(processor: Any, options: HFOptions) -> bool:
     return native
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A loaded model with its processor."""
 
     model: Any

@@ -8,11 +8,12 @@ import inspect
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from loguru import logger
+from msgspec import Struct, structs
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
 from lmms_eval.api.messages import ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
@@ -27,6 +28,7 @@ from lmms_eval.models.hf.inputs import InputBuilder, Job, Prepared
 from lmms_eval.models.hf.options import VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
 from lmms_eval.models.hf.pictures import cache_pictures
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
+from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.load import Loaded
@@ -43,8 +45,7 @@ _AUTO_AHEAD = 8
 """The number of prepared requests for ``batch_size=auto``, as a multiple of the first batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class DryRequest:
+class DryRequest(Struct, frozen=True):
     """A trial request with a text and some pictures."""
 
     name: str
@@ -114,7 +115,7 @@ def checkpoint_identity(pretrained: str, revision: str | None, model: Any) -> di
     """Return the facts that identify a checkpoint's files, including its code."""
     folder = local_folder(pretrained, ())
     if folder is not None:
-        return {"files": [asdict(stamp) for stamp in stamps(folder)]}
+        return {"files": [to_dict(stamp) for stamp in stamps(folder)]}
     commit = getattr(getattr(model, "config", None), "_commit_hash", None)
     return {"repository": pretrained, "revision": revision, "commit": commit}
 
@@ -176,7 +177,7 @@ class HuggingFace(Model):
         self._inputs = self.input_builder(self.loaded, self.options, self.profile)
         takes_pictures = "image" in self.profile.media and not self.loaded.absent_parts & {"image_processor"}
         if takes_pictures and wants_flat_images(self.loaded, self._inputs.render):
-            self.loaded = replace(self.loaded, flat_images=True)
+            self.loaded = structs.replace(self.loaded, flat_images=True)
         self._pictures = cache_pictures(self.loaded.processor, self.options.image_cache_mb << 20)
         self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
         caches = (self.options.use_cache, self.options.static_cache)

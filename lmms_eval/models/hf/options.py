@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval.api.generation import MediaForm
 from lmms_eval.errors import ModelError
@@ -76,8 +77,7 @@ def flag(value: Any) -> bool:
     return known[text]
 
 
-@dataclass(frozen=True, slots=True)
-class FileStamp:
+class FileStamp(Struct, frozen=True):
     """The identity of one file of a model folder."""
 
     name: str
@@ -138,8 +138,7 @@ def stamps(folder: Path) -> tuple[FileStamp, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Profile:
+class Profile(Struct, frozen=True, eq=False):
     """A family of models. The defaults are for ``hf``, any image-text-to-text model."""
 
     name: str = "hf"
@@ -187,8 +186,7 @@ class Profile:
         return inspect.Signature([*kept, *own])
 
 
-@dataclass(frozen=True, slots=True)
-class HFOptions:
+class HFOptions(Struct, frozen=True):
     """The checked ``model_args``, with one field for each argument."""
 
     pretrained: str
@@ -251,7 +249,7 @@ class HFOptions:
             ModelError: a name is unknown (the message suggests the nearest one), or a value is missing or invalid.
         """
         profile = profile or Profile()
-        own = [field.name for field in fields(cls) if field.name not in ("extra", *profile.without)]
+        own = [name for name in cls.__struct_fields__ if name not in ("extra", *profile.without)]
         known = [*own, *profile.aliases, *profile.extra]
         for name in arguments:
             if name not in known:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.generation import OF_HARNESS, TEMPLATE_OPTIONS, TakenOptions, answer_length
 
@@ -28,8 +29,7 @@ _OUTPUT = ("return_dict_in_generate", "output_scores", "output_logits", "output_
 _SAMPLING_ONLY = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Settings:
+class Settings(Struct, frozen=True, eq=False):
     """The generation settings of one request. Requests with the same ``key`` may share a batch."""
 
     key: str

@@ -16,6 +16,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
 
+from msgspec import Struct, structs
+
 from lmms_eval.api.generation import TEMPLATE_OPTIONS, MediaForm, TakenOptions
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usage
@@ -168,8 +170,7 @@ class Answer:
     """The stop string that ended the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A prepared request, the input of ``Engine.generate``."""
 
     prompt: Prompt
@@ -180,7 +181,7 @@ class Job:
 
     def without_stops(self) -> Job:
         """Return the same request without stop strings."""
-        return replace(self, wanted=replace(self.wanted, stops=()))
+        return structs.replace(self, wanted=structs.replace(self.wanted, stops=()))
 
 
 class Engine(abc.ABC):
@@ -264,7 +265,7 @@ class OfflineModel(Model):
         reading = Reading.of(request, prompt.ending, wanted.stops)
         shown = bool(self._tags.of(reading.pairs)) and bool(wanted.others.get("skip_special_tokens", True))
         if shown:
-            wanted = replace(wanted, others={**wanted.others, "skip_special_tokens": False})
+            wanted = structs.replace(wanted, others={**wanted.others, "skip_special_tokens": False})
         return request.with_payload(Job(prompt, wanted, reading, shown), prompt.nbytes)
 
     def _wanted(self, request: Request) -> Wanted:
@@ -274,7 +275,7 @@ class OfflineModel(Model):
     def generation_options(self) -> TakenOptions:
         """Return the engine's own options and the variables of the chat template."""
         taken = taken_options({*self._engine.names, *self._builder.variables, TEMPLATE_OPTIONS})
-        return replace(taken, variables=self._builder.variables)
+        return structs.replace(taken, variables=self._builder.variables)
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
         """Return the options for the engine, the chat template with variables, the system prompt and media options."""

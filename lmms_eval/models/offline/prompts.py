@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.api.messages import (
     ChatAudioContent,
@@ -47,8 +49,7 @@ _ENDING = 64
 _PROBE = "a text that no template contains"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Film:
+class Film(Struct, frozen=True, eq=False):
     """Selected frames of a video, in order of time."""
 
     frames: npt.NDArray[np.uint8]
@@ -139,8 +140,7 @@ def _chosen(pictures: Sequence[Any], frames: Frames) -> list[int]:
     return list(uniform_indices(len(pictures), min(frames.count, len(pictures))))
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """A rendered conversation, with the media in the order of their placeholders."""
 
     token_ids: list[int]

@@ -6,11 +6,11 @@ import asyncio
 import base64
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from msgspec import Struct
 
 from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
 from lmms_eval.api.messages import (
@@ -100,8 +100,7 @@ def read_choice(raw: bytes, url: str) -> tuple[Mapping[str, Any], Mapping[str, A
     return body, choices[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(Struct, frozen=True):
     """The form of media in requests."""
 
     frames: Frames

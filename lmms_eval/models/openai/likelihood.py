@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.request import Request, Usage
 from lmms_eval.models.likelihood import TokenScore, likelihood_of
@@ -26,8 +27,7 @@ PROMPTS_REMEMBERED = 4096
 LENGTH_FIELDS = ("max_tokens", "max_completion_tokens", "stop")
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """The bodies of the two requests for one likelihood."""
 
     whole: bytes
@@ -61,8 +61,7 @@ def make_probe(body: Mapping[str, Any], request: Request) -> Probe:
     return Probe(orjson.dumps(whole), orjson.dumps(alone))
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredReply(Reply):
+class ScoredReply(Reply, frozen=True):
     """A reply with the scores of the prompt's tokens, except the first."""
 
     scores: tuple[TokenScore, ...] = ()

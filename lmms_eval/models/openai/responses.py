@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from lmms_eval.api.generation import answer_length
 from lmms_eval.api.request import ErrorKind, Part

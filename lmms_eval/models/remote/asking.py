@@ -6,9 +6,11 @@ import asyncio
 import random
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
+
+from msgspec import Struct, field, structs
 
 from lmms_eval.api.interleaved import cut_parts
 from lmms_eval.api.model import RequestStream
@@ -240,16 +242,14 @@ async def _cancel(tasks: set[asyncio.Task[Response]] | set[asyncio.Task[None]]) 
     await asyncio.gather(*pending, return_exceptions=True)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     max_retries: int
     """Attempts after the first."""
     backoff_s: float
     """The bound of the first wait, which doubles with each attempt. Waits are uniform from 0 to the bound."""
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """Counts of attempts and errors so far, for ``describe``."""
 
     requests: int = 0
@@ -439,7 +439,7 @@ def _usage(request: Request, reply: Reply) -> Usage | None:
 
 def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -> Response:
     """Cut a response after its thoughts at stop strings that were not sent to the server, or that it ignored."""
-    reading = replace(Reading.of(request, "", stops.active), follows_thoughts=response.thoughts is not None)
+    reading = structs.replace(Reading.of(request, "", stops.active), follows_thoughts=response.thoughts is not None)
     written = reading.read(reply.text)
     if not written.ended_by:
         ended_by = "" if reply.finish_reason not in ("stop", None) or not stops.any_sent else reply.ended_by

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from lmms_eval.api.generation import LENGTHS, OF_HARNESS, SAMPLING, STOPS, WITHOUT_EFFECT, TakenOptions, answer_length
 
@@ -37,8 +37,7 @@ COMMON = READ - {"extra_body"}
 """The options that ``read_generation`` reads for every back end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """The options that a server and a model support."""
 
     max_new_tokens: int
@@ -149,8 +148,7 @@ def local_stops(options: Mapping[str, Any], dialect: Dialect) -> list[str]:
     return stops if dialect.is_reasoning or dialect.is_responses else stops[MAX_STOPS:]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The generation options of one request."""
 
     max_new_tokens: int | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatTextContent, ChatVideoContent
 
@@ -14,24 +15,20 @@ if TYPE_CHECKING:
     from lmms_eval.media.video import VideoFrames
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     value: Any
     """Anything that ``lmms_eval.media.resolve`` takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sound:
+class Sound(Struct, frozen=True):
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Film:
+class Film(Struct, frozen=True):
     """A video that is sent unchanged."""
 
     value: Any
@@ -40,15 +37,13 @@ class Film:
 Part = Text | Picture | Sound | Film
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     role: str
     """``user``, ``assistant`` or ``system``."""
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Frames:
+class Frames(Struct, frozen=True):
     """The form in which videos are sent: at most ``count`` frames, evenly spaced or ``fps`` per second, or whole.
 
     A part of a video (one with time bounds) is always sent as frames.
@@ -68,8 +63,7 @@ class Frames:
         return [fit(image, bounds) for image in found.images()]
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     system: str
     turns: tuple[Turn, ...]
     """The turns without the system messages."""

@@ -6,10 +6,11 @@ import base64
 import codecs
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import GeneratedImage, Part, Usage
@@ -30,8 +31,7 @@ THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text", "reasoning.text", "r
 _WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_content")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """A tool call in a reply."""
 
     id: str
@@ -48,8 +48,7 @@ class ToolCall:
         return function if isinstance(function, Mapping) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """The answer of a server.
 
     ``parts`` are the texts and pictures in order; empty if there are no pictures.

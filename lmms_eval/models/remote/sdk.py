@@ -6,9 +6,11 @@ import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
@@ -26,8 +28,7 @@ Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 A = TypeVar("A", bound=RemoteArguments)
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """A vendor's service and the package for it."""
 
     name: str

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.models.remote.generation import stop_strings
 from lmms_eval.models.thoughts import Reading
@@ -35,8 +35,7 @@ WITHIN = ("config", "body")
 """Names of the objects that contain them: the options of a call, or the body in a line of a batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stops:
+class Stops(Struct, frozen=True):
     """The stop strings of one request."""
 
     active: tuple[str, ...]

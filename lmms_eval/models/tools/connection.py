@@ -13,10 +13,10 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger as log
+from msgspec import Struct
 
 from lmms_eval.api.request import GeneratedImage, SentPart
 from lmms_eval.errors import MediaError, ModelError
@@ -284,16 +284,14 @@ def wire(value: Any) -> dict[str, Any]:
     return named
 
 
-@dataclass(frozen=True, slots=True)
-class ToolMedium:
+class ToolMedium(Struct, frozen=True):
     """A picture or sound of a result, as a part of a message and in its recorded form."""
 
     part: Mapping[str, Any]
     sent: SentPart
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """The texts and media of a tool's result. A failure is a text too, to which the model may react."""
 
     text: str
@@ -301,8 +299,7 @@ class ToolResult:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ResultLimits:
+class ResultLimits(Struct, frozen=True):
     """Limits of the sent part of a result."""
 
     characters: int

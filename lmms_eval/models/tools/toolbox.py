@@ -8,11 +8,12 @@ import importlib.util
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from lmms_eval.api.request import Response, SentCall, SentMessage, SentPart, Usage
 from lmms_eval.engine.signals import run_coroutine
@@ -42,8 +43,7 @@ RETURNED_FIELDS = ("content", "reasoning_content", "reasoning")
 """Fields of a reply that are sent back to the server: models that think between calls need their thoughts."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSettings:
+class ToolSettings(Struct, frozen=True):
     """The server, and the limits of a conversation with its tools."""
 
     server_path: str

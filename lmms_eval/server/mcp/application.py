@@ -8,8 +8,9 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError
 from lmms_eval.server.mcp.answers import Answer, Arguments, read, readable
@@ -102,8 +103,7 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, announce: Call
             asyncio.run(serve())
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool as clients see it."""
 
     name: str

@@ -6,8 +6,9 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.config.convert import argument_text
 from lmms_eval.errors import EvaluationServerError, LmmsEvalError, RequestError, UnknownNameError, UsageError
@@ -91,8 +92,7 @@ async def read_samples(jobs: Jobs, asked: GetRunResult, tasks: Sequence[str | No
     return samples, None, f"there are {passed} samples" if is_beyond else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Client that calls a tool."""
 
     address: str

@@ -9,8 +9,9 @@ import os
 import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.checks.findings import absent_needs
 from lmms_eval.config.options import GROUPS, RunConfig, options
@@ -21,6 +22,7 @@ from lmms_eval.tasks.catalogue import Catalogue, Entry
 from lmms_eval.tasks.describing import EntryKind, card_of, describe
 from lmms_eval.tasks.facts import NEEDS, facts_of
 from lmms_eval.utils.files import read_text
+from lmms_eval.utils.records import to_dict
 
 Sort = Literal["Local models", "Engines", "Services", "Checks", "Plugins"]
 _SORTS: tuple[Sort, ...] = ("Local models", "Services", "Engines", "Checks", "Plugins")
@@ -35,8 +37,7 @@ USUAL = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(Struct, frozen=True):
     """A name that ``--model`` takes."""
 
     name: str
@@ -50,8 +51,7 @@ class ModelChoice:
     """Messages about missing packages and keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDetails:
+class ModelDetails(Struct, frozen=True):
     """The arguments of a model."""
 
     name: str
@@ -164,8 +164,7 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class TaskChoice:
+class TaskChoice(Struct, frozen=True):
     """A name that ``--tasks`` takes."""
 
     name: str
@@ -182,8 +181,7 @@ class TaskChoice:
     """Number of tasks of a tag; 0 for tasks and groups."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupFacts(Struct, frozen=True):
     """Facts about all tasks of a group or tag, which take longer to find than names."""
 
     name: str
@@ -244,7 +242,7 @@ class TaskChoices:
         """
         found = describe(name, self._catalogue)
         needs = (*found.needs, *found.uses)
-        return {**asdict(found), "needs_text": [NEEDS[word] for word in needs], "missing": list(absent_needs(needs))}
+        return {**to_dict(found), "needs_text": [NEEDS[word] for word in needs], "missing": list(absent_needs(needs))}
 
     def check(self, name: str) -> None:
         """Raise ``UsageError``, with similar names, if a name or wildcard matches no task. Files are not checked."""
@@ -271,8 +269,7 @@ class TaskChoices:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class OptionChoice:
+class OptionChoice(Struct, frozen=True):
     """An option of a run."""
 
     name: str

@@ -12,11 +12,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from lmms_eval.config.convert import argument_mapping, argument_text
@@ -45,6 +46,7 @@ from lmms_eval.server.service import Service
 from lmms_eval.server.store import Job
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.utils.installed import package_version
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import redact, redact_text
 from lmms_eval.viewer.live.app import live_app
 from lmms_eval.viewer.live.watch import Watch
@@ -141,7 +143,7 @@ def progress(snapshot: Snapshot) -> dict[str, Any]:
         "seconds_left": snapshot.seconds_left,
         "tokens": snapshot.tokens_in + snapshot.tokens_out,
         "reasons": [{"text": text, "count": count} for text, count in snapshot.reasons],
-        "tasks": [asdict(task) for task in snapshot.tasks],
+        "tasks": [to_dict(task) for task in snapshot.tasks],
     }
 
 
@@ -226,8 +228,7 @@ class Views:
             return app
 
 
-@dataclass(frozen=True, slots=True)
-class Pages:
+class Pages(Struct, frozen=True):
     """State of the pages of one run or of several compared."""
 
     name: str
@@ -345,8 +346,8 @@ class Desk:
         options = option_choices(refused, SERVER_DEFAULTS)
         return {
             "version": package_version("lmms_eval") or "",
-            "models": [asdict(one) for one in self.models.all()],
-            "options": [asdict(one) for one in (_GPUS, *options)[0 if len(gpus) > 1 else 1 :]],
+            "models": [to_dict(one) for one in self.models.all()],
+            "options": [to_dict(one) for one in (_GPUS, *options)[0 if len(gpus) > 1 else 1 :]],
             "gpus": list(gpus),
         }
 
@@ -384,7 +385,7 @@ class Desk:
             yield Problem(re.split(r"[.:]", str(error), maxsplit=1)[0], str(error))
 
     def task_choices(self) -> list[dict[str, Any]]:
-        return [asdict(one) for one in self.tasks.all()]
+        return [to_dict(one) for one in self.tasks.all()]
 
     def machine(self) -> list[str]:
         """Return the output of ``lmms-eval doctor``. Raises ``LmmsEvalError``."""

@@ -7,7 +7,6 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import FastAPI
@@ -32,6 +31,7 @@ from lmms_eval.server.page.desk import Desk, Views
 from lmms_eval.server.page.preview import as_yaml
 from lmms_eval.server.service import Service
 from lmms_eval.server.store import State
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.redaction import redact
 from lmms_eval.viewer.page import bundle
 
@@ -154,8 +154,8 @@ def routes(desk: Desk) -> list[Route]:
         "/favicon.ico": lambda _: Response(status_code=204),  # browsers request it on their own
         "/ui/offer": lambda call: call.desk.offer(),
         "/ui/tasks": lambda call: {"tasks": call.desk.task_choices()},
-        "/ui/groups": lambda call: {"groups": [asdict(one) for one in call.desk.tasks.groups()]},
-        "/ui/models/{name:path}": lambda call: asdict(call.desk.models.details(call.path("name"))),
+        "/ui/groups": lambda call: {"groups": [to_dict(one) for one in call.desk.tasks.groups()]},
+        "/ui/models/{name:path}": lambda call: to_dict(call.desk.models.details(call.path("name"))),
         "/ui/tasks/{name:path}": lambda call: call.desk.tasks.details(call.path("name")),
         "/tasks/{name:path}/yaml": lambda call: PlainTextResponse(call.desk.tasks.yaml(call.path("name"))),
         "/ui/machine": lambda call: {"lines": call.desk.machine()},
@@ -171,8 +171,8 @@ def routes(desk: Desk) -> list[Route]:
     }
     writes: dict[str, Work] = {
         "/ui/tasks/{name:path}/check": lambda call: {"missing": call.desk.missing(call.path("name"))},
-        "/ui/pages": lambda call: asdict(call.desk.make_pages(call.mapping().get("jobs"))),
-        "/eval/preview": lambda call: asdict(call.desk.preview(call.mapping())),
+        "/ui/pages": lambda call: to_dict(call.desk.make_pages(call.mapping().get("jobs"))),
+        "/eval/preview": lambda call: to_dict(call.desk.preview(call.mapping())),
         "/eval/export-yaml": lambda call: {"yaml": as_yaml(redact(call.mapping()))},
         "/eval/import-yaml": import_yaml,
         "/eval/start": start,
@@ -233,7 +233,7 @@ def import_yaml(call: Call) -> dict[str, Any]:
     text = call.mapping().get("yaml")
     if not isinstance(text, str):
         raise RequestError("yaml: give the text of the file")
-    return asdict(call.desk.read_request(text))
+    return to_dict(call.desk.read_request(text))
 
 
 def start(call: Call) -> dict[str, Any]:

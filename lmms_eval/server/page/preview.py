@@ -6,10 +6,10 @@ import dataclasses
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from msgspec import Struct, structs
 
 from lmms_eval.config.convert import argument_mapping, argument_text
 from lmms_eval.config.options import Option, RunConfig
@@ -43,8 +43,7 @@ _OF_SERVERS = {"num_gpus": "processes"}
 _AT_SERVERS = {option: field for field, option in _OF_SERVERS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A mistake in a request or file."""
 
     name: str
@@ -58,8 +57,7 @@ Refuse = Callable[[Mapping[str, Any]], Iterable[Problem]]
 """Returns the reasons why the server refuses a request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """A request as a command and as a file, and its mistakes."""
 
     command: str
@@ -68,8 +66,7 @@ class Preview:
     problems: tuple[Problem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """A request that was read from a file, and the mistakes of the file."""
 
     request: Mapping[str, Any]
@@ -161,7 +158,7 @@ def read_request(text: str, refuse: Refuse | None = None) -> Imported:
     right: dict[str, Any] = {key: _form(key, value) for key, value in values.items() if not any(_wrong(key, value))}
     request = {key: value for key, value in right.items() if SERVER_DEFAULTS.get(key) != value}
     found = [*(one for problems in refused.values() for one in problems), *problems_of(values)]
-    return Imported(request, tuple(dataclasses.replace(one, line=lines.get(one.name)) for one in found))
+    return Imported(request, tuple(structs.replace(one, line=lines.get(one.name)) for one in found))
 
 
 def _unread(text: str) -> Imported:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
@@ -48,8 +49,7 @@ Reply with {positive} or {negative} and nothing else.""",
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryScore:
+class BinaryScore(Struct, frozen=True):
     """A judge's reply as two scores."""
 
     official: int

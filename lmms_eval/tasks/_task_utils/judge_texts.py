@@ -13,9 +13,11 @@ import json
 import os
 import string
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
@@ -28,8 +30,7 @@ _SHOWN_DIGITS = 16
 _ANSWER = "prediction"
 
 
-@dataclass(frozen=True, slots=True)
-class UsedText:
+class UsedText(Struct, frozen=True):
     """A text that a run gives to the judge."""
 
     name: str
@@ -56,8 +57,7 @@ class UsedText:
         return f"{whose}, not the authors': the number is not the one that reports quote (--judge_prompts)"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeText:
+class JudgeText(Struct, frozen=True):
     """A text in our own wording, with the fingerprint of the authors' text."""
 
     name: str

@@ -17,10 +17,11 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 
@@ -35,8 +36,7 @@ NOUN_ENDINGS = (
 _READ_ERRORS = (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(Struct, frozen=True):
     """A package of NLTK, with its files that are read."""
 
     name: str
@@ -56,8 +56,7 @@ WORDNET = Package("wordnet", "corpora/wordnet", ("index.noun", "noun.exc"))
 PACKAGES = (PUNKT, WORDNET)
 
 
-@dataclass(frozen=True, slots=True)
-class Lemmatizer:
+class Lemmatizer(Struct, frozen=True):
     """WordNet's morphology for nouns, as NLTK's ``WordNetLemmatizer`` applies it."""
 
     nouns: frozenset[str]
@@ -71,8 +70,7 @@ class Lemmatizer:
         return min((form for form in (word, *forms) if form in self.nouns), key=len, default=word)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Linguistics:
+class Linguistics(Struct, frozen=True, eq=False):
     """NLTK's sentence splitter (Punkt, English), its word tokeniser, and the lemmatiser."""
 
     sentences: Callable[[str], list[str]]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
+from msgspec import Struct
+
 from lmms_eval.errors import TaskError
 
-T = TypeVar("T")
+T = TypeVar("T", bound="BenchmarkOptions")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkOptions:
+class BenchmarkOptions(Struct, frozen=True, kw_only=True):
     """Base of a benchmark's options: the places of its data."""
 
     benchmark: ClassVar[str]
@@ -68,9 +68,7 @@ def read_options(cls: type[T], given: Mapping[str, Any] | None, benchmark: str) 
         TaskError: a name is not a field of ``cls``.
     """
     stated = {key: value for key, value in (given or {}).items() if not isinstance(value, Mapping)}
-    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # every benchmark's options are a dataclass
-    shared = {field.name for field in fields(BenchmarkOptions)}
-    known = sorted(names, key=shared.__contains__)  # the benchmark's own first
+    known = sorted(cls.__struct_fields__, key=BenchmarkOptions.__struct_fields__.__contains__)
     for key in stated:
         if key not in known:
             raise TaskError(f"{benchmark} has no task option {key!r}; there is: {', '.join(known)}")

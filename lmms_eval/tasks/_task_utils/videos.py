@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks._task_utils.media_files import hf_home
@@ -14,8 +15,7 @@ from lmms_eval.tasks._task_utils.media_files import hf_home
 Settings = Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class MediaFolder:
+class MediaFolder(Struct, frozen=True):
     """The folder ``HF_HOME/CACHE_DIR`` of a benchmark's media, and the folders of the run that may replace it.
 
     The settings of its functions are ``lmms_eval_specific_kwargs`` with the run's ``data_root`` and ``media_root``; the

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages, visual_to_content
 from lmms_eval.api.request import Request, Response
@@ -17,8 +19,7 @@ from lmms_eval.tasks.yaml.prompts import as_turns, dump
 Doc = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedMessages:
+class ChangedMessages(Struct, frozen=True):
     """Builds the messages of a request with the change of a control."""
 
     request: Request

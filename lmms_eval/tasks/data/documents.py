@@ -7,9 +7,10 @@ import json
 import math
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, field
 
 from lmms_eval.tasks.data.features import decode, holds, is_media, picture_paths
 
@@ -27,8 +28,7 @@ _ROW_BYTES = 1024
 """Bytes of a row in addition to its texts."""
 
 
-@dataclass(slots=True)
-class Row:
+class Row(Struct):
     """The columns of a document that hold no media."""
 
     values: Mapping[str, Any]

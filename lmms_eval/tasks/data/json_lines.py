@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.data.blocks import Blocks
@@ -82,8 +83,7 @@ KEPT_BYTES = 64 * 2**20
 _MARK = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """A run of whole lines of a file."""
 
     file: Path
@@ -161,8 +161,7 @@ class JsonLinesSource:
         return pa.concat_tables([self._schema.empty_table(), table], promote_options="permissive")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
+class _Scan(Struct, frozen=True):
     """Finds a file's blocks and the types of its columns."""
 
     file: Path

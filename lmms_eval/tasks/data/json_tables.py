@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
+from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
 
@@ -58,8 +58,7 @@ class Shapes:
         return {name for name, shape in self._containers.items() if shape.is_mixed or name in self._scalars}
 
 
-@dataclass(slots=True)
-class _Shape:
+class _Shape(Struct):
     """The common shape of the values of a column, a key or a list."""
 
     kind: Literal["object", "list", "scalar"] | None = None

@@ -12,9 +12,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.data.locate import SUFFIXES, beside_folders, data_root_folders
@@ -24,8 +25,7 @@ _KEPT = ("cache_dir", "features", "download_config", "download_mode")
 """Arguments that still apply when files are read instead of a repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalCopies:
+class LocalCopies(Struct, frozen=True):
     """The data sets below ``--data_root``, for the code of one task."""
 
     root: str | None

@@ -6,9 +6,10 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks.data.snapshot import video_folder
@@ -21,8 +22,7 @@ _ASKED_AT_ONCE = 500
 """Most paths in one request for sizes and digests."""
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
+class RemoteFile(Struct, frozen=True):
     """A file of a data set on the hub."""
 
     repository: str
@@ -70,8 +70,7 @@ class RemoteFile:
         return made.hexdigest() == self.digest
 
 
-@dataclass(frozen=True, slots=True)
-class Download:
+class Download(Struct, frozen=True):
     """The files that one configuration of a data set needs."""
 
     repository: str

@@ -7,9 +7,10 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingDataError, TaskError
 from lmms_eval.tasks.data import hub, text_files
@@ -38,8 +39,7 @@ _OWN_KEYS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class DataRequest:
+class DataRequest(Struct, frozen=True):
     """A task's description of its data."""
 
     path: Any
@@ -58,8 +58,7 @@ class DataRequest:
     """The task's name; empty if the request is not from a task."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Documents of one split, from a function given as ``dataset_path``."""
 
     rows: Sequence[Mapping[str, Any]]

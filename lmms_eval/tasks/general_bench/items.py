@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import TaskFacts
@@ -49,8 +50,7 @@ class MissingAnswer(UnreadableAnswer):
     """A prediction names a missing file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """An ``annotation.json``: its head (every key but ``data``) and its items, unchanged from the file."""
 
     folder: Path
@@ -63,8 +63,7 @@ class Annotation:
     data: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MediaInput:
+class MediaInput(Struct, frozen=True):
     """A picture, video, sound or point cloud of a question."""
 
     kind: MediaKind
@@ -72,8 +71,7 @@ class MediaInput:
     """One file; for ``frames`` the frames in order, or one folder of frames."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One question with its reference answer."""
 
     id: Any

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
@@ -26,8 +28,7 @@ MOST = 64
 """Most objects of a list that are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Regions:
+class Regions(Struct, frozen=True):
     """The masks of one side over one picture, all of one size."""
 
     of: Literal["reference", "answer"]
@@ -43,8 +44,7 @@ class Regions:
         return self.masks[0].size
 
 
-@dataclass(frozen=True, slots=True)
-class Bodies:
+class Bodies(Struct, frozen=True):
     """The key points of one side."""
 
     of: Literal["reference", "answer"]

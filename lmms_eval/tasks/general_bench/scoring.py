@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
@@ -21,8 +22,7 @@ ABSENT = "no prediction"
 """The note of an item without a prediction."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemOutcome:
+class ItemOutcome(Struct, frozen=True):
     """The outcome of one item."""
 
     id: Any

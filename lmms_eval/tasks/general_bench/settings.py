@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -26,8 +25,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(BenchmarkOptions):
+class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """The options of a task."""
 
     benchmark: ClassVar[str] = "General-Bench"

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, LmmsEvalError
@@ -34,8 +36,7 @@ from lmms_eval.tasks.general_bench.summary import TaskScore
 Asker = Callable[[Sequence[JudgeQuestion]], Sequence[Verdict]]
 
 
-@dataclass(frozen=True, slots=True)
-class FolderJob:
+class FolderJob(Struct, frozen=True):
     """The prediction files to score, and the settings for scoring them."""
 
     settings: Settings
@@ -94,8 +95,7 @@ def score_folders(
     return FolderScores(tuple(scores), tuple(problems), tuple(without))
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
+class _Scored(Struct, frozen=True):
     score: TaskScore
     problems: tuple[str, ...] = ()
 

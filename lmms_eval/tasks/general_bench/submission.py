@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json, replacing
@@ -31,8 +32,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Predictions:
+class Predictions(Struct, frozen=True):
     """The predictions of a task."""
 
     where: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import NotEvaluated
@@ -32,8 +33,7 @@ _MOST_STATES = 200_000
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class TaskScore:
+class TaskScore(Struct, frozen=True):
     """The numbers of one task, in the unit of the result table."""
 
     task: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.tasks.general_bench.facts.metrics import metrics

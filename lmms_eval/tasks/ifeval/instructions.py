@@ -9,10 +9,11 @@ import functools
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import ItemError
@@ -59,8 +60,7 @@ def _undetectable() -> type[Exception]:
 Check = Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """One instruction of a document."""
 
     name: str

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, SubScore, Unscored
@@ -28,8 +30,7 @@ Doc = Mapping[str, Any]
 _LETTER = re.compile(r"\(([a-zA-Z])\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A compared answer."""
 
     prediction: str | None

@@ -9,9 +9,10 @@ import functools
 import mimetypes
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
@@ -111,8 +112,7 @@ def unpack(archive: Path, target: Path) -> Path:
     return target
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """One of the three texts of a prompt with the media of its placeholders."""
 
     text: str
@@ -120,8 +120,7 @@ class Segment:
     """Paths as the data set writes them (``./data/...``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A query with its task's description and demonstration."""
 
     id: str

@@ -10,10 +10,11 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
@@ -26,8 +27,7 @@ MAX_NAME_CHARS = 200
 """Longest name of a place; longer ones are not looked up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinates:
+class Coordinates(Struct, frozen=True):
     """A point on the Earth, in degrees."""
 
     latitude: float
@@ -46,8 +46,7 @@ class Geocoder(Protocol):
         """Return a place's coordinates; ``None`` if it does not exist. Raises ``NotEvaluated`` without an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """A known answer of a geocoder."""
 
     coordinates: Coordinates | None
@@ -66,8 +65,7 @@ def coordinates(latitude: Any, longitude: Any) -> Coordinates:
     return point
 
 
-@dataclass(frozen=True, slots=True)
-class GeocodeTable:
+class GeocodeTable(Struct, frozen=True):
     """Answers by query. A ``complete`` table holds every place; others do not exist."""
 
     entries: Mapping[str, Coordinates | None]
@@ -140,8 +138,7 @@ class _Memory(Protocol):
     def keep(self, query: Query, found: Coordinates | None) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ChainedGeocoder:
+class ChainedGeocoder(Struct, frozen=True):
     """Asks the table first, then earlier answers, then the server. Answers of the server are kept, failures are not."""
 
     server: _Server

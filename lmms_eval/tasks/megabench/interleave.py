@@ -7,8 +7,9 @@ The task option ``interleave: true`` (``lmms_eval_specific_kwargs``) selects it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 FRAMES_START, FRAMES_END = "<video frames start>", "<video frames end>"
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Limits on the pictures of a call (defaults: the authors' GPT-4o settings)."""
 
     max_images: int = 64
@@ -57,8 +57,7 @@ def interleaved_messages(row: Row, media: MediaAccess, budget: Budget) -> list[d
     return [{"role": "user", "content": parts}]
 
 
-@dataclass(frozen=True, slots=True)
-class _Steps:
+class _Steps(Struct, frozen=True):
     """Distance of the frames that are taken, by path."""
 
     demo: dict[str, int]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.errors import TaskError
@@ -58,8 +59,7 @@ ART_QUESTION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedQuery:
+class JudgedQuery(Struct, frozen=True):
     """A query as the judge's questions need it, without the reply."""
 
     answer: Mapping[str, Any]

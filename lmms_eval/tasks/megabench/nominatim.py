@@ -17,10 +17,11 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.geocoding import Coordinates, Known, Query, coordinates, query_key
@@ -112,8 +113,7 @@ class AnswerMemory:
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class Nominatim:
+class Nominatim(Struct, frozen=True):
     """``GET BASE/search`` with a structured query."""
 
     server: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class OutsideData:
+class OutsideData(Struct, frozen=True):
     """The places of such data from the options of the run."""
 
     geocode_table: str = ""

@@ -7,9 +7,10 @@ frames among the pictures; each placeholder in the text is replaced by one ``<im
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
@@ -25,8 +26,7 @@ VIDEO_START, VIDEO_END = "[video start]", "[video end]"
 _PLACEHOLDER = re.compile(r"(<image>|<video>)")
 
 
-@dataclass(frozen=True, slots=True)
-class MediaAccess:
+class MediaAccess(Struct, frozen=True):
     """The folder of the media, and the most frames of a video."""
 
     root: Path

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval.tasks.megabench.data import load_rows
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceTask:
+class ReferenceTask(Struct, frozen=True):
     """One task of a configuration."""
 
     name: str
@@ -48,8 +48,7 @@ def load_reference(configuration: str, data_root: str | Path | None = None) -> M
     return tasks
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A part of a submission that cannot be scored."""
 
     task_name: str
@@ -59,8 +58,7 @@ class Problem:
         return {"task_name": self.task_name, "error": self.error}
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """A submission with the problems of its entries."""
 
     entries: tuple[Mapping[str, Any], ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
@@ -15,8 +14,7 @@ _BUDGET = Budget()
 _NUMBERS = ("max_video_subsample_frame", "max_images", "demo_video_frames", "max_side")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(BenchmarkOptions):
+class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """The options of a task."""
 
     benchmark: ClassVar[str] = "MEGA-Bench"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.errors import TaskError
@@ -27,8 +29,7 @@ BLOCK = 25
 """Number of tasks after which the intermediate state can be saved."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatedTask:
+class EvaluatedTask(Struct, frozen=True):
     """One task of a submission with its scores."""
 
     score: TaskScore
@@ -37,8 +38,7 @@ class EvaluatedTask:
     """The submitted entry with ``scores`` in each query and totals at the end."""
 
 
-@dataclass(slots=True)
-class Evaluation:
+class Evaluation(Struct):
     """The evaluator's output."""
 
     data: list[Mapping[str, Any]]
@@ -64,8 +64,7 @@ class Watcher(Protocol):
         """Receive the state after ``BLOCK`` more tasks, which the next start can reuse."""
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """The judge, and the files that its questions need."""
 
     ask: Callable[[Sequence[JudgeQuestion]], Sequence[Verdict]]
@@ -74,8 +73,7 @@ class Panel:
     """Finds the file of a medium of the data set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """The data set and the earlier scores that a submission is compared with."""
 
     tasks: Mapping[str, ReferenceTask]
@@ -84,8 +82,7 @@ class Sources:
     """Entries of an earlier output by task. Entries with unchanged answers keep their scores."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(Struct, frozen=True):
     """A task to score, or one whose earlier scores are kept."""
 
     position: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.errors import TaskError
@@ -21,8 +22,7 @@ EvalType = Literal["rule", "llm"]
 """Scored by rules, or by a judge."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskScore:
+class TaskScore(Struct, frozen=True):
     """The totals of a task; ``total`` and ``mean`` are ``None`` if a query could not be evaluated."""
 
     name: str
@@ -56,8 +56,7 @@ def _total(scores: Iterable[float]) -> float:
     return math.fsum(score for score in scores if score >= 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(Struct, frozen=True):
     """Means over tasks and over queries."""
 
     macro: float
@@ -66,8 +65,7 @@ class Means:
     num_queries: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+class RunSummary(Struct, frozen=True):
     """The summary of a run. With tasks that could not be evaluated, the headline numbers are ``None``."""
 
     macro: float | None

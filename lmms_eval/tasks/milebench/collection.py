@@ -7,9 +7,10 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
@@ -22,8 +23,7 @@ PASSED_OVER = frozenset({"image_quantity_level-Accuracy", "image_quantity_level-
 """Keys of ``eval.json`` that are not columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """Results by model, category and data set; ``{}`` without one."""
 
     models: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]

@@ -6,11 +6,11 @@ import functools
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
@@ -141,8 +141,7 @@ def annotation_file(root: Path, name: str, settings: Settings) -> Path:
     return combined if settings.combine_image > 1 and combined.is_file() else folder / f"{name}.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """The content of an annotation file."""
 
     where: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, cast
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.utils.files import read_table
@@ -16,8 +17,7 @@ Metric = Literal["accuracy", "rouge_l"]
 TABLE = Path(__file__).parent / "datasets.tsv"
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(Struct, frozen=True):
     """One data set."""
 
     name: str

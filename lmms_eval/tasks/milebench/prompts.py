@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, TaskError
 from lmms_eval.tasks._task_utils.documents import once_per_document
@@ -97,8 +98,7 @@ NO_LETTERS = "GPR1200"
 _PLACEHOLDER = re.compile(r"(\{(?:image|table)#\d+\})")
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """The parts of a document that make its prompt."""
 
     sample_id: int
@@ -122,8 +122,7 @@ class Sample:
         return f"{self.context}\nChoice list: \n" + "\n".join(options) + "\nYour answer is: "
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """The limit of a context and its counting of tokens."""
 
     max_context_len: int
@@ -135,8 +134,7 @@ class Budget:
         return self.max_context_len - len(self.tokenizer.encode(instruction))
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """A picture in its place."""
 
     path: str
@@ -145,8 +143,7 @@ class Picture:
 Part = str | Picture
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """A finished prompt."""
 
     text: str

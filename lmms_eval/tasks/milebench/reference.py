@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
@@ -15,8 +17,7 @@ from lmms_eval.tasks.milebench.submission import sample_number
 ADVERSARIAL, ADVERSARIAL_VARIANT = "-adv", "adversarial"
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """The part of an annotation file that scoring needs."""
 
     where: str

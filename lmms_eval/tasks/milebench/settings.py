@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from lmms_eval.errors import TaskError
@@ -12,8 +11,7 @@ BENCHMARK = "MileBench"
 PROMPT_MODES = ("official", "index")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(BenchmarkOptions):
+class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """The options of a task."""
 
     benchmark: ClassVar[str] = BENCHMARK

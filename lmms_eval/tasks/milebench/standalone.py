@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
@@ -26,8 +27,7 @@ _SHOWN = 5
 _SUMMARISED = ("score", "fixed", "sequence", "metric", "n_images", "step", "fixed_step")
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A prediction with its sample's annotation and score."""
 
     record: Mapping[str, Any]
@@ -35,8 +35,7 @@ class Judged:
     score: SampleScore
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """A data set's predictions, judged, in the order of the prediction file."""
 
     where: str

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json, replacing
@@ -72,8 +72,7 @@ def write(text: str, path: Path) -> None:
         raise DataError(f"predictions {path} cannot be written: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Predictions:
+class Predictions(Struct, frozen=True):
     """The records of a ``pred.json``, in its order."""
 
     where: str

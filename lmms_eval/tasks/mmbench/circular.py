@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.metrics.answers import extract_mcq_answer
@@ -20,8 +22,7 @@ _SEED = 2680
 """Of the letters that the authors' scoring draws."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """A question with all its rows."""
 
     row: Row

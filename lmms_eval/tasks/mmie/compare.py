@@ -6,11 +6,11 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.mmie.scores_file import compare_judges
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import printable
 
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LmmsEvalError as error:
         sys.stderr.write(f"{printable(str(error))}\n")
         return error.exit_code
-    sys.stdout.write(json.dumps(asdict(found), indent=2) + "\n")
+    sys.stdout.write(json.dumps(to_dict(found), indent=2) + "\n")
     return 0
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 CATEGORIES: Mapping[str, str] = MappingProxyType(
     {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
@@ -18,8 +19,7 @@ QUESTIONS: Mapping[str, int] = MappingProxyType({"SA": 5005, "PBL": 11482, "MSR"
 _FILE = Path(__file__).with_name("published.tsv")
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedRow:
+class PublishedRow(Struct, frozen=True):
     """A row of the leaderboard."""
 
     text_model: str

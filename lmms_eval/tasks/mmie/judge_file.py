@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.engine.judging import JudgementStore, request_id
@@ -31,8 +32,7 @@ from lmms_eval.tasks.mmie.submission import OutputText, feedback_from_temporary
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """The files of one output."""
 
     output: Path
@@ -67,8 +67,7 @@ class Places:
                 raise DataError(f"{path} cannot be removed: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """The outcome of a file."""
 
     summary: Mapping[str, Any]

@@ -7,10 +7,11 @@ from a user's file. Fingerprints identify the texts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.judge_texts import BUILT_IN, fingerprint, texts_of
@@ -82,8 +83,7 @@ criteria, each of which is met (1) or not met (0):
 _LEAD_IN = "Hold the final answer against this one: "
 
 
-@dataclass(frozen=True, slots=True)
-class JudgePrompts:
+class JudgePrompts(Struct, frozen=True):
     """The texts for a judge, in addition to the sample."""
 
     systems: Mapping[str, str]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval import stats
 from lmms_eval.errors import DataError
@@ -28,8 +29,7 @@ COLUMNS = (
 Key = tuple[str, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeComparison:
+class JudgeComparison(Struct, frozen=True):
     """Two files of scores of the same answers; measures are ``None`` if they are not defined."""
 
     n: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict, repeat_name
 from lmms_eval.tasks.mmie.settings import Settings
@@ -23,8 +24,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 Outcome = Literal["scored", "unparsable", "skipped", "unscored"]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreReading:
+class ScoreReading(Struct, frozen=True):
     """The number behind the marker."""
 
     score: int | None
@@ -56,8 +56,7 @@ def is_readable(reply: str) -> bool:
     return read_score(reply).counted
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """The outcome of a sample."""
 
     outcome: Outcome

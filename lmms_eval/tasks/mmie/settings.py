@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
@@ -11,8 +10,7 @@ from lmms_eval.tasks.mmie.view import MAX_IMAGES, MODES, Mode, ViewOptions
 _NAME = "MMIE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(BenchmarkOptions):
+class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     """The options of a task."""
 
     benchmark: ClassVar[str] = _NAME

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.tasks.mmie.data.routing import Route, route
@@ -21,8 +22,7 @@ NAMED: tuple[Outcome, ...] = ("unparsable", "unscored", "skipped")
 """Outcomes whose samples the summary names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The options by which a file is read."""
 
     find: Find
@@ -33,8 +33,7 @@ class Reading:
     """Whether the record's category overrides that of its id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """A record with its judge's view."""
 
     placed: Placed
@@ -67,8 +66,7 @@ class Sample:
         return judge_question(self.view, self.category, reference, prompts)
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """The samples of a file."""
 
     samples: tuple[Sample, ...]
@@ -90,8 +88,7 @@ class Input:
         return tuple(index for index, sample in enumerate(self.samples) if sample.placed.position not in bad)
 
 
-@dataclass(slots=True)
-class Judgements:
+class Judgements(Struct):
     """The judge's replies by index of the sample. An index is in at most one of the three mappings."""
 
     feedback: dict[int, str] = field(default_factory=dict)

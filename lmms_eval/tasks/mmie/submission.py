@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
@@ -22,8 +23,7 @@ FEEDBACK = "gpt_feedback"
 _CONTENT = ("model", "question", "answer", "gt_answer", "images")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A question with a model's answer, for a judge."""
 
     source: Question
@@ -36,8 +36,7 @@ class Record:
         return self.source.id
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """A record that cannot be used."""
 
     position: int
@@ -46,8 +45,7 @@ class Problem:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A record and its position in its file, from 0."""
 
     position: int
@@ -143,8 +141,7 @@ def _indented(record: Mapping[str, Any]) -> str:
     return "    " + json.dumps(record, indent=4).replace("\n", "\n    ")
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """Feedback from a temporary file."""
 
     feedback: Mapping[int, str]

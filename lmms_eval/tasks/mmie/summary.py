@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval import stats
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
@@ -41,8 +42,7 @@ def weighted_average(by_category: Mapping[str, float]) -> float:
     return math.fsum(QUESTIONS[tag] * by_category[tag] for tag in QUESTIONS) / total
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """The samples of one category, field or subfield, as sums, so that rows of several tasks can be joined."""
 
     scored: int = 0
@@ -127,8 +127,7 @@ class Row:
         return cls(**{sample["outcome"]: 1}, total=score, squares=score * score)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows by category, by field and by subfield."""
 
     categories: Mapping[str, Row]

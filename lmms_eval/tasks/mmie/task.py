@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from loguru import logger
+from msgspec.structs import replace
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.tasks.mmie.judge_prompts import prompts

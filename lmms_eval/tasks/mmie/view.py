@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.tasks.mmie.data.records import Segment
 
@@ -20,15 +21,13 @@ MAX_IMAGES = 4
 PLACEHOLDER = "<image>"
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """A picture in its place."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """A missing picture."""
 
     name: str
@@ -39,8 +38,7 @@ Find = Callable[[Any], Picture | Missing]
 """Returns the picture for the judge from a segment's picture."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewOptions:
+class ViewOptions(Struct, frozen=True):
     """The limits for showing a sample."""
 
     mode: Mode = "official"
@@ -50,8 +48,7 @@ class ViewOptions:
     """Most pictures of a sample."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """The question and the answer as shown to the judge."""
 
     question_pieces: tuple[Piece, ...]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError, MediaError
@@ -22,8 +23,7 @@ _TIME = r"(\d{1,6}):(\d{1,6}):(\d{1,6}[,.]\d{1,6})"  # bounded, so that a row of
 _TIMES = re.compile(rf"{_TIME}\s*+-->\s*+{_TIME}")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Texts that are shown together."""
 
     start: float

@@ -6,8 +6,9 @@ import difflib
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import TaskError
 
@@ -39,8 +40,7 @@ def _is_text(value: Any) -> bool:
     return all(isinstance(item, str) for item in (value if isinstance(value, list | tuple) else [value]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """Generation options with the same kind of value."""
 
     wanted: str

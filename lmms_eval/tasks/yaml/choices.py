@@ -7,8 +7,9 @@ import contextlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import TaskError, UsageError
 
@@ -23,8 +24,7 @@ _ABSENT = frozenset({"", "nan", "none", "n/a"})
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceColumns:
+class ChoiceColumns(Struct, frozen=True):
     """Columns of a document's choices.
 
     Raises:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from lmms_eval.api.task import ConfigurableTask, Task, TaskOptions
 from lmms_eval.errors import LmmsEvalError, TaskError

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES
 from lmms_eval.tasks.data.sizes import is_list, is_text, list_lengths, text_lengths
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 Kind = Literal["image", "audio", "video"]
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """Tokens of one medium: ``fixed + bytes / bytes_per_token``."""
 
     fixed: float
@@ -71,8 +71,7 @@ def kind_of_name(name: str) -> Kind | None:
     return "video" if suffix in _VIDEO_SUFFIXES else None
 
 
-@dataclass(frozen=True, slots=True)
-class Medium:
+class Medium(Struct, frozen=True):
     """One medium of a document."""
 
     kind: Kind
@@ -111,8 +110,7 @@ def _named(names: Sequence[str]) -> list[Medium] | None:
     return found
 
 
-@dataclass(slots=True)
-class Files:
+class Files(Struct):
     """Sizes of files below some folders. Each file is looked up once."""
 
     roots: Callable[[], Iterable[Path]]
@@ -227,8 +225,7 @@ class Costs:
         return [max(1, count) for count in list_lengths(cells)] if is_list(cells.type) else [1] * len(indices)
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(Struct, frozen=True):
     """A column's part of each document's cost: tokens of text, and media."""
 
     text: Sequence[float]

@@ -8,11 +8,12 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.yaml.functions import FunctionRef
 from lmms_eval.utils.files import StatedPath
@@ -147,8 +148,7 @@ def _installed_root(path: str) -> str | None:
     return _STANDARD if path.startswith(f"{_STANDARD}/") else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Module:
+class _Module(Struct, frozen=True):
     """The parts of a module's text that matter for its hash."""
 
     stamp: tuple[int, int]

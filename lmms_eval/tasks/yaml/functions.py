@@ -15,10 +15,11 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
@@ -30,8 +31,7 @@ _MODULES: dict[Path, ModuleType] = {}
 _LOCK = threading.RLock()
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionRef:
+class FunctionRef(Struct, frozen=True):
     """A function as a YAML file names it; ``resolve`` imports it."""
 
     name: str

@@ -6,8 +6,9 @@ import functools
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.registry import AGGREGATIONS as ADDED_AGGREGATIONS
 from lmms_eval.api.registry import METRICS as ADDED_METRICS
@@ -31,8 +32,7 @@ _ALL_TARGETS = frozenset({"anls", "bleu", "chrf", "ter", "wer"})
 """Metrics that compare with all reference answers at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskMetric:
+class TaskMetric(Struct, frozen=True):
     """A metric of a task with the arguments of its function."""
 
     definition: MetricDefinition

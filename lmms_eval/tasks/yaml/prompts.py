@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.task import TaskOptions
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 SAMPLERS = ("default", "first_n")
 
 
-@dataclass(frozen=True, slots=True)
-class FewShot:
+class FewShot(Struct, frozen=True):
     """Chooses the examples of a task; a resumed run chooses the same ones for a document."""
 
     count: int

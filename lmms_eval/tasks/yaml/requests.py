@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from lmms_eval.api.messages import ChatMessages
@@ -26,8 +26,7 @@ NOT_SENT = frozenset({"max_agentic_steps"})
 _UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFactory:
+class RequestFactory(Struct, frozen=True):
     """Makes the requests of a task with open data."""
 
     task: Task
@@ -98,8 +97,7 @@ def _copied(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-@dataclass(frozen=True, slots=True)
-class MessageBuilder:
+class MessageBuilder(Struct, frozen=True):
     """Renders the messages of a request when they are needed. ``own`` replaces the task's messages for a document."""
 
     requests: RequestFactory
@@ -130,8 +128,7 @@ class MessageBuilder:
             return self.requests.prompts.allowed(turns)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A user message with the document's media and another text."""
 
     prompts: Prompts
@@ -143,8 +140,7 @@ class Question:
         return self.prompts.user_turn(visuals, self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """The arguments in which the requests of one exchange differ."""
 
     context: str

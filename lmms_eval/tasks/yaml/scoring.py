@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct, structs
 
 from lmms_eval.api.interleaved import InterleavedText
 from lmms_eval.api.judging import JudgeQuestion, Verdict
@@ -31,8 +33,7 @@ Doc = Mapping[str, Any]
 Tags = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Filters and metrics of a task."""
 
     pipelines: tuple[FilterPipeline | None, ...]
@@ -109,8 +110,7 @@ def _filter(step: Any, where: str) -> Any:
     return built
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerScorer:
+class AnswerScorer(Struct, frozen=True):
     """Scores the documents of one task. ``config`` holds functions, not references."""
 
     config: TaskConfig
@@ -131,7 +131,7 @@ class AnswerScorer:
         for pipeline in self.plan.pipelines:
             with noting_chance(self.may_draw) as chance, noting_reading() as notes:
                 score = self._score(pipeline, doc, answers, verdicts)
-            made.append(replace(score, drew=chance.drew, reading=notes.reading))
+            made.append(structs.replace(score, drew=chance.drew, reading=notes.reading))
         return tuple(made)
 
     def of_results(self, doc: Doc, results: Sequence[Any]) -> Mapping[str, Any]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, TaskError
 from lmms_eval.tasks.data import Documents
 
 
-@dataclass(frozen=True, slots=True)
-class Strata:
+class Strata(Struct, frozen=True):
     """The key ``strata`` of a metric."""
 
     column: str

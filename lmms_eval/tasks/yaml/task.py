@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import NotEvaluated
@@ -48,6 +49,7 @@ from lmms_eval.tasks.yaml.settings import (
     shots,
 )
 from lmms_eval.tasks.yaml.strata import common_column, strata_of
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.signatures import accepts
 
 
@@ -240,8 +242,7 @@ NAMED_KEYS = (*PROMPT_KEYS, *SCORING_KEYS, "doc_to_gold", "dataset_path")
 _TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "description")
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSource:
+class TaskSource(Struct, frozen=True):
     """The origin of a task, from which another process can build it again."""
 
     name: str
@@ -497,7 +498,7 @@ class YamlTask(FamilyInterface, Task):
             "base": self.source.base,
             "change": self.source.change,
             "documents": described(self._documents) if self._documents is not None and self._can_be_carried else None,
-            "options": asdict(self.options),
+            "options": to_dict(self.options),
             "included": included_folders(),
         }
 

@@ -10,9 +10,10 @@ import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.loader import YamlReader, decode, encode
@@ -24,8 +25,7 @@ _COLUMN = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 """The place of a cell. Doubled braces belong to Jinja templates."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTable:
+class TaskTable(Struct, frozen=True):
     """The table of one YAML file."""
 
     where: str

@@ -8,9 +8,10 @@ import re
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal, cast
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import LmmsEvalError, MediaError
 from lmms_eval.viewer.chunks import TaskIndex
@@ -24,8 +25,7 @@ _KEPT = ("type", "path", "url", "name", "frames", "times")
 _PICTURE = "media/"
 
 
-@dataclass(slots=True)
-class LazyMedia:
+class LazyMedia(Struct):
     """Names thumbnails by their sources, and makes them when they are requested. Only named files are served.
 
     ``store`` makes the files. Lists of samples only need names; the page of a sample uses the store itself.
@@ -96,8 +96,7 @@ _NUMBERS = {"run": 1, "audit": 1, "index": 2, "column": 4, **_ONE_TASK}
 _NAME = re.compile(r"([a-z]{3,6})((?:-\d{1,9}){1,4})")
 
 
-@dataclass(frozen=True, slots=True)
-class PieceName:
+class PieceName(Struct, frozen=True):
     """The name of a piece: ``KIND-RUN``, ``KIND-RUN-TASK`` and so on."""
 
     kind: Kind
@@ -160,8 +159,7 @@ def index_piece(index: TaskIndex, name: PieceName) -> Any:
     raise PieceError(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Viewed:
+class Viewed(Struct, frozen=True):
     """The options of a view, and its media."""
 
     options: ReportOptions

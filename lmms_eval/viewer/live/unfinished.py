@@ -9,9 +9,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers import harness_runs
@@ -31,6 +33,7 @@ from lmms_eval.results.follow import (
 )
 from lmms_eval.results.journals import JournalSamples
 from lmms_eval.results.sample import JudgePrompts
+from lmms_eval.utils.records import to_dict
 from lmms_eval.viewer.chunks import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
 from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_piece
 from lmms_eval.viewer.numbers import warning
@@ -373,7 +376,7 @@ class UnfinishedRun:
             entry["model_args"] = arguments.get("model_args") or "" if isinstance(arguments, Mapping) else ""
             entry["warnings"] = self._warnings(entry["warnings"])
             is_here = any(signs.host == self._machine_name for signs in self._run.processes)
-            entry["live"] = asdict(live) | {"gpus": machine.gpus if live.is_going and is_here else []}
+            entry["live"] = to_dict(live) | {"gpus": machine.gpus if live.is_going and is_here else []}
             tokens = {"input_tokens": live.tokens_in, "output_tokens": live.tokens_out}
             entry["usage"] = {"total": {**tokens, "total_tokens": live.tokens_in + live.tokens_out}}
             found: dict[str, Any] = redacted(entry, self._viewed.options.redact)

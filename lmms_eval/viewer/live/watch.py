@@ -8,11 +8,11 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import read_document
@@ -102,8 +102,7 @@ MOST_CHANGES = 20_000
 """Most names of changed pieces that are kept. A page that is further behind loads everything again."""
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     """A run of the view. Its number and name never change."""
 
     run: UnfinishedRun | FinishedRun

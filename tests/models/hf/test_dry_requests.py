@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from loguru import logger
+from msgspec import structs
 
 from lmms_eval.models.hf.model import HuggingFace, wants_flat_images
 
@@ -67,7 +68,6 @@ def test_processors_that_want_flat_lists(processor, is_flat):
 
 
 def test_pictures_of_a_batch_go_as_one_list_where_the_processor_wants_that(tiny, monkeypatch):
-    from dataclasses import replace
 
     from .support import answers, ask, picture
 
@@ -81,7 +81,7 @@ def test_pictures_of_a_batch_go_as_one_list_where_the_processor_wants_that(tiny,
             seen.append(images)
             raise ValueError("enough")
 
-    encoder = model.encoder(replace(model.loaded, processor=Watching(), flat_images=True), model.options)
+    encoder = model.encoder(structs.replace(model.loaded, processor=Watching(), flat_images=True), model.options)
     monkeypatch.setattr(model._answerer, "_encode", encoder.encode)
     answers(model, [ask(0, "What?", [picture(20, 20), picture(20, 30)])])
     assert [image.size for image in seen[0]] == [(20, 20), (20, 30)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.models.remote.generation import Dialect, local_stops, map_generation, taken_by
 
@@ -60,7 +60,7 @@ def test_options_of_open_servers_and_unknown_ones() -> None:
 
 
 def test_unknown_options_go_to_servers_that_are_no_vendors_own() -> None:
-    forwarding = replace(OPEN, forwards=True)
+    forwarding = structs.replace(OPEN, forwards=True)
     options = {"thinking_token_budget": 512, "num_beams": 4, "image_aspect_ratio": "pad", "max_gen_toks": 3, "n": 1}
     assert map_generation(options, 0, forwarding) == (
         {"max_tokens": 3, "temperature": 0, "thinking_token_budget": 512},

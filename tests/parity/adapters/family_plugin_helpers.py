@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from PIL import Image
@@ -19,6 +18,7 @@ from lmms_eval.models.model_utils import (
     reasoning_model_utils,
     usage_metrics,
 )
+from lmms_eval.utils.records import to_dict
 from tests.parity.compare import agree, decode, plain
 from tests.parity.keys import keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter
@@ -30,7 +30,7 @@ HOMES = (audio_processing, concurrency_control, reasoning_model_utils)
 
 
 def _from_raw(*values: Any) -> dict[str, Any]:
-    return asdict(concurrency_control.AdaptiveConcurrencyConfig.from_raw(*values))
+    return to_dict(concurrency_control.AdaptiveConcurrencyConfig.from_raw(*values))
 
 
 def _decide(  # the positions of the vectors
@@ -44,7 +44,7 @@ def _decide(  # the positions of the vectors
         latencies=latencies,
         config=concurrency_control.AdaptiveConcurrencyConfig.from_raw(*config),
     )
-    return asdict(decision)
+    return to_dict(decision)
 
 
 def _usage(steps: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
@@ -11,6 +11,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.llm_judge import ProviderFactory, Request, Response, ServerConfig, ServerInterface
 from lmms_eval.tasks._task_utils import reasoning_utils
 from lmms_eval.tasks._task_utils.math_verify_utils import MathVerifyFn
+from lmms_eval.utils.records import to_dict
 from lmms_eval.verifiers import VerificationPipeline, build_verification_pipeline, parse_binary_response
 from lmms_eval.verifiers.openai import OpenAIVerifier, _parse_score_response
 from tests.parity.compare import agree, decode, plain
@@ -79,7 +80,7 @@ def _openai_verifier(init: Record, reply: Any, *call: Any) -> dict[str, Any]:
     keywords = call[3] if len(call) > 3 else {}
     with patch.dict(ProviderFactory._providers, {name: judged.provider(name) for name in ("openai", "azure")}):
         result = OpenAIVerifier(**init).verify(*call[:3], **keywords)
-    config, requests = asdict(judged.config), judged.requests
+    config, requests = to_dict(judged.config), judged.requests
     keys = ("model_name", "temperature", "max_tokens", "num_retries", "retry_delay")
     shown = [list(request.messages) if "custom_prompt" in init else BUILT_IN for request in requests]
     return {

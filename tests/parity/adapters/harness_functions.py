@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from lmms_eval import stats
@@ -15,6 +14,7 @@ from lmms_eval.metrics import aggregations, text
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.models.model_utils import concurrency_control, reasoning_model_utils
 from lmms_eval.utils import arguments, concurrency, make_table, names, redaction
+from lmms_eval.utils.records import to_dict
 from tests.parity.compare import REL_TOL, TEXT_SCORE_REL_TOL, agree, decode, plain
 from tests.parity.tables import text_differences
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter
@@ -30,7 +30,7 @@ def _run_filter(steps: Sequence[Any], answers: list[list[str]], docs: Sequence[A
 
 
 def _power(effect_size: float = 0.03, current_n: int | None = None, **kwargs: Any) -> dict[str, Any]:
-    result = asdict(stats.power_analysis(stats.PowerQuestion(effect_size, **kwargs), current_n))
+    result = to_dict(stats.power_analysis(stats.PowerQuestion(effect_size, **kwargs), current_n))
     return {key: value for key, value in result.items() if value is not None}
 
 
@@ -44,7 +44,7 @@ def _stability(questions: list[list[Any]], config: Mapping[str, Any]) -> dict[st
     if config["repeats"] < 2:
         return {}
     scores = [[stats.item_number(item) or 0 for item in answers] for answers in questions]
-    return {f"m_{name},none": value for name, value in asdict(stats.stability(scores)).items()}
+    return {f"m_{name},none": value for name, value in to_dict(stats.stability(scores)).items()}
 
 
 def _decide(current_concurrency: int, config: Mapping[str, Any], **window: Any) -> concurrency.Decision:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.errors import JournalError
 from lmms_eval.tasks.general_bench.facts import find_task
@@ -19,7 +19,7 @@ FACTS = find_task("Image Deraining")
 
 
 def item(folder: Path, reference: Any = "clean.png", form: Form = "image", **over: Any) -> Item:
-    return dataclasses.replace(Item(1, FACTS, form, "", (), reference, folder, folder, {"id": 1}), **over)
+    return structs.replace(Item(1, FACTS, form, "", (), reference, folder, folder, {"id": 1}), **over)
 
 
 def outcome(number: int, status: Any = "answered") -> ItemOutcome:

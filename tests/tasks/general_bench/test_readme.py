@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import pkgutil
 import re
@@ -11,6 +10,7 @@ from typing import get_args
 
 import pytest
 import yaml
+from msgspec import structs
 
 import lmms_eval.tasks.general_bench as package
 from lmms_eval.tasks.general_bench import networks
@@ -42,7 +42,7 @@ def table(heading: str) -> dict[str, list[str]]:
 
 
 def test_every_option_is_there():
-    fields = {field.name: field.default for field in dataclasses.fields(Settings)}
+    fields = {field.name: field.default for field in structs.fields(Settings)}
     rows = table("option (`--task_kwargs`")
     assert set(rows) == set(fields) - GIVEN_ELSEWHERE
     for name in (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data.forms import FORMS, form_of
@@ -102,4 +102,4 @@ def test_no_line_fits() -> None:
     for line in lines:
         assert not line.fits(facts, "boxes") or line.metric == "detection_ap@50"
     with pytest.raises(DataError, match=r"Shadow Removal.*no measure of metric"):
-        registry.line_for(dataclasses.replace(find_task("Image Shadow Removal"), metric="nothing"), "image")
+        registry.line_for(structs.replace(find_task("Image Shadow Removal"), metric="nothing"), "image")

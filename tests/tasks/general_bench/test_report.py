@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.errors import DataError
@@ -135,7 +135,7 @@ def test_files_are_scored_for_the_groups_that_were_chosen(
 ) -> None:
     root = copied(tmp_path, "image/generation/Deraining")
     given = numbers(score(SPORTS), data_root=str(root))
-    chosen = dataclasses.replace(given, groups=None if groups is None else frozenset(groups))
+    chosen = structs.replace(given, groups=None if groups is None else frozenset(groups))
     found = report({PREFIX + SPORTS: chosen}, None)
     assert found is not None
     part = found.parts["general_bench_report"][KEY]
@@ -169,7 +169,7 @@ def test_the_table_of_tasks() -> None:
 def test_scores_by_words_say_whose_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "tokenizer_label", lambda: "treebank (NLTK 3.10.4)")
     monkeypatch.setattr(summary, "tokenizer_label", lambda: "treebank (NLTK 3.10.4)")
-    words = dataclasses.replace(score(SERIES), measure="bleu1")
+    words = structs.replace(score(SERIES), measure="bleu1")
     assert words.as_dict()["words"] == "treebank (NLTK 3.10.4)"
     assert "words" not in score(SPORTS).as_dict()
     assert score_table([words]).splitlines()[-1] == "BLEU-1 counts the words of the tokenizer treebank (NLTK 3.10.4)"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import NotEvaluated
@@ -214,7 +214,7 @@ def test_ends_of_the_scale(metric: Metric) -> None:
 @settings(max_examples=30)
 @given(states=st.lists(st.floats(0.01, 60), min_size=1, max_size=5), missing=st.integers(1, 5))
 def test_strict_is_never_better_than_official(metric: Metric, states: list[float], missing: int) -> None:
-    by = dataclasses.replace(BARE, is_costly=True)
+    by = structs.replace(BARE, is_costly=True)
     found = summary.combine(facts_of(metric.key), by, [*answered(*states), *[unanswered()] * missing])
     assert found.official is not None and found.strict is not None
     slack = 1e-9 * abs(found.official)

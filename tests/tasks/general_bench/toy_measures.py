@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
@@ -31,7 +32,7 @@ def measure(**over: Any) -> Measure:
             raise UnreadableAnswer(f"{prediction!r} is no text")
         return prediction if not isinstance(prediction, str) else 100.0 * (prediction == one.reference)
 
-    return dataclasses.replace(Measure("own", "text", state, mean), **over)
+    return structs.replace(Measure("own", "text", state, mean), **over)
 
 
 MEAN = measure(is_mean=True)

@@ -7,11 +7,11 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response
@@ -44,8 +44,7 @@ _UNANSWERED: Mapping[str, tuple[ErrorKind, bool]] = {
 line for a request. Requests of a batch that a user has cancelled are not retried."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultReader:
+class ResultReader(Struct, frozen=True):
     """Reads lines of output and error files of one service.
 
     ``parse`` reads an answer of status 200, ``shown`` is the address for messages, and ``key_name`` is the variable of
@@ -99,8 +98,7 @@ def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
     return unanswered(code, reason, shown)
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(Struct, frozen=True):
     """Waiting times in seconds, and retries."""
 
     poll_s: float
@@ -119,8 +117,7 @@ class _Watched:
         self.ended_before = ended_before
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(Struct, frozen=True):
     """A batch that has ended or is given up: its last known state, and in the latter case the reason."""
 
     watched: _Watched

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import aiohttp
 import orjson
+from msgspec import Struct
 
 from lmms_eval.errors import JournalError
 from lmms_eval.models.openai.arguments import PATHS, Endpoint
@@ -37,8 +38,7 @@ MAX_BACKOFF_S = 60.0
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     """One batch, with its files and its state."""
 
     name: str

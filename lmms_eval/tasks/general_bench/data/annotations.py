@@ -5,9 +5,10 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
@@ -100,8 +101,7 @@ def _decoded(content: bytes) -> dict[str, Any] | None:
         return None
 
 
-@dataclass(slots=True)
-class _Cursor:
+class _Cursor(Struct):
     """A place in the text of a JSON file."""
 
     text: str

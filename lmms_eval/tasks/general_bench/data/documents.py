@@ -6,11 +6,12 @@ import functools
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from loguru import logger
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import AbsentDataError, DataError, MissingDataError
@@ -208,8 +209,7 @@ def _maps(path: str | None) -> FieldMaps:
     return load_field_maps(None if path is None else Path(path))
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """A data set's folder, searched once."""
 
     folders: Mapping[TaskFacts, TaskFolder]

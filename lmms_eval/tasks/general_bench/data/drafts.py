@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.data.records import Record
 from lmms_eval.tasks.general_bench.facts import TaskFacts
@@ -12,8 +13,7 @@ from lmms_eval.tasks.general_bench.items import Annotation, Form, MediaInput
 _ABSENT: tuple[object, ...] = (None, "", {}, [])
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """An item to be read."""
 
     facts: TaskFacts
@@ -32,8 +32,7 @@ class Source:
         return self.top.record("output")
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """The parts of an item that depend on its schema."""
 
     form: Form

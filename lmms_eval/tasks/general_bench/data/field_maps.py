@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.errors import DataError, TaskError, UnknownNameError
 from lmms_eval.tasks.general_bench.data.forms import FORMS
@@ -24,8 +26,7 @@ _KEYS = ("prompt", "media", "output", "form", "reference")
 _KINDS: tuple[MediaKind, ...] = get_args(MediaKind)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldMap:
+class FieldMap(Struct, frozen=True):
     """Key paths of a task's items; the first existing one counts."""
 
     prompt: tuple[KeyPath, ...] = ()
@@ -37,8 +38,7 @@ class FieldMap:
     """Whether an item whose ``output`` lacks these keys cannot be evaluated, instead of having no reference."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldMaps:
+class FieldMaps(Struct, frozen=True):
     """The package's field maps with a user's over them."""
 
     layers: tuple[Mapping[str, Any], ...]

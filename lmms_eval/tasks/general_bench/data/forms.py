@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import get_args
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data.records import is_number
@@ -23,8 +24,7 @@ _TEXT_METRICS = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     """Form of the answers of rows, by patterns of sheet and id, and by the metric's key or ``*``."""
 
     form: Form

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
@@ -21,8 +22,7 @@ _OBJECTS: frozenset[Form] = frozenset({"mask", "masks", "instances", "tracks", "
 _PATHS_OR_LISTS: frozenset[Form] = frozenset({"points", "poses", "notes"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """The value at a key path of an item."""
 
     record: Record

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
@@ -252,8 +254,7 @@ _ACTION_ID = "original_video_id"
 """Replaces a missing ``id`` in the flat items of action detection and grounding."""
 
 
-@dataclass(frozen=True, slots=True)
-class ItemProblem:
+class ItemProblem(Struct, frozen=True):
     """An entry that is not an item."""
 
     index: int
@@ -263,8 +264,7 @@ class ItemProblem:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(Struct, frozen=True):
     """A task's items."""
 
     items: tuple[Item, ...]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 
@@ -43,8 +44,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A JSON object inside an item."""
 
     values: Mapping[str, Any]

@@ -6,10 +6,11 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingDataError, UnknownNameError
 from lmms_eval.tasks._task_utils.archives import alone, is_archive, merge, unpacked
@@ -82,8 +83,7 @@ _SETS: Mapping[str, Subset] = MappingProxyType({"generalbenchopenset": "open", "
 _MODALITIES = MappingProxyType({name.casefold(): name for name in (LANGUAGE, *MODALITIES)})
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFolder:
+class TaskFolder(Struct, frozen=True):
     """A folder with an annotation."""
 
     path: Path
@@ -104,8 +104,7 @@ class TaskFolder:
         return self.path.parents[2 if self.paradigm else 1]
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """The content of a data folder."""
 
     folders: tuple[TaskFolder, ...]
@@ -114,8 +113,7 @@ class Scan:
     """Folders and files that could not be used, each by name, with the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """The folders of the workbook's rows."""
 
     folders: Mapping[TaskFacts, TaskFolder]
@@ -125,8 +123,7 @@ class Matched:
     """Problems of matching; those of the scan are not repeated."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """A modality's (and paradigm's) folder of a set."""
 
     path: Path

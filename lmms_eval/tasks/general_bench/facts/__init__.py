@@ -10,10 +10,11 @@ import csv
 import functools
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import UnknownNameError
 
@@ -28,8 +29,7 @@ metric is spelt as no mapping knows it; it is raw where the model's score is map
 _FIRST_CJK = 0x2E80
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskFacts:
+class TaskFacts(Struct, frozen=True, eq=False):
     """A row of the workbook. Each row is one object, so rows are compared by identity."""
 
     sheet: str

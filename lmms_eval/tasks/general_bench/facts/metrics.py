@@ -10,9 +10,10 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.tasks.general_bench.facts import read_table
@@ -22,8 +23,7 @@ Rule = Literal["", "inverse", "tanh", "complement", "symmetric", "opinion"]
 """The rule by which a value becomes a score from 0 to 100 (``levels.normalise``); empty: it is one already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A canonical metric."""
 
     key: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES
 from lmms_eval.tasks.general_bench.levels.normalise import adjusted_rmse
@@ -64,16 +65,14 @@ def level5(level4_score: float, language: float) -> float:
     return level4_score * language / WHOLE_LANGUAGE
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMeans:
+class GroupMeans(Struct, frozen=True):
     """Means of a sheet: over all rows, and over all rows with only the won ones counted."""
 
     mean: float
     winning: float
 
 
-@dataclass(frozen=True, slots=True)
-class ModalityLevels:
+class ModalityLevels(Struct, frozen=True):
     """Levels of one modality."""
 
     level2: float
@@ -100,8 +99,7 @@ def modality_levels(groups: Sequence[GroupMeans], epsilon: float = 0.0) -> Modal
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AllLevels:
+class AllLevels(Struct, frozen=True):
     """Levels of every modality, of language, and of the whole."""
 
     modalities: Mapping[str, ModalityLevels]

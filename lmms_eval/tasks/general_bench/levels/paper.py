@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, UnknownNameError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, sheets
@@ -21,15 +22,13 @@ from lmms_eval.tasks.general_bench.levels.scopes import Scope, find_scope
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, Table, column, exact_number
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(Struct, frozen=True):
     """Units that a table may declare instead of the expected ones."""
 
     wer_in_percent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """Scores of a table by row, and the unusable values."""
 
     scores: Mapping[TaskFacts, float]

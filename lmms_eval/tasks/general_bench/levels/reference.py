@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, sheets
@@ -38,8 +39,7 @@ _MAPPED_NAME = {"rte": "RTE", "chamfer_distance": "CD"}
 _STOPS = "the authors' program stops there"
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """A sheet's specialists and scores, row by row."""
 
     sheet: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, fold
@@ -22,8 +23,7 @@ from lmms_eval.tasks.general_bench.levels.tables import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(Struct, frozen=True):
     """A result table with the model's column."""
 
     table: Table

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct
+
 Profile = Literal["paper", "reference"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A task's part in the levels."""
 
     sheet: str
@@ -33,8 +34,7 @@ class Entry:
         return self.counted if self.won else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(Struct, frozen=True):
     """``supported``: tasks with a score other than 0; ``wins``: tasks on which the specialist is reached."""
 
     supported: int
@@ -42,8 +42,7 @@ class Support:
     wins: int
 
 
-@dataclass(frozen=True, slots=True)
-class ModalityReport:
+class ModalityReport(Struct, frozen=True):
     """One modality: M comprehension rows, N generation rows."""
 
     comprehension_rows: int
@@ -59,8 +58,7 @@ class ModalityReport:
         return {2: self.level2, 3: self.level3, 4: self.level4}
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageReport:
+class LanguageReport(Struct, frozen=True):
     """The T language rows; ``score`` is L of level 5, from 0 to 100."""
 
     support: Support

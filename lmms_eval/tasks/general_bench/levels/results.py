@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, UsageError
 
@@ -16,8 +17,7 @@ _DEPTHS = ("", "*/", "*/*/", "*/*/*/", "*/*/*/*/")
 """Patterns for the depths of a data set's files: the top, and a task's folder, also below the folders of sets."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskResult:
+class TaskResult(Struct, frozen=True):
     """The score of one task. ``modality`` and ``task_type`` (the paradigm) are optional, since names are unique."""
 
     task_name: str
@@ -36,8 +36,7 @@ class TaskResult:
         return f"{self.source + ': ' if self.source else ''}{self.task_name!r} ({self.metric})"
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Struct, frozen=True):
     """The contents of files: results, files with predictions (``standalone`` scores them), and problems."""
 
     results: tuple[TaskResult, ...]

@@ -6,7 +6,8 @@ A: everything. B: one or more modalities. C: one paradigm of one modality. D: on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.errors import UnknownNameError, UsageError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, sheets, skills
@@ -14,8 +15,7 @@ from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts,
 _FORMS = "A, B:MODALITY[+MODALITY...], C:MODALITY-PARADIGM, D:SKILL"
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The rows that count, and the levels that they allow."""
 
     name: str

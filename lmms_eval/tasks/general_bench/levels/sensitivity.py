@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.interval import Interval, NoInterval
@@ -17,8 +18,7 @@ DRAWS = 300
 SEED = 29
 
 
-@dataclass(frozen=True, slots=True)
-class LevelSensitivity:
+class LevelSensitivity(Struct, frozen=True):
     """Sensitivity of one level."""
 
     interval: Interval | NoInterval

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import sheets
@@ -17,8 +18,7 @@ LEVEL_SHEET = "level-scores"
 """A sheet of this name, in any case, holds no tasks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A task's name, its metric in the table's spelling, and the cell of one model."""
 
     name: str
@@ -26,16 +26,14 @@ class Row:
     cell: Cell
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """A sheet of a table."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Sheets by name, in their order."""
 
     source: str

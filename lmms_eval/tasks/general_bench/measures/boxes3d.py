@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class Corner(NamedTuple):
@@ -14,8 +15,7 @@ class Corner(NamedTuple):
     y: float
 
 
-@dataclass(frozen=True, slots=True)
-class Box3D:
+class Box3D(Struct, frozen=True):
     """Centre, full sizes along its own axes, and turn about the vertical axis in radians."""
 
     x: float

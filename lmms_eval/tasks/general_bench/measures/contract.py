@@ -7,9 +7,11 @@ The journal of a run keeps it, so that nothing is computed twice; intervals resa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmms_eval.tasks.general_bench.items import Form, Item
 
@@ -17,8 +19,7 @@ State = Any
 """A JSON value (numbers may be NaN-free floats only; long vectors are lists of floats)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """Inputs of a measure in addition to the item; the same for all items of a run."""
 
     weights: Path | None = None
@@ -35,8 +36,7 @@ class Context:
         return replace(self, options={**self.options, **options})
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """The computation of a metric for a kind of task."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.measures.contract import State, mean
 from lmms_eval.tasks.general_bench.readers.boxes import Marked
@@ -21,8 +22,7 @@ UNNAMED = ""
 """The class of objects without labels."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClassHits:
+class ClassHits(Struct, frozen=True):
     """The objects of one class of an item."""
 
     truth: int

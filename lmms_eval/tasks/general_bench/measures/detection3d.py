@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.measures.boxes3d import Box3D, ground_distance, iou3d
 
@@ -29,24 +30,21 @@ _LEAST = 0.1
 _POINTS = 101
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A predicted box: for each threshold whether it hits a true one."""
 
     score: float
     hits: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ClassBoxes:
+class ClassBoxes(Struct, frozen=True):
     """One class of an item."""
 
     objects: int
     found: tuple[Found, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(Struct, frozen=True):
     """Rules of matching: similarity of boxes, its thresholds, and the area under a curve."""
 
     similarity: Callable[[Box3D, Box3D], float]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
@@ -20,6 +20,7 @@ from lmms_eval.tasks.general_bench.readers.objects3d import read_boxes3d, read_t
 from lmms_eval.tasks.general_bench.readers.points import points_of
 from lmms_eval.tasks.general_bench.readers.poses import poses_of
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
+from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,8 +35,7 @@ _PARTS = 8
 _SHORT_STARTS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class TranslationErrors:
+class TranslationErrors(Struct, frozen=True):
     """Sum over all sub-sequences of one sequence of errors, each a share of its sub-sequence's length."""
 
     total: float
@@ -138,7 +138,7 @@ def _odometry_state(prediction: Any, item: Item, context: Context) -> State:
     errors = translation_errors(truth, estimate)
     if not errors.count:
         raise DataError(f"{item.where}: the reference does not move: it has no relative translation error")
-    return dataclasses.asdict(errors)
+    return to_dict(errors)
 
 
 def _tracking_state(prediction: Any, item: Item, context: Context) -> State:
@@ -173,7 +173,7 @@ def _tracking_unanswered(item: Item, context: Context) -> State:
 
 def _tracking_record(counts: Mapping[str, ClassCounts]) -> State:
     return {
-        label: {"objects": one.objects, "steps": [list(dataclasses.astuple(step)) for step in one.steps]}
+        label: {"objects": one.objects, "steps": [list(structs.astuple(step)) for step in one.steps]}
         for label, one in counts.items()
     }
 

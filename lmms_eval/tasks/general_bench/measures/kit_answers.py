@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
@@ -39,8 +40,7 @@ _RELATION = re.compile(
 _ACTION = re.compile(r"(?i)^(?:a|the) person is\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """An object that was detected in a frame."""
 
     label: str
@@ -49,8 +49,7 @@ class Found:
     """``x1, y1, x2, y2``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """Two objects and their wanted positions."""
 
     first: str

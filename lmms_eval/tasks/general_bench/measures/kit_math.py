@@ -10,9 +10,10 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 
@@ -35,16 +36,14 @@ _HORIZONTAL = ("left", "right")
 _VERTICAL = ("top", "bottom")
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """A detected object of a frame."""
 
     caption: str
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class ColourCounts:
+class ColourCounts(Struct, frozen=True):
     """Frames of a video in which the object is described with any colour, and with the wanted one."""
 
     described: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Runs:
+class Runs(Struct, frozen=True, eq=False):
     """A set of positions on a line: the pixels of a mask, column by column (COCO's order), or points of a cloud."""
 
     height: int
@@ -35,8 +35,7 @@ class Runs:
         return int((self.ends - self.starts).sum())
 
 
-@dataclass(frozen=True, slots=True)
-class MaskOverlap:
+class MaskOverlap(Struct, frozen=True):
     """Numbers of pixels of two masks, possibly summed over frames."""
 
     shared: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, structs
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import Item
@@ -139,8 +140,7 @@ def _detection(percent: int) -> Measure:
 MATCH = 0.5
 
 
-@dataclass(slots=True)
-class SegmentCounts:
+class SegmentCounts(Struct):
     """Counts of one class."""
 
     overlap: float = 0.0
@@ -176,7 +176,7 @@ def segment_counts(predicted: Instances, truth: Instances) -> State:
     for number, label in enumerate(given):
         open_ground = number < len(ignored) and 2 * ignored[number] > predicted.regions[number].area
         counts[label].false += number not in used and not open_ground
-    return {label: list(astuple(one)) for label, one in counts.items()}
+    return {label: list(structs.astuple(one)) for label, one in counts.items()}
 
 
 def panoptic_quality(states: Sequence[State]) -> float:

@@ -13,10 +13,11 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
@@ -33,8 +34,7 @@ KEYS = ("task", "id", "rating")
 _UNDEFINED = "the benchmark's sources name this metric (E-Acc) without defining it"
 
 
-@dataclass(frozen=True, slots=True)
-class Rating:
+class Rating(Struct, frozen=True):
     """Rating of one answer by one person."""
 
     value: float
@@ -46,8 +46,7 @@ Ratings = Mapping[str, Mapping[str, tuple[Rating, ...]]]
 """Ratings by folded task name and by the item's id as text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """Range of a rating, and the factor from the mean to the unit of the result table."""
 
     metric: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
@@ -58,8 +59,7 @@ PERFECT = 100.0
 _THOUSAND = 1000.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Both:
+class Both(Struct, frozen=True, eq=False):
     """The arrays of a prediction and its reference, of one shape."""
 
     prediction: Any

@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
@@ -22,8 +23,7 @@ from lmms_eval.tasks.general_bench.measures.contract import Measure
 from lmms_eval.utils.files import read_table
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of the table."""
 
     metric: str

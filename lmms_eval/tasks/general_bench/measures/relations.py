@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.box_math import paired_iou
@@ -20,8 +21,7 @@ MATCH = 0.5
 MAX_TRIPLETS = 10_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Triplet:
+class Triplet(Struct, frozen=True, eq=False):
     """Subject, predicate and object, folded."""
 
     words: tuple[str, str, str]

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +27,7 @@ _FAR = 1e6
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Tracked:
+class Tracked(Struct, frozen=True):
     """An object in a frame; ``x`` and ``y`` in metres on the ground plane."""
 
     id: str
@@ -40,8 +40,7 @@ class Tracked:
 Frames = Sequence[Sequence[Tracked]]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Counts over a scene if only tracks with at least this score are looked at."""
 
     score: float
@@ -50,8 +49,7 @@ class Step:
     switches: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClassCounts:
+class ClassCounts(Struct, frozen=True):
     """One class of a scene: objects in all frames, and steps with falling scores."""
 
     objects: int

@@ -8,7 +8,6 @@ processing takes a random part, which would give other numbers each time.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +37,7 @@ _LEAST_REST = SAMPLING_RATE
 """Samples of a last part that counts."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Clap(TextTower):
+class Clap(TextTower, frozen=True, eq=False):
     """A loaded CLAP."""
 
     features: Any

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import HALF, check_loaded, stack
 from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
@@ -24,8 +25,7 @@ VIT_IMAGENET = Network(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Classifier:
+class Classifier(Struct, frozen=True, eq=False):
     """A loaded classifier."""
 
     model: Any

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,8 +56,7 @@ L14 = Network(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Clip(TextTower):
+class Clip(TextTower, frozen=True, eq=False):
     """A loaded CLIP."""
 
     def pictures(self, images: Iterable[Image.Image]) -> Floats:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import (
     IMAGENET,
@@ -39,8 +40,7 @@ VIT_B16 = Network(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Dino:
+class Dino(Struct, frozen=True, eq=False):
     """A loaded DINO."""
 
     model: Any

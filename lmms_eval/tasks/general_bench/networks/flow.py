@@ -6,8 +6,9 @@ import functools
 import importlib
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import HALF, read_weights, stack
 from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
@@ -32,8 +33,7 @@ _MULTIPLE = 8
 _LEAST = 128
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Raft:
+class Raft(Struct, frozen=True, eq=False):
     """The loaded network."""
 
     model: Any

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import batches, need, numpy_rows, on_device, read_weights
 from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
@@ -39,8 +40,7 @@ _PARTS = ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_
 Chain = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A block: chains of convolutions side by side, joined by channel."""
 
     name: str
@@ -75,8 +75,7 @@ BLOCKS = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inception:
+class Inception(Struct, frozen=True, eq=False):
     """The loaded network."""
 
     weights: dict[str, torch.Tensor]
@@ -177,8 +176,7 @@ def _convolve(
     return nn.relu(nn.batch_norm(x, mean, variance, scale, shift, False, 0.0, _EPSILON))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Positions:
+class _Positions(Struct, frozen=True, eq=False):
     """Positions of output pixels along a side: between pixels ``low`` and ``high``, ``share`` of the way."""
 
     low: npt.NDArray[np.int64]

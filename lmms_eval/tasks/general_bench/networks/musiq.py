@@ -10,9 +10,10 @@ import functools
 import importlib
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
 
@@ -29,8 +30,7 @@ SPAQ = Network(key="musiq-spaq", model_id="", package="torch pyiqa", metrics=("m
 _NAMES = {KONIQ.key: "musiq", SPAQ.key: "musiq-spaq"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Musiq:
+class Musiq(Struct, frozen=True, eq=False):
     """A loaded MUSIQ."""
 
     model: Any

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import check_loaded
 from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
@@ -35,8 +36,7 @@ SECONDS = 30
 MAX_TOKENS = 224
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Speech:
+class Speech(Struct, frozen=True, eq=False):
     """A loaded Whisper."""
 
     model: Any

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +25,7 @@ _MAX_ASPECT = 8
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True, slots=True)
-class Colours:
+class Colours(Struct, frozen=True):
     """Mean and standard deviation of red, green and blue (0 to 1) that a network was trained with."""
 
     mean: tuple[float, float, float]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import batches, numpy_rows, unit_rows
 from lmms_eval.tasks.general_bench.networks.weights import inference
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TextTower:
+class TextTower(Struct, frozen=True, eq=False):
     """A loaded network of two towers, as transformers has them, and its tokenizer."""
 
     model: Any

@@ -10,8 +10,9 @@ points, 64 triangular bands from 125 to 7500 Hz, even on the mel scale, 0.01 add
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import need, numpy_rows, on_device, read_weights
 from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
@@ -42,8 +43,7 @@ _DENSE = (0, 2, 4)
 _NAMES = (("features_network.", "features."), ("embedding_network.", "embeddings."))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Vggish:
+class Vggish(Struct, frozen=True, eq=False):
     """The loaded network."""
 
     weights: dict[str, torch.Tensor]

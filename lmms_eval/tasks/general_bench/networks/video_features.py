@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import (
     KINETICS,
@@ -45,8 +46,7 @@ _BLOCKS = (0, 1)
 _NORM = ("weight", "bias", "running_mean", "running_var")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VideoNetwork:
+class VideoNetwork(Struct, frozen=True, eq=False):
     """The loaded network."""
 
     weights: dict[str, torch.Tensor]

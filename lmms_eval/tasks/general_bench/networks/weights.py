@@ -10,9 +10,10 @@ import contextlib
 import importlib.util
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import ConfigError
@@ -24,8 +25,7 @@ FILE_ENDINGS = (".safetensors", ".pth", ".pt", ".bin", ".npz", ".ckpt")
 _Loaded = TypeVar("_Loaded")
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Struct, frozen=True):
     """A network as metrics name it."""
 
     key: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 
@@ -14,8 +15,7 @@ LETTERS = string.ascii_uppercase
 """Letters of the options of a question, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """An item's entry of the annotation; keys are given outermost first."""
 
     task: str

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
@@ -46,8 +47,7 @@ _UNUSABLE = (ValueError, OverflowError, RecursionError)
 """Errors by absurd values: numbers too large to sum or to print, lists nested too deeply."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """An item that is not in the average."""
 
     id: str
@@ -55,8 +55,7 @@ class LeftOut:
     reason: Literal["no prediction", "no reference"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessedTask:
+class ProcessedTask(Struct, frozen=True):
     """Outcome of the scorer for a task."""
 
     task_name: str
@@ -69,16 +68,14 @@ class ProcessedTask:
     left_out: tuple[LeftOut, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessedFolder:
+class ProcessedFolder(Struct, frozen=True):
     """The scored tasks, sorted by folder, and the reasons why others have no score."""
 
     results: tuple[ProcessedTask, ...]
     problems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WordTokenizer:
+class WordTokenizer(Struct, frozen=True):
     """Tokenizer for BLEU; part of the record of a run, since the scores depend on it."""
 
     name: Literal["treebank", "fallback"]
@@ -90,8 +87,7 @@ class WordTokenizer:
         return f"{self.name} (NLTK {nltk_version()})" if self.name == "treebank" else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     prediction: Any
     reference: Any
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
@@ -11,8 +12,7 @@ from lmms_eval.tasks.general_bench.levels.results import TaskResult
 from lmms_eval.tasks.general_bench.nlp.processor import installed_tokenizer, process_folder
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageScores:
+class LanguageScores(Struct, frozen=True):
     """Scores of the language tasks below a data set's folders."""
 
     results: tuple[TaskResult, ...]

@@ -6,9 +6,10 @@ A task's type is the ``type`` of its annotation, compared as it is written (Gene
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct
 
 Reading = Literal["path", "summary", "translation", "target", "proof", "label", "labels", "any"]
 """Reading of the reference from an item's ``output``: the text at ``path``; ``summary``, else ``highlights``; the
@@ -19,8 +20,7 @@ Metric = Literal["ACC", "F1", "ROUGE-1", "BLEU-1", "CodeBLEU", "Micro-F1", "MAE"
 SHORT, MEDIUM, LONG, VERY_LONG = 64, 128, 256, 512
 
 
-@dataclass(frozen=True, slots=True)
-class NlpType:
+class NlpType(Struct, frozen=True):
     """Properties of all tasks of a type."""
 
     name: str

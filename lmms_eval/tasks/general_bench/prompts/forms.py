@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.facts import TaskFacts
 from lmms_eval.tasks.general_bench.items import Form
@@ -12,8 +13,7 @@ from lmms_eval.tasks.general_bench.items import Form
 _MASK = "the path of a PNG (not 0 = object), run lengths {size, counts}, or polygons [[x1, y1, x2, y2, ...], ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class FormFacts:
+class FormFacts(Struct, frozen=True):
     """The facts of a form."""
 
     written: str

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.media.image import header
 from lmms_eval.media.video import probe
@@ -26,8 +27,7 @@ _REMARK = re.compile(r"\([^)]*[一-鿿][^)]*\)")
 _KEY_POINTS = find_task("Person Keypoint Detection")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question: texts and media in their order."""
 
     parts: tuple[str | MediaInput, ...]

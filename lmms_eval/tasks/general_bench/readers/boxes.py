@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.measures.mask_math import box_of
 from lmms_eval.tasks.general_bench.readers.masks import mask
@@ -23,8 +24,7 @@ MAX_KEY_POINTS = 1_000
 MAX_LABEL_LENGTH = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
+class Marked(Struct, frozen=True):
     """Labels and scores of the objects of an answer."""
 
     labels: tuple[str, ...] | None
@@ -33,8 +33,7 @@ class Marked:
     """Scores, one an object; 1 if none is given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(Struct, frozen=True):
     """The boxes of a picture."""
 
     xywh: NDArray[Any]
@@ -42,8 +41,7 @@ class Boxes:
     marked: Marked
 
 
-@dataclass(frozen=True, slots=True)
-class Tube:
+class Tube(Struct, frozen=True):
     """One box a frame, or none."""
 
     xywh: NDArray[Any]
@@ -52,8 +50,7 @@ class Tube:
     """Shape (frames,), bool."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPoints:
+class KeyPoints(Struct, frozen=True):
     """The people (or other bodies) of a picture."""
 
     points: NDArray[Any]

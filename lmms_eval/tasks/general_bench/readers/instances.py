@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.measures.mask_math import Runs, runs_of_box, runs_of_indices
 from lmms_eval.tasks.general_bench.readers.boxes import Marked, four, marked, objects
@@ -25,8 +26,7 @@ CLASS_STEP = 1_000
 """An id of a panoptic map is ``class * 1000 + number``; below 1000, the class itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instances:
+class Instances(Struct, frozen=True):
     """The objects of a picture or point cloud."""
 
     regions: tuple[Runs, ...]

@@ -7,9 +7,10 @@ mask, and pixels only, which take ten times as long as the runs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
@@ -179,8 +180,7 @@ def polygons(value: object, size: Size, side: Side) -> Runs:
     return runs_of_part(np.asarray(picture), frame.top, frame.left, size)
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
+class _Frame(Struct, frozen=True):
     """A part of a picture, in pixels."""
 
     left: int

@@ -14,9 +14,10 @@ import itertools
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.readers.limits import regular_file
@@ -44,8 +45,7 @@ _ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 _LISTS = ("vertex_indices", "vertex_index")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Mesh:
+class Mesh(Struct, frozen=True, eq=False):
     """A surface; without triangles it is a cloud of points."""
 
     vertices: Floats
@@ -54,16 +54,14 @@ class Mesh:
     """``(triangles, 3)``: numbers of vertices, from 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Property:
+class _Property(Struct, frozen=True):
     name: str
     type: str
     count: str = ""
     """Type of the length of a list; empty for a single value."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Element:
+class _Element(Struct, frozen=True):
     name: str
     count: int
     properties: tuple[_Property, ...]
@@ -79,8 +77,7 @@ class _Element:
         raise DataError(f"{path}: the PLY element {self.name!r} has no property {name!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
+class _Header(Struct, frozen=True):
     order: str
     """Byte order; empty for text."""
     elements: tuple[_Element, ...]
@@ -160,8 +157,7 @@ def _checked(vertices: Floats, triangles: Integers, path: Path) -> Mesh:
     return Mesh(vertices, triangles)
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(Struct):
     """Vertices and faces of a text file, one after the other."""
 
     path: Path

@@ -6,8 +6,9 @@ length), and symusic (0.6) takes damaged files for whole ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.readers.limits import regular_file
@@ -21,8 +22,7 @@ _DATA_BYTES = {0x8: 2, 0x9: 2, 0xA: 2, 0xB: 2, 0xC: 1, 0xD: 1, 0xE: 2}
 """Data bytes of a channel's message, by its upper four bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class MidiNote:
+class MidiNote(Struct, frozen=True):
     """``pitch``: MIDI number; ``start`` and ``end``: ticks."""
 
     start: int
@@ -30,16 +30,14 @@ class MidiNote:
     pitch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """Time signature: from ``tick`` on, a bar has ``beats`` quarter notes."""
 
     tick: int
     beats: float
 
 
-@dataclass(frozen=True, slots=True)
-class Midi:
+class Midi(Struct, frozen=True):
     """A piece without its drums."""
 
     notes: tuple[MidiNote, ...]
@@ -48,8 +46,7 @@ class Midi:
     """Ticks of a quarter note."""
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     data: bytes
     where: str
     at: int = 0
@@ -78,8 +75,7 @@ class _Reader:
         return DataError(f"{self.where} is no readable MIDI file: it {what} (byte {self.at})")
 
 
-@dataclass(slots=True)
-class _Track:
+class _Track(Struct):
     """State of a track while its events are read."""
 
     tick: int = 0

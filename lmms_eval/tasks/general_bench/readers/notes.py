@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item
@@ -17,8 +18,7 @@ BEATS_PER_BAR = 4.0
 _LATEST = 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """``bar`` counts from 0; ``pitch`` is a MIDI number (0 to 127), 60 the middle C."""
 
     bar: int

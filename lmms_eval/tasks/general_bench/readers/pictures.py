@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lmms_eval.media.image import header
 from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, files_of
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 LOSSY = frozenset({"JPEG", "WEBP"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Grey:
+class Grey(Struct, frozen=True, eq=False):
     """A grey picture."""
 
     levels: NDArray[Any]

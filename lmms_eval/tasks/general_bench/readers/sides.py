@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
@@ -14,8 +15,7 @@ from lmms_eval.tasks.general_bench.readers.limits import regular_file
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """The prediction or the reference of an item, for readers: resolves paths and makes errors."""
 
     item: Item

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import Interval, NoInterval
@@ -100,8 +101,7 @@ def write(folder: Path, results: Sequence[TaskResult], found: Breakdown) -> None
             raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     part: str
     name: str
     tasks: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.stats.interval import Interval, NoInterval, Spread, score_interval
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult
@@ -19,8 +20,7 @@ EXPECTED = {"core": (440, 273), "open": (65, 42)}
 """Tasks of the full set and of the single-image set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """The tasks without a judge (core) or with one (open)."""
 
     tasks: int
@@ -40,8 +40,7 @@ class Side:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Keyword:
+class Keyword(Struct, frozen=True):
     """The tasks with one label."""
 
     count: int
@@ -62,8 +61,7 @@ class Keyword:
         return {"count": self.count, "num_samples": self.samples, "tasks": [], "average_score": self.average}
 
 
-@dataclass(frozen=True, slots=True)
-class Breakdown:
+class Breakdown(Struct, frozen=True):
     """The leaderboard's numbers of one model."""
 
     core: Side | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 FenceMode = Literal["plain", "ascii", "verbatim"]
 
@@ -14,8 +15,7 @@ _WORD = re.compile(r"\w*")
 _LONG_INPUT = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Fenced:
+class Fenced(Struct, frozen=True):
     """A code block: if ``found``, ``text`` is the content of the first block, else the input."""
 
     text: str

@@ -6,8 +6,9 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.megabench.conversions.fences import extract_json_fence
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
@@ -23,8 +24,7 @@ _BACKSLASH_QUOTE = re.compile(r"\\(?=[\"'])")
 _MASKED_DOUBLE, _MASKED_SINGLE = "__DOUBLE_QUOTE__", "__SINGLE_QUOTE__"
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerPart:
+class AnswerPart(Struct, frozen=True):
     """The part of a reply that holds its answer."""
 
     text: str
@@ -32,8 +32,7 @@ class AnswerPart:
     """Whether it follows ``Answer:``; otherwise it is the whole reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Noted:
+class _Noted(Struct, frozen=True):
     value: Any
 
 

@@ -6,16 +6,16 @@ import csv
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from msgspec import Struct
+
 Subset = Literal["core", "open"]
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(Struct, frozen=True):
     """Keywords by which the breakdown groups a task."""
 
     skills: tuple[str, ...]
@@ -25,8 +25,7 @@ class Labels:
     application: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFacts:
+class TaskFacts(Struct, frozen=True):
     """A task of the data set."""
 
     name: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.metrics.values import MetricValue
@@ -20,8 +21,7 @@ Need = Literal["a judge model", "the code sandbox", "linguistic data", "a geocod
 _PACKAGE = "lmms_eval.tasks.megabench.metrics"
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
+class MetricSpec(Struct, frozen=True):
     """A metric: its function and the arguments that it takes."""
 
     name: str

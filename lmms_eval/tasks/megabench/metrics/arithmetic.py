@@ -7,8 +7,9 @@ import math
 import operator
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError, quiet_parser
 
@@ -23,8 +24,7 @@ Value = Number | str | list["Value"] | tuple["Value", ...]
 """Values of expressions. Truth values are integers, as in Python."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True):
     """The names and one-argument functions that an expression may use."""
 
     names: Mapping[str, float]
@@ -93,8 +93,7 @@ def _check_depth(tree: ast.expr) -> None:
     raise ArithmeticRefused(f"the expression is nested more than {MAX_DEPTH} deep")
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     """Walks a syntax tree."""
 
     vocabulary: Vocabulary

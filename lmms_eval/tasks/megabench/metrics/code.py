@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.sandbox.launcher import Limits, Outcome, Program, SandboxError, SandboxRefused, run
@@ -22,8 +23,7 @@ PACKAGES = ("numpy",)
 _MAIN_GUARD = 'if __name__ == "__main__":'
 
 
-@dataclass(frozen=True, slots=True)
-class TestCase:
+class TestCase(Struct, frozen=True):
     """Input lines joined by newlines, and the expected output, stripped at its end."""
 
     __test__ = False

@@ -6,8 +6,9 @@ import functools
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks._task_utils.linguistic import Linguistics
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
@@ -23,8 +24,7 @@ _BOLD = "**"
 _BOUNDS: Mapping[str, Callable[[int, int], bool]] = {">": operator.gt, "<": operator.lt}
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(Struct, frozen=True):
     """A phrase in a sentence."""
 
     sentence: int
@@ -32,8 +32,7 @@ class Occurrence:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class WordConstraint:
+class WordConstraint(Struct, frozen=True):
     """A constraint such as ``contain1##position`` with the value ``[boat, vessel]##2``."""
 
     kind: str

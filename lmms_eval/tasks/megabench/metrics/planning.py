@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 
@@ -23,8 +24,7 @@ class PlanError(ConversionError):
     """The domain, the problem or the plan cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """An action schema; literals are texts with ``?parameters``."""
 
     name: str

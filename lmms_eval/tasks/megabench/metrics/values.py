@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+
+class Scored(Struct, frozen=True):
     """A score with information for the result file: a text, or a dictionary of JSON values."""
 
     score: float

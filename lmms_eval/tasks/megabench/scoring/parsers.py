@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.megabench.conversions.fences import FenceMode, extract_fence
 from lmms_eval.tasks.megabench.conversions.literals import unwrap_string
@@ -21,8 +22,7 @@ _BOLD_MARKER = re.compile(
 _ANSWER_HEAD = re.compile(r"[A-Za-z0-9_-]|\([A-Za-z0-9_-]+\)\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerShape:
+class AnswerShape(Struct, frozen=True):
     """Properties of the true answer that the string parsers need."""
 
     field: str

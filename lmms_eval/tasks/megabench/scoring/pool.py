@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
@@ -34,8 +36,7 @@ LONGEST = 160
 """Most characters of an extracted value; the sample holds the whole reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyReading:
+class ReplyReading(Struct, frozen=True):
     """The reading of a reply into the values of its fields."""
 
     rule: str
@@ -97,8 +98,7 @@ def _beginning(value: Any) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class FixedScore:
+class FixedScore(Struct, frozen=True):
     """A query's score with the faults repaired that scoring rules §3 lists; reported with the official one."""
 
     fields: Mapping[str, float]
@@ -106,8 +106,7 @@ class FixedScore:
     query: float
 
 
-@dataclass(frozen=True, slots=True)
-class QueryScore:
+class QueryScore(Struct, frozen=True):
     """The outcome of one query."""
 
     fields: Mapping[str, float]
@@ -133,8 +132,7 @@ class QueryScore:
         return scores
 
 
-@dataclass(frozen=True, slots=True)
-class _FieldOutcome:
+class _FieldOutcome(Struct, frozen=True):
     score: float = 0.0
     info: Any = None
     missing: str | None = None
@@ -207,8 +205,7 @@ def score_query(
     return replace(official, fixed=_fixed(official, parsed, reply or "", _Sample(answer, spec, context, data)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
+class _Sample(Struct, frozen=True):
     """True answer, scoring and context of a sample."""
 
     answer: Mapping[str, Any]
@@ -259,8 +256,7 @@ def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
     return parsed if metric.reads_text and isinstance(parsed, str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(Struct, frozen=True):
     """Arguments of a judged metric other than response and truth."""
 
     spec: TaskSpec

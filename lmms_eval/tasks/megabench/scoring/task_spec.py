@@ -6,9 +6,10 @@ import functools
 import math
 import string
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
@@ -22,8 +23,7 @@ NOTE_PREFIX = "##"
 _JUDGE = "gpt_4o_as_judge"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgePrompt:
+class JudgePrompt(Struct, frozen=True):
     """The configuration of the judge (``gpt4o_eval_configs``)."""
 
     template: str
@@ -53,8 +53,7 @@ class JudgePrompt:
             raise KeyError(f"nothing in this sample fills the placeholders {missing} of the judge's prompt")
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSpec:
+class TaskSpec(Struct, frozen=True):
     """Parser, metrics and aggregation of the queries of one task."""
 
     task_name: str

@@ -6,19 +6,20 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.sandbox.launcher import Policy, using
 from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec
+from lmms_eval.utils.records import to_dict
 from lmms_eval.utils.terminal import guard_standard_error
 
 
-@dataclass(frozen=True, slots=True)
-class QueryJob:
+class QueryJob(Struct, frozen=True):
     """One query as submitted, with its evaluation context."""
 
     response: str | None
@@ -28,8 +29,7 @@ class QueryJob:
     """Replies of a judge to the query's questions."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskJob:
+class TaskJob(Struct, frozen=True):
     """The queries of one task."""
 
     task_name: str
@@ -68,7 +68,7 @@ def to_line(job: TaskJob) -> bytes:
         [query.response, query.correct_answer, query.eval_context, [verdict.as_record() for verdict in query.verdicts]]
         for query in job.queries
     ]
-    return json.dumps([job.task_name, job.metric_info, queries, job.allow_unsafe_code, asdict(job.data)]).encode()
+    return json.dumps([job.task_name, job.metric_info, queries, job.allow_unsafe_code, to_dict(job.data)]).encode()
 
 
 def from_line(line: bytes) -> TaskJob:

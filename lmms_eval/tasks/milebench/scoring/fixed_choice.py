@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
 
 from lmms_eval.tasks.milebench.scoring.letters import fixed_letters
 from lmms_eval.tasks.milebench.scoring.occurrence import possible
@@ -20,8 +21,7 @@ _ENGLISH_WORDS = frozenset("ai")
 """Lower-case letters that are also words, and name no option in running text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The option that an answer names, and the rule that found it (``none`` without an option)."""
 
     index: int | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level
@@ -14,8 +15,7 @@ ACCURACY, ROUGE = "Accuracy", "Rouge-L f"
 _BY_QUESTION_TYPE: Mapping[str, Rule] = {"multi-choice": "choice", "open-ended": "rouge"}
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetFacts:
+class DatasetFacts(Struct, frozen=True):
     """A data set for scoring: its name and the ``question_type`` of its annotation file."""
 
     name: str
@@ -45,8 +45,7 @@ class DatasetFacts:
         return ROUGE if self.rule == "rouge" else ACCURACY
 
 
-@dataclass(frozen=True, slots=True)
-class SampleScore:
+class SampleScore(Struct, frozen=True):
     """One answer, judged by the ``official`` and by the ``fixed`` rules.
 
     Scores are fractions (0 to 1): ``int`` for right or wrong, ``float`` for ROUGE-L.
@@ -82,8 +81,7 @@ class SampleScore:
     """The reason of a failed sample."""
 
 
-@dataclass(frozen=True, slots=True)
-class Normalised:
+class Normalised(Struct, frozen=True):
     """Texts after the official normalisation."""
 
     prediction: str
@@ -91,8 +89,7 @@ class Normalised:
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Pooled:
+class Pooled(Struct, frozen=True):
     """A sum of scores over a number of samples."""
 
     total: int | float = 0
@@ -104,8 +101,7 @@ class Pooled:
         return self.total / self.count if self.count else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Struct, frozen=True):
     """Scores of a data set by one set of rules: over all samples, and by image level."""
 
     overall: Pooled = field(default_factory=Pooled)
@@ -121,8 +117,7 @@ class Scores:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetResult:
+class DatasetResult(Struct, frozen=True):
     """All scores of one data set. Failed samples count in ``n_failed`` and nowhere else."""
 
     name: str

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from lmms_eval.tasks.milebench.scoring.fixed_choice import NO_CHOICE, occurs, plain, read_choice
 from lmms_eval.tasks.milebench.scoring.letters import fixed_letter, official_letters
@@ -62,8 +64,7 @@ _ESCAPED = frozenset(r"\.^$*+?{}[]|()")
 """Characters that the reference escapes in options before comparing, so that such options never match by text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """The letters read from an answer (not always one in use), and the step that read them."""
 
     extracted: str
@@ -237,8 +238,7 @@ def score_sample(
     return _token(blank, case) if facts.rule == "token" else _substring(blank, case)
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Struct, frozen=True):
     prediction: str
     gold: str
     fixed_gold: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
@@ -22,8 +23,7 @@ KEY = "milebench"
 """Key of the summary in an estimate's details."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(Struct, frozen=True):
     """Sum, number and sum of squares of scores, which give their mean and its error, and can be added."""
 
     total: float = 0.0
@@ -64,8 +64,7 @@ class Moments:
         return cls(float(total), int(count), float(squares))
 
 
-@dataclass(frozen=True, slots=True)
-class NeedleCell:
+class NeedleCell(Struct, frozen=True):
     """Official scores of samples whose needle lies at one depth of a context of one length, in the data's units."""
 
     depth: float
@@ -73,8 +72,7 @@ class NeedleCell:
     official: Moments
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetSummary:
+class DatasetSummary(Struct, frozen=True):
     """The scored samples of a data set."""
 
     dataset: str

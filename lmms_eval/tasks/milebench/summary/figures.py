@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.stats.interval import Interval, NoInterval, Spread, score_interval
 from lmms_eval.tasks.milebench.facts import Dataset
@@ -20,8 +21,7 @@ REALISTIC, DIAGNOSTIC, NEEDLES = "Realistic", "Diagnostic", "Needles only"
 NEEDLE_LABELS = ("N-1", "N-2")
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A score from 0 to 1 with its error; shown in percent."""
 
     mean: float
@@ -51,16 +51,14 @@ class Figure:
         return {"score": self.value, "low": low, "high": high}
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A number by the ``official`` and by the ``fixed`` rules."""
 
     official: Figure
     fixed: Figure
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A data set, a group or an overall figure."""
 
     name: str
@@ -75,8 +73,7 @@ class Entry:
     """Reasons why this is not the benchmark's number; empty if it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(Struct, frozen=True):
     """A data set of the run."""
 
     facts: Dataset

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.scoring.levels import FIRST_MEDIUM, LAST_MEDIUM, LEVELS
@@ -27,8 +28,7 @@ MAX_TICKS = 12
 GRID_BINS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """The samples of a scope with certain numbers of images."""
 
     scope: str
@@ -43,8 +43,7 @@ class Pool:
     """Score in which every data set with such samples has equal weight."""
 
 
-@dataclass(frozen=True, slots=True)
-class NeedleGrid:
+class NeedleGrid(Struct, frozen=True):
     """Official scores of a needle data set by depth (rows) and length (columns)."""
 
     dataset: str
@@ -113,8 +112,7 @@ def _grid(name: str, cells: Sequence[NeedleCell]) -> NeedleGrid:
     return NeedleGrid(name, depths.labels, lengths.labels, tuple(rows), tuple(counts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ticks:
+class _Ticks(Struct, frozen=True):
     """The distinct values of an axis, or ranges of equal width if there are many."""
 
     labels: tuple[str, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary
@@ -29,8 +30,7 @@ from lmms_eval.tasks.milebench.summary.image_counts import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(Struct, frozen=True):
     """The numbers of one variant."""
 
     variant: str

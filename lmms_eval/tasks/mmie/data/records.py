@@ -6,8 +6,9 @@ Only missing keys and malformed values are refused; a null question or reference
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from lmms_eval.errors import DataError
 
@@ -17,8 +18,7 @@ ABSENT = "not in data"
 """Field or subfield of a record that names none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A piece of a question, answer or reference: a text, then a picture; either may be missing."""
 
     text: str | None
@@ -26,8 +26,7 @@ class Segment:
     """The record's path, or the picture itself in the form of the record's source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A record of the data set."""
 
     id: Any

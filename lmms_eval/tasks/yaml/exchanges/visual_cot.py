@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, structs
 
 from lmms_eval.api.interleaved import InterleavedText, response_text
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Response
@@ -24,8 +26,7 @@ _DRAWS, _INTERLEAVES = "visual_cot", "bagel_interleaved"
 """Generation options for two rounds, and for a sequence of pictures and texts from a model of the family."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
+class Stages(Struct, frozen=True):
     """The prompts of the two rounds."""
 
     drawing: str
@@ -77,7 +78,7 @@ class VisualCotExchange(TaskExchange):
         pictures = self._pictures()
         if self._stages is None or not is_first or not pictures:
             return ()
-        return [self._asked(replace(self._shown(self._stages.question, pictures[0]), round=1))]
+        return [self._asked(structs.replace(self._shown(self._stages.question, pictures[0]), round=1))]
 
     def answer(self) -> Answer:
         final = response_text(self._responses[-1])
@@ -101,8 +102,7 @@ class VisualCotExchange(TaskExchange):
         return replace(made, generation={**options, _DRAWS: True} if draws else options)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Struct, frozen=True):
     """A user message with the document's first picture, the drawn picture, and a text."""
 
     prompts: Prompts

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data.forms import FORMS, form_of, form_of_reference, may_hold
@@ -44,7 +43,7 @@ def test_every_row_has_a_form_and_every_form_but_image_parts_a_row() -> None:
 
 def test_an_unknown_metric_has_none() -> None:
     with pytest.raises(DataError, match="no form of answers is known for the metric 'miou'"):
-        form_of(replace(find_task("TriviaQA"), metric="miou"))
+        form_of(structs.replace(find_task("TriviaQA"), metric="miou"))
 
 
 @pytest.mark.parametrize(

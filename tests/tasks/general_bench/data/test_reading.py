@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
@@ -22,7 +22,9 @@ from tests.tasks.general_bench.data.kit import annotation, read
 
 def items_of(task: str, *data: Any, folder: Path = Path("/data/task"), type: str = "") -> Items:
     facts = find_task(task)
-    return read_items(facts, replace(annotation(folder, items=data), type=type), folder, load_field_maps(None)(facts))
+    return read_items(
+        facts, structs.replace(annotation(folder, items=data), type=type), folder, load_field_maps(None)(facts)
+    )
 
 
 def labelled(item_id: Any, text: Any = "Cod") -> dict[str, Any]:
