@@ -67,19 +67,15 @@ class Prepared:
         return self.arguments[0] if self.arguments else None
 
 
-class CallEnd(Struct, frozen=True):
-    """The end of a call, with the requests that got no response."""
-
-    error: BaseException | None
-    unanswered: tuple[Prepared, ...]
-
-
 class UnusableOutput(Exception):
     """A plugin returned something that is not an answer to the request."""
 
 
 class PluginCall:
-    """A running call. ``responses`` yields each response as it arrives, and ends when the plugin has returned."""
+    """A running call. ``responses`` yields each response as it arrives, and ends when the plugin has returned.
+
+    Then ``error`` is what the plugin raised, and ``unanswered`` are the requests without a response.
+    """
 
     def __init__(self, method: Callable[[list[Instance]], Any], items: Sequence[Prepared], five: bool) -> None:
         self._method, self._items = method, tuple(items)
@@ -97,7 +93,7 @@ class PluginCall:
         self._events: queue.SimpleQueue[Response | None] = queue.SimpleQueue()
         self._started = time.perf_counter()
         self._outputs: Any = None
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
         self._open = True
 
     def run(self) -> None:
@@ -106,7 +102,7 @@ class PluginCall:
             outputs = self._method(self._instances)
             self._outputs = list(outputs) if isinstance(outputs, Iterator) else outputs
         except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; ``_call`` decides about it
-            self._error = error
+            self.error = error
         with self._lock:
             self._open = False
         self._events.put(None)
@@ -136,10 +132,10 @@ class PluginCall:
                 self._events.put(response)
 
     def responses(self) -> Iterator[Response]:
-        """Yield partial results at once, then the rest of the returned list. Call ``end`` afterwards."""
+        """Yield partial results at once, then the rest of the returned list."""
         while (response := self._events.get()) is not None:
             yield response
-        if self._error is not None:
+        if self.error is not None:
             return
         problem = ""
         if not isinstance(self._outputs, list | tuple):
@@ -157,10 +153,14 @@ class PluginCall:
             except UnusableOutput as error:
                 yield Response.failure(self._items[position].request.id, "internal", str(error))
 
-    def end(self) -> CallEnd:
-        """Return how the call ended, once ``responses`` is exhausted."""
-        unanswered = (item for position, item in enumerate(self._items) if position not in self._answered)
-        return CallEnd(self._error, tuple(unanswered))
+    @property
+    def unanswered(self) -> list[Prepared]:
+        """The requests without a response."""
+        return [item for position, item in enumerate(self._items) if position not in self._answered]
+
+    def failed_with(self, message: str) -> bool:
+        """Return whether the plugin raised a ``ValueError`` that begins with ``message``."""
+        return isinstance(self.error, ValueError) and str(self.error).startswith(message)
 
     def _response(self, position: int, output: Any) -> Response:
         request = self._items[position].request
@@ -448,17 +448,17 @@ class LegacyAdapter(Model):
                 yield Response.failure(request.id, "internal", message)
         if not items:
             return
-        end = yield from self._ask(items, worker)
-        if end.error is None:
+        call = yield from self._ask(items, worker)
+        if call.error is None:
             return
         # A single process must not make further collective calls: the others would wait for it forever.
         if len(items) == 1 or self.collective_forward:
-            yield from (failure(item, end.error, 1) for item in end.unanswered)
+            yield from (failure(item, call.error, 1) for item in call.unanswered)
             return
         log.warning(
-            "a chunk of %d requests raised %s; retrying one request at a time", len(items), type(end.error).__name__
+            "a chunk of %d requests raised %s; retrying one request at a time", len(items), type(call.error).__name__
         )
-        for item in end.unanswered:
+        for item in call.unanswered:
             single = yield from self._ask([item], worker)
             if single.error is not None:
                 yield from (failure(item, single.error, 2) for item in single.unanswered)
@@ -482,34 +482,34 @@ class LegacyAdapter(Model):
             arguments = (render(list(task.legacy_context_turns(request))), *arguments[1:])
         return Prepared(request, arguments, metadata)
 
-    def _ask(self, items: Sequence[Prepared], worker: Worker) -> Generator[Response, None, CallEnd]:
+    def _ask(self, items: Sequence[Prepared], worker: Worker) -> Generator[Response, None, PluginCall]:
         """Call the plugin; if it turns out to unpack five elements, call it again without the context."""
-        end = yield from self._call(items, worker, self._five)
-        if self._five or not self.chat or not _unpacked(end, FIVE_WANTED) or len(end.unanswered) < len(items):
-            return end
+        first = yield from self._call(items, worker, self._five)
+        if self._five or not self.chat or not first.failed_with(FIVE_WANTED) or len(first.unanswered) < len(items):
+            return first
         second = yield from self._call(items, worker, five=True)
-        if _unpacked(second, SIX_WANTED):
-            return end
+        if second.failed_with(SIX_WANTED):
+            return first
         self._five = True
         return second
 
-    def _call(self, items: Sequence[Prepared], worker: Worker, five: bool) -> Generator[Response, None, CallEnd]:
+    def _call(self, items: Sequence[Prepared], worker: Worker, five: bool) -> Generator[Response, None, PluginCall]:
         kind = items[0].request.kind
         call = PluginCall(getattr(self.plugin, kind), items, five)
         self._hook.attach(call)
         worker.submit(call.run)
         yield from call.responses()
         self._hook.attach(None)
-        end = call.end()
         # Errors that would occur again in every call end the run.
         name = type(self.plugin).__name__
-        if isinstance(end.error, NotImplementedError) and (kind != "generate_until" or _raised_by(kind, end.error)):
-            raise ModelError(f"model {name} does not implement {kind}: {end.error or 'no message'}; choose other tasks")
-        if isinstance(end.error, SystemExit):
-            raise LmmsEvalError(f"model {name} ended the process (sys.exit) in {kind}") from end.error
-        if end.error is not None and not isinstance(end.error, Exception):
-            raise end.error
-        return end
+        error = call.error
+        if isinstance(error, NotImplementedError) and (kind != "generate_until" or _raised_by(kind, error)):
+            raise ModelError(f"model {name} does not implement {kind}: {error or 'no message'}; choose other tasks")
+        if isinstance(error, SystemExit):
+            raise LmmsEvalError(f"model {name} ended the process (sys.exit) in {kind}") from error
+        if error is not None and not isinstance(error, Exception):
+            raise error
+        return call
 
 
 def _open_requests(plugin: lmms) -> int:
@@ -530,10 +530,6 @@ def _groups(chunk: Sequence[Request]) -> list[list[Request]]:
         [request for doc in docs.values() for request in sorted(doc, key=lambda r: (r.repeat, r.round, r.index))]
         for docs in groups.values()
     ]
-
-
-def _unpacked(end: CallEnd, message: str) -> bool:
-    return isinstance(end.error, ValueError) and str(end.error).startswith(message)
 
 
 def _raised_by(method: str, error: BaseException) -> bool:

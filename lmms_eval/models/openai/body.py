@@ -362,8 +362,12 @@ def _toolbox(arguments: ChatArguments, endpoint: Endpoint) -> Toolbox | None:
     """Open the tools of ``mcp_server_path``. Their server starts here, so that a failure ends the run at once."""
     if arguments.mcp_server_path is None:
         return None
-    from lmms_eval.models.tools.connection import ResultLimits
-    from lmms_eval.models.tools.toolbox import Toolbox, ToolSettings
+    from lmms_eval.models.tools.toolbox import Toolbox
 
-    limits = ResultLimits(arguments.mcp_max_characters, arguments.wire_options(endpoint.takes_webp))
-    return Toolbox(ToolSettings(arguments.mcp_server_path, arguments.mcp_timeout, arguments.mcp_max_rounds, limits))
+    return Toolbox(
+        arguments.mcp_server_path,
+        arguments.mcp_timeout,
+        arguments.mcp_max_rounds,
+        arguments.mcp_max_characters,
+        arguments.wire_options(endpoint.takes_webp),
+    )

@@ -21,7 +21,6 @@ from lmms_eval.errors import JournalError
 from lmms_eval.models.openai.arguments import PATHS, Endpoint
 from lmms_eval.models.openai.client import find_proxy
 from lmms_eval.models.remote.arguments import RemoteArguments
-from lmms_eval.models.remote.asking import RetryPolicy
 from lmms_eval.models.remote.bounds import read_whole
 from lmms_eval.models.remote.errors import AttemptError, Failures
 from lmms_eval.storage.atomic import replacing
@@ -234,7 +233,7 @@ class BatchClient:
         self._headers = {endpoint.header: endpoint.authorization}
         self._proxy, self._timeout = find_proxy(endpoint), arguments.timeout
         self._max_bytes = arguments.max_reply_mb << 20
-        self._policy = RetryPolicy(arguments.max_retries, arguments.retry_backoff_s)
+        self._max_retries, self._backoff_s = arguments.max_retries, arguments.retry_backoff_s
         self._session: Any = None
 
     @property
@@ -369,7 +368,7 @@ class BatchClient:
             try:
                 return await call()
             except AttemptError as error:
-                if not error.retry or attempts > self._policy.max_retries:
+                if not error.retry or attempts > self._max_retries:
                     raise
-                bound = min(self._policy.backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S)
+                bound = min(self._backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S)
                 await asyncio.sleep(error.retry_after or random.uniform(0.0, bound))
