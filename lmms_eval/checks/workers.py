@@ -16,11 +16,11 @@ from msgspec import Struct, field
 from lmms_eval.api.task import Task, TaskOptions
 from lmms_eval.checks.findings import OFFLINE, Checked, Checks, Finding, What
 from lmms_eval.errors import TaskError
+from lmms_eval.processes import Child, ChildError, Pool
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.loader import encode
 from lmms_eval.tasks.yaml.task import TaskSource
-from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded
 from lmms_eval.utils.records import to_dict
 
 
@@ -189,76 +189,59 @@ class _Agenda:
 
 
 def _work(agenda: _Agenda, options: CheckOptions) -> None:
-    worker = _Worker(options)
+    pool = Pool()  # of its own, so that the tasks of a folder are checked by one process
     try:
         while share := agenda.take():
             failure: BaseException | None = None
             try:
                 for job in share:
-                    report, members = worker.check(job)
-                    agenda.note(job, report, members)
+                    agenda.note(job, *_check(job, pool, options))
             except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
                 failure = error
             finally:
                 agenda.finished(failure)
     finally:
-        worker.close()
+        pool.close()
 
 
-class _Worker:
-    """Checks jobs in a process, and starts a new one after a process that ended or had to be killed."""
-
-    def __init__(self, options: CheckOptions) -> None:
-        self._options = options
-        self._process: LineProcess | None = None
-
-    def check(self, job: Job) -> tuple[Checked, list[Mapping[str, Any]]]:
-        begin = time.monotonic()
-        step = "start"
-        try:
-            process = self._started()
-            process.send(orjson.dumps({"what": job.what, "name": job.name, "spec": job.spec}))
-            message = orjson.loads(process.receive(STARTING_S))
-            deadline = time.monotonic() + self._options.timeout_s
+def _check(job: Job, pool: Pool, options: CheckOptions) -> tuple[Checked, list[Mapping[str, Any]]]:
+    """Check a job in a process of the pool. Returns the report, and the ``spec`` of each member of a group."""
+    begin = time.monotonic()
+    step = "start"
+    try:
+        with pool.lend(lambda: _start(options)) as child:
+            child.send(orjson.dumps({"what": job.what, "name": job.name, "spec": job.spec}))
+            message = orjson.loads(child.receive(STARTING_S))
+            deadline = time.monotonic() + options.timeout_s
             while "step" in message:
                 step = message["step"]
-                message = orjson.loads(process.receive(max(0.01, deadline - time.monotonic())))
-        except ProcessEnded as ended:
-            self.close(by_force=True)
-            message = {"findings": [to_dict(_of_end(step, ended, self._options.timeout_s))], "members": []}
-        found = tuple(Finding.of_record(record) for record in message["findings"])
-        return Checked(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
-
-    def _started(self) -> LineProcess:
-        if self._process is None or self._process.has_ended:
-            self.close()
-            options = self._options
-            environment = {**OFFLINE, "TOKENIZERS_PARALLELISM": "false"}
-            self._process = LineProcess("lmms_eval.checks.worker", environment, quiet=options.verbosity != "DEBUG")
-            start = {
-                "documents": options.documents,
-                "include_paths": list(options.include_paths),
-                "included": included_folders(),
-                "plugins": list(options.plugins),
-                "options": to_dict(options.tasks),
-                "verbosity": options.verbosity,
-            }
-            self._process.send(orjson.dumps(start))
-        return self._process
-
-    def close(self, by_force: bool = False) -> None:
-        if self._process is not None:
-            if by_force:
-                self._process.kill()
-            self._process.close(patience_s=2 * ENDING_S)
-            self._process = None
+                message = orjson.loads(child.receive(max(0.01, deadline - time.monotonic())))
+    except ChildError as error:
+        message = {"findings": [to_dict(_of_end(step, error, options.timeout_s))], "members": []}
+    found = tuple(Finding.of_record(record) for record in message["findings"])
+    return Checked(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
 
 
-def _of_end(step: str, ended: ProcessEnded, timeout_s: float) -> Finding:
-    if ended.code is None:
+def _start(options: CheckOptions) -> Child:
+    first = {
+        "documents": options.documents,
+        "include_paths": list(options.include_paths),
+        "included": included_folders(),
+        "plugins": list(options.plugins),
+        "options": to_dict(options.tasks),
+        "verbosity": options.verbosity,
+    }
+    return Child(
+        "lmms_eval.checks.worker", {**OFFLINE, "TOKENIZERS_PARALLELISM": "false"}, first=orjson.dumps(first),
+        errors="shown" if options.verbosity == "DEBUG" else "discarded",
+    )  # fmt: skip
+
+
+def _of_end(step: str, error: ChildError, timeout_s: float) -> Finding:
+    if error.code is None:
         cause = f"no end within {timeout_s:g} s"
         return Finding(step, "failed", "hangs", cause, f"{cause}; --timeout SECONDS gives more")
-    cause = f"the process ended with code {ended.code}"
+    cause = f"the process ended with code {error.code}"
     return Finding(step, "failed", "ends the process", cause, f"{cause}: its code exits or crashes the interpreter")
 
 

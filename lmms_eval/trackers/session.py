@@ -15,10 +15,10 @@ from msgspec import Struct
 from lmms_eval.config.tracking import HUB, Destination
 from lmms_eval.engine.live import Progress, RunningScore
 from lmms_eval.engine.signals import Interrupts
+from lmms_eval.processes import Child, ChildError
 from lmms_eval.trackers.content import live_step
 from lmms_eval.trackers.contract import Beginning, Ending, Message, Place, Step, TrackerError, line_of, read_reply
 from lmms_eval.utils.installed import package_version
-from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 from lmms_eval.utils.redaction import redact_text
 from lmms_eval.utils.terminal import printable
 
@@ -70,7 +70,7 @@ class TrackerProcess:
         self._is_killed = False
         self._state: State = "starting"
         self._place, self._error = Place(), ""
-        self._process: LineProcess | None = None
+        self._process: Child | None = None
         self._thread = threading.Thread(target=self._send_all, name=f"tracker-{name}", daemon=True)
         self._thread.start()
 
@@ -132,7 +132,7 @@ class TrackerProcess:
     def _send_all(self) -> None:
         """Start the process, then send one message after the other. This runs in the thread."""
         try:
-            self._process = LineProcess(WORKER, quiet=True)
+            self._process = Child(WORKER, errors="discarded")
         except OSError as error:
             self.fail(f"its process cannot be started: {error.strerror or error}")
             return
@@ -146,7 +146,7 @@ class TrackerProcess:
                     self.fail(str(error))
                 if isinstance(message, Ending):
                     break
-        except (TrackerError, ProcessEnded) as error:
+        except (TrackerError, ChildError) as error:
             self.fail(str(error))
         finally:
             if self.report().state == "failed":
@@ -156,8 +156,7 @@ class TrackerProcess:
 
     def _ask(self, message: Message, timeout_s: float) -> None:
         assert self._process is not None
-        self._process.send(line_of(message, module=self._module))
-        place = read_reply(self._process.receive(timeout_s))
+        place = read_reply(self._process.ask(line_of(message, module=self._module), timeout_s))
         if place is not None:
             with self._changed:
                 self._place = place
