@@ -11,10 +11,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.processes import Child, ChildError, Pool
@@ -31,13 +33,13 @@ from lmms_eval.sandbox.layers import (
     clean_environment,
     interpreter,
 )
+from lmms_eval.utils.records import to_dict
 
 Style = Literal["script", "captured"]
 Reason = Literal["ok", "nonzero", "cpu", "wall", "memory", "output", "killed", "refused"]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A Python program and its input.
 
     ``script``: the program runs as ``__main__``, with ``stdin`` as its standard input; its standard output is the
@@ -57,8 +59,7 @@ class Program:
     """Installed packages that it may import in addition to the standard library; absent ones are ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Resources that a program may use."""
 
     cpu_s: int = 2
@@ -71,8 +72,7 @@ class Limits:
     open_files: int = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The ending of a program.
 
     ``ok``: exit status 0; ``nonzero``: any other status, or an exception; ``cpu``, ``wall``, ``memory``, ``output``:
@@ -111,8 +111,7 @@ def _found_here() -> Sequence[Layer]:
     return probe_layers()
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """Conditions that must hold before a program runs."""
 
     allow_unsafe: bool = False
@@ -177,8 +176,7 @@ def run(program: Program, limits: Limits | None = None, policy: Policy | None = 
     return _run(_Kind.of(layers, program), program, limits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """The setup of a child; children of the same kind are interchangeable."""
 
     layers: frozenset[str]
@@ -231,7 +229,6 @@ class _Child(Child):
         try:
             self.ask(json.dumps({"setup": asdict(setup)}).encode(), START_LIMIT_S)
         except ChildError as error:
-            self.kill()
             self.close()
             raise SandboxError(str(error)) from error
         if setup.namespaces or setup.enclosed:  # the child now has a root of its own
@@ -239,6 +236,7 @@ class _Child(Child):
 
     def close(self, patience_s: float = 0.0) -> None:
         """Kill the child with all its processes, and remove its folder."""
+        self.kill()
         super().close(patience_s)
         if self.is_own:
             shutil.rmtree(self._empty, ignore_errors=True)
@@ -248,19 +246,19 @@ _pool = Pool(PROGRAMS_PER_CHILD)
 
 
 def _run(kind: _Kind, program: Program, limits: Limits) -> Outcome:
-    job = json.dumps({**asdict(program), "limits": asdict(limits)}).encode()
-    begin = None
+    job = json.dumps({**to_dict(program), "limits": to_dict(limits)}).encode()
+    begin = time.monotonic()
     try:
         with _pool.lend(lambda: _Child(kind), kind) as child:
             begin = time.monotonic()
             reply = json.loads(child.ask(job, limits.wall_s + GRACE_S))
     except ChildError as error:
-        seconds = 0.0 if begin is None else time.monotonic() - begin
+        seconds = time.monotonic() - begin
         if seconds < limits.wall_s:
             raise SandboxError(str(error)) from error
         return Outcome("wall", wall_s=seconds)
-    outcome = Outcome(reply["reason"], reply["status"], cpu_s=reply["cpu_s"], wall_s=reply["wall_s"])
-    return replace(outcome, stdout=base64.b64decode(reply["stdout"]), stderr=base64.b64decode(reply["stderr"]))
+    stdout, stderr = base64.b64decode(reply["stdout"]), base64.b64decode(reply["stderr"])
+    return Outcome(reply["reason"], reply["status"], stdout, stderr, reply["cpu_s"], reply["wall_s"])
 
 
 def close() -> None:

@@ -206,7 +206,7 @@ def test_a_child_serves_many_programs_and_is_replaced() -> None:
     first = own_parent()
     assert own_parent() == first
     with ThreadPoolExecutor(1) as other:
-        running = other.submit(ran, "while True: pass", Limits(cpu_s=30, wall_s=30.0))
+        running = other.submit(ran, "while True: pass", limits=Limits(cpu_s=30, wall_s=30.0))
         time.sleep(0.3)
         os.killpg(first, signal.SIGKILL)
         with pytest.raises(SandboxError, match="ended"):
