@@ -90,10 +90,6 @@ class Finding(Struct, frozen=True):
     message: str = ""
     """The whole message: where, what, and what to do."""
 
-    @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Finding:
-        return cls(**record)
-
 
 class Checked(Struct, frozen=True):
     """The report of one task, group, file or model."""
@@ -346,7 +342,6 @@ def _extras() -> dict[str, str]:
     return {name[0].lower(): extra[1] for name, extra in found if name and extra and extra[1] not in ("all", "dev")}
 
 
-_FROM_BAD_TO_GOOD: tuple[Status, ...] = ("failed", "doubtful", "skipped")
 _NAMES = 4
 _CAUSE = 160
 
@@ -379,7 +374,7 @@ def summary(checks: Checks) -> str:
 
 def _faults(checks: Checks) -> Iterator[tuple[Status, Finding, list[str]]]:
     """Yield equal findings with the names that have them, by outcome, the most frequent first."""
-    for status in _FROM_BAD_TO_GOOD:
+    for status in _WORST_FIRST:
         alike: dict[tuple[str, str, str], list[tuple[Checked, Finding]]] = {}
         for each in checks.having(status):
             worst = each.decisive

@@ -10,7 +10,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -32,6 +33,7 @@ from lmms_eval.sandbox.layers import (
     bubblewrap,
     clean_environment,
     interpreter,
+    probe_layers,
 )
 from lmms_eval.utils.records import to_dict
 
@@ -105,18 +107,12 @@ class SandboxError(LmmsEvalError):
     """The sandbox itself failed: its child could not be started or did not answer."""
 
 
-def _found_here() -> Sequence[Layer]:
-    from lmms_eval.sandbox.layers import probe_layers
-
-    return probe_layers()
-
-
 class Policy(Struct, frozen=True):
     """Conditions that must hold before a program runs."""
 
     allow_unsafe: bool = False
     """Run even if a required layer is missing; the available layers are still used."""
-    probe: Callable[[], Sequence[Layer]] = _found_here
+    probe: Callable[[], Sequence[Layer]] = probe_layers
 
     def layers(self) -> Sequence[Layer]:
         """Return all layers, active or not. Raises ``SandboxRefused`` if the active ones do not suffice."""
@@ -141,19 +137,14 @@ def current_policy() -> Policy:
     return _policy.get() or Policy()
 
 
-class using:
-    """Context that makes ``policy`` the current one in this thread."""
-
-    __slots__ = ("_policy", "_token")
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-
-    def __enter__(self) -> None:
-        self._token = _policy.set(self._policy)
-
-    def __exit__(self, *_: object) -> None:
-        _policy.reset(self._token)
+@contextmanager
+def using(policy: Policy) -> Iterator[None]:
+    """Make ``policy`` the current one in this thread, within the block."""
+    token = _policy.set(policy)
+    try:
+        yield
+    finally:
+        _policy.reset(token)
 
 
 START_LIMIT_S = 30.0

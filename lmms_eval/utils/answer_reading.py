@@ -42,13 +42,13 @@ class AnswerReading(Struct, frozen=True):
     """Found texts; long ones are cut."""
 
 
-NOT_TOLD = AnswerReading()
+NO_READING = AnswerReading()
 
 
 class ReadingNotes(Struct):
     """Collects the notes that are made while an answer is scored."""
 
-    reading: AnswerReading = NOT_TOLD
+    reading: AnswerReading = NO_READING
 
     def add(self, rule: str, found: Sequence[str]) -> None:
         if self.reading.rule in ("", NOTHING):

@@ -105,6 +105,6 @@ class StatedPath(str):
         return made
 
     @property
-    def beside(self) -> Path:
+    def in_folder(self) -> Path:
         """The path, relative to the folder of the stating file."""
         return self.folder / Path(self).expanduser()
