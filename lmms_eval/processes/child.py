@@ -85,6 +85,19 @@ def module_command(module: str) -> list[str]:
     return [sys.executable, *([] if shows_folder else ["-P"]), "-m", module]
 
 
+def descendants(pid: int) -> list[int]:
+    """Return the live descendants of a process, the nearest first. Empty on systems without ``/proc``."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        for file in Path(f"/proc/{waiting.pop(0)}/task").glob("*/children"):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                children = [int(name) for name in file.read_text().split()]
+                found += children
+                waiting += children
+    return found
+
+
 class ChildError(RuntimeError):
     """A child ended (with ``code``, or minus the signal), did not answer in time, or sent an invalid answer."""
 
