@@ -119,15 +119,14 @@ def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
     Code that raises, exits, crashes or hangs affects its own job only. The tasks of a group are checked after it.
     """
     begin = time.monotonic()
-    order: list[tuple[What, str]] = []
-    reports: dict[tuple[What, str], Checked] = {}
+    reports: dict[tuple[What, str], Checked | None] = {}
     waiting: set[Future[list[Outcome]]] = set()
     pool = Pool()
     executor = ThreadPoolExecutor(max(1, options.processes), thread_name_prefix="check")
 
     def submit(jobs: Iterable[Job]) -> None:
-        new = {key: job for job in jobs if (key := (job.what, job.name)) not in order}
-        order.extend(new)
+        new = {key: job for job in jobs if (key := (job.what, job.name)) not in reports}
+        reports.update(dict.fromkeys(new))
         waiting.update(executor.submit(_check_share, share, pool, options) for share in _shares(new.values()))
 
     try:
@@ -143,8 +142,8 @@ def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
     finally:
         executor.shutdown(cancel_futures=True)
         pool.close()
-    processes = min(options.processes, len(order))
-    return Checks(tuple(reports[key] for key in order), time.monotonic() - begin, processes)
+    checked = tuple(report for report in reports.values() if report is not None)
+    return Checks(checked, time.monotonic() - begin, min(options.processes, len(checked)))
 
 
 def _shares(jobs: Iterable[Job]) -> list[list[Job]]:

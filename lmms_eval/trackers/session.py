@@ -65,8 +65,7 @@ class TrackerProcess:
         self.name, self._module, self._beginning = name, module, beginning
         self._patience = patience or Patience()
         self._changed = threading.Condition()
-        self._step: Step | None = None
-        self._last: deque[Message] = deque()
+        self._waiting: deque[Message] = deque()
         self._is_killed = False
         self._state: State = "starting"
         self._place, self._error = Place(), ""
@@ -82,14 +81,16 @@ class TrackerProcess:
     def offer(self, step: Step) -> None:
         """Queue live numbers for sending, merged with those that still wait."""
         with self._changed:
-            waiting = {} if self._step is None else self._step.values
-            self._step = Step(step.documents, {**waiting, **step.values})
+            if self._waiting and isinstance(last := self._waiting[-1], Step):
+                self._waiting[-1] = Step(step.documents, {**last.values, **step.values})
+            else:
+                self._waiting.append(step)
             self._changed.notify()
 
     def send(self, message: Message) -> None:
         """Queue a message after all others. ``Ending`` must be the last one. ``wait`` blocks until it is sent."""
         with self._changed:
-            self._last.append(message)
+            self._waiting.append(message)
             self._changed.notify()
 
     def wait(self, ended: float, most_s: float | None = None) -> TrackerReport:
@@ -119,7 +120,7 @@ class TrackerProcess:
             self._is_killed = True
             if self._state != "finished":
                 self._state, self._error = "failed", self._error or "the run broke off"
-            self._last.clear()
+            self._waiting.clear()
             self._changed.notify()
         if self._process is not None:
             self._process.kill()
@@ -163,15 +164,8 @@ class TrackerProcess:
 
     def _next(self) -> Message | None:
         with self._changed:
-            while True:
-                if self._step is not None:
-                    step, self._step = self._step, None
-                    return step
-                if self._last:
-                    return self._last.popleft()
-                if self._is_killed:
-                    return None
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._waiting or self._is_killed)
+            return self._waiting.popleft() if self._waiting else None
 
     def _become(self, state: State) -> None:
         with self._changed:
