@@ -32,7 +32,7 @@ _ROOT = str(Path(__file__).parents[2])
 
 
 class Parent:
-    """The parent of this process, as a child made by ``Child`` sees it. Iterating yields the lines that it sends.
+    """The child's side of a ``Child``: receives the lines of the parent, which iteration yields, and sends replies.
 
     This takes over standard input and output: from now on, foreign code prints to standard error and reads nothing.
     When the parent closes the pipe or dies, the iteration ends, and so does the process soon after that, even in the
@@ -117,7 +117,7 @@ class Child:
         environment: variables in addition to the parent's; with ``command``, all variables.
         command: command to start instead of the module.
         first: a line that is sent before all others.
-        name: what errors call the child.
+        name: name of the child in errors.
         errors: what happens to the child's standard error. If it is kept, ``ChildError`` shows its last line.
 
     Raises:
@@ -125,7 +125,7 @@ class Child:
     """
 
     kind: Hashable = None
-    """Children of one kind can stand in for each other (``Pool``)."""
+    """A ``Pool`` uses children of one kind interchangeably."""
     jobs = 0
     """Number of jobs that it has done for a ``Pool``."""
 
@@ -217,11 +217,15 @@ class Child:
             with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
                 os.killpg(self._process.pid, signal.SIGKILL)
 
+    def end_input(self) -> None:
+        """Let the process end, without waiting for it."""
+        with contextlib.suppress(OSError):  # it has already ended
+            self._input.close()
+
     def close(self, patience_s: float = 2 * ENDING_S) -> None:
-        """End the process by the end of its input, or kill it after ``patience_s`` seconds."""
-        for pipe in (self._input, self._output):
-            with contextlib.suppress(OSError):  # the child has already ended
-                pipe.close()
+        """End the input and wait for the end of the process. Kill it after ``patience_s`` seconds."""
+        self.end_input()
+        self._output.close()
         if self.is_own:
             self._end_within(patience_s)
 

@@ -75,6 +75,8 @@ class Pool:
         with self._lock:
             children, self._idle = self._idle, []
         for child in children:
+            child.end_input()
+        for child in children:
             child.close(patience_s)
 
     def _take(self, kind: Hashable) -> Child | None:
