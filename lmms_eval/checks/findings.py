@@ -34,7 +34,7 @@ from lmms_eval.utils.terminal import Column, markdown_table
 
 REFUSED = "a check opens no connection to other machines"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-"""Environment variables with which the hub's libraries only use their caches."""
+"""Environment variables that restrict the hub's libraries to their caches."""
 _EVENTS = {"socket.connect": 1, "socket.getaddrinfo": 0, "socket.gethostbyname": 0, "socket.sendto": 1}
 """Audit events of the interpreter, and the place of the host or address in their arguments."""
 
@@ -84,7 +84,7 @@ class Finding(Struct, frozen=True):
     step: str
     status: Status = "ok"
     kind: str = ""
-    """A few words by which findings are counted: ``package missing``, ``data not at hand``, ..."""
+    """A few words. Findings are counted by them: ``package missing``, ``data not at hand``, ..."""
     cause: str = ""
     """The part of the message that is the same for all tasks with this fault."""
     message: str = ""
@@ -301,7 +301,7 @@ def _lacking(error: BaseException) -> str:
 
 
 def _looked_in(chain: list[BaseException]) -> str:
-    """Return a hint at the cache in which a data set of the hub was looked for."""
+    """Return a hint at the cache of the hub's data sets if the check looked there."""
     if not any(_is_offline(link) or isinstance(link, ConnectionError) for link in chain):
         return ""
     from datasets import config

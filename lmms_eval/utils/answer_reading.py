@@ -29,7 +29,7 @@ _LONGEST = 80
 _NOTES: ContextVar[ReadingNotes | None] = ContextVar("_NOTES", default=None)
 T = TypeVar("T")
 RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
-"""Seed of the run whose task function is being called; 0 outside a run."""
+"""Seed of the run that calls a task's function; 0 outside a run."""
 _CHANCE: ContextVar[Chance | None] = ContextVar("_CHANCE", default=None)
 
 

@@ -82,7 +82,7 @@ class Where(Struct, frozen=True):
 
     text: str
     _tree: ast.expr
-    """``and``, ``or`` and ``not`` over names, each of which is the number of a test after an underscore."""
+    """``and``, ``or`` and ``not`` over names. A name is an underscore and the number of a test."""
     _tests: tuple[_Test, ...]
     _columns: tuple[_Column, ...]
 
