@@ -149,7 +149,7 @@ class Prompts:
         if self.config.doc_to_text is None:
             return ""
         value = self.text(doc)
-        if isinstance(value, str):
+        if type(value) is str:
             return value
         choices = self.choices(doc) if isinstance(value, int) and not isinstance(value, bool) else None
         if choices is None:
