@@ -396,7 +396,7 @@ class _DocumentConversation:
     """The exchange of one (document, repeat). If a function of the task raises, this sample fails."""
 
     __slots__ = (
-        "_cut", "_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit",
+        "_cut", "_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit", "added",
         "thought_tags",
     )  # fmt: skip
 
@@ -408,6 +408,7 @@ class _DocumentConversation:
         """Responses of a round, some of which are being retried with more tokens."""
         self._requests: Sequence[Request] = ()
         self._transcript = Transcript()
+        self.added = self._transcript.added
         self.thought_tags: Sequence[tuple[str, str]] | None = unit.task.thought_tags
 
     def open(self) -> Sequence[Request] | None:
@@ -427,7 +428,8 @@ class _DocumentConversation:
             return retries
         if self._cut:
             responses = self._completed(responses)
-        self._take(responses)
+        if self._requests:
+            self._transcript.take(self._requests, responses)
         try:
             self._requests = self._exchange.advance(responses)
             if observed := self._exchange.observation():
@@ -446,21 +448,15 @@ class _DocumentConversation:
         if self._cut:  # a retry failed: use the answers that exist; another start retries the rest
             if self.advance([response for response in responses if response.error is None]) is None:
                 return
-        else:
-            self._take(responses)
+        elif self._requests:
+            self._transcript.take(self._requests, responses)
         failed = self._failed(f"{error.kind}: {error.message}")
         self._finish(replace(failed, media=self._transcript.media))
 
     def accepts(self, response: Response) -> bool:
         return response.error is None
 
-    def fingerprint(self, messages: ChatMessages) -> str:
-        return message_fingerprint(messages)
-
-    def added(
-        self, request: Request, messages: tuple[SentMessage, ...], media: Sequence[SentMedia]
-    ) -> tuple[SentMessage, ...]:
-        return self._transcript.added(request, messages, media)
+    fingerprint = staticmethod(message_fingerprint)
 
     def _retries(self, responses: Sequence[Response]) -> list[Request]:
         """Return the requests of truncated answers with a higher token limit, once per round."""
@@ -480,10 +476,6 @@ class _DocumentConversation:
             else first
             for first in responses
         ]
-
-    def _take(self, responses: Sequence[Response]) -> None:
-        if self._requests:
-            self._transcript.take(self._requests, responses)
 
     def _finish(self, answer: Answer) -> None:
         self._documents.finish(self._unit, self._repeat, self._transcript.of(answer))

@@ -348,7 +348,7 @@ class _Rendering:
             messages, self._ahead = self._ahead or self._request.build_messages(), None
         if not self.fingerprint:
             self.fingerprint = self._conversation.fingerprint(messages)
-            self._note(messages)
+            self._outline, self._is_outlined = outline(messages, self._request.context), True
         return messages
 
     def added(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
@@ -367,12 +367,10 @@ class _Rendering:
                 renders its prompts itself.
         """
         if prompt != text_fingerprint(self._request.context):
-            self._note(self.ahead())
-            prompt = self._conversation.fingerprint(self.ahead())
+            messages = self.ahead()
+            self._outline, self._is_outlined = outline(messages, self._request.context), True
+            prompt = self._conversation.fingerprint(messages)
         return self.added(cached.media), prompt
-
-    def _note(self, messages: ChatMessages) -> None:
-        self._outline, self._is_outlined = outline(messages, self._request.context), True
 
 
 class _TimedStream:

@@ -9,7 +9,6 @@ import json
 import math
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -158,14 +157,12 @@ class _Stored:
 class Document(dict[str, Any]):
     """A dictionary with the values of a document.
 
-    ``parsed`` holds results of functions over the document. All copies of the row share it.
+    ``parsed`` holds results of functions over the document. All copies of a cached row share it; other documents have
+    no such attribute.
     """
 
     __slots__ = ("parsed",)
-
-    def __init__(self, values: Mapping[str, Any] = MappingProxyType({}), parsed: dict[Hashable, Any] | None = None):
-        super().__init__(values)
-        self.parsed = parsed
+    parsed: dict[Hashable, Any]
 
     def __reduce__(self) -> Any:
         return (dict, (dict(self.items()),))
@@ -308,9 +305,9 @@ class Documents(Sequence[Mapping[str, Any]]):
         return self._document(number, self.source.row(number, self.columns), None)
 
     def _document(self, number: int, values: Mapping[str, Any], parsed: dict[Hashable, Any] | None) -> Document:
-        if not self._decoded:
-            return Document(values, parsed)
-        made = DeferredDocument(values, parsed)
+        made = DeferredDocument(values) if self._decoded else Document(values)
+        if parsed is not None:
+            made.parsed = parsed
         for name, feature in self._decoded.items():
             if values.get(name) is not None:
                 where = f"{self.source.where}, document {number}, column {name!r}"

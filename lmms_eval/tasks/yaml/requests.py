@@ -99,11 +99,10 @@ class MessageBuilder(Struct, frozen=True):
         with self.requests.seeding.prompt(self.doc_id):
             full = self.requests.documents[self.doc_id] if doc is None else doc
             own = None if self.own is None else self.own(full)
-            if self.bare:
-                turns = self.requests.builder.with_system(own or [])
-            else:
-                turns = self.requests.builder.turns(self.doc_id, full, own)
-            return self.requests.prompts.allowed(turns)
+            builder = self.requests.builder
+            turns = builder.with_system(own or []) if self.bare else builder.turns(self.doc_id, full, own)
+            media = self.requests.prompts.media
+            return turns if media is None else media.turns(turns)
 
 
 class Question(Struct, frozen=True):

@@ -156,7 +156,7 @@ class AnswerScorer(Struct, frozen=True):
         """Yield scope and filtered answers for every call of ``process_results``."""
         if pipeline is None:
             return [
-                (judged.scope("none", number), self._filtered(None, doc, [answer]))
+                (judged.scope("none", number) if number else "", self._filtered(None, doc, [answer]))
                 for number, answer in enumerate(answers)
             ]
         found = [(judged.scope(pipeline.name, None), self._filtered(pipeline, doc, answers))]

@@ -505,10 +505,11 @@ class YamlTask(FamilyInterface, Task):
         return not self.config.full_docs
 
     def carried_document(self, doc_id: int) -> Mapping[str, Any] | None:
-        if not self._can_be_carried or self.documents.media_columns:
+        documents = self.documents
+        if not self._can_be_carried or documents.media_columns:
             return None
-        row = self.documents.stored(doc_id)
-        self.documents.drop(doc_id)
+        row = documents.stored(doc_id)
+        documents.drop(doc_id)
         return row if can_be_carried(row) else None
 
     def take_document(self, doc_id: int, document: Mapping[str, Any] | None) -> None:
