@@ -1,4 +1,4 @@
-"""The report of a run on General-Bench as a whole: a table of tasks, and the levels."""
+"""The report of a whole run on General-Bench: a table of tasks, and the levels."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ JOURNAL = ".general_bench_scores"
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """Reports scores by task and levels of profile ``paper``, of the data set and of the demonstration apart.
+    """Report scores by task and levels of the profile ``paper``, separately for the data set and for the demonstration.
 
-    With ``stem`` the result table (CSV, JSON, and a workbook if openpyxl is installed), the levels (JSON, CSV, log)
-    and a picture go to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.
+    With ``stem``, the result table (CSV, JSON, and a workbook if openpyxl is installed), the levels (JSON, CSV, log)
+    and a picture are written to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.
 
     Raises:
         DataError: a file cannot be written.
@@ -85,7 +85,7 @@ def _scores(tasks: Mapping[str, TaskNumbers]) -> tuple[list[TaskScore], Settings
 
 
 def _groups(tasks: Mapping[str, TaskNumbers]) -> frozenset[str] | None:
-    """Return the benchmark's groups in the run, without the demonstration's mark; ``None`` if unknown."""
+    """Return the benchmark's groups in the run, without the mark of the demonstration, or ``None`` if unknown."""
     if any(one.groups is None for one in tasks.values()):
         return None
     names = {name for one in tasks.values() for name in one.groups or ()}
@@ -95,7 +95,7 @@ def _groups(tasks: Mapping[str, TaskNumbers]) -> frozenset[str] | None:
 def _from_files(
     scores: Sequence[TaskScore], settings: Settings | None, groups: frozenset[str] | None, stem: Path | None
 ) -> list[TaskScore]:
-    """Score tasks of the chosen groups whose answers are files that a generator wrote next to their annotations."""
+    """Score tasks of the chosen groups with answers in files that a generator wrote next to their annotations."""
     if settings is None or settings.media_answers == "ask" or settings.root is None or settings.only:
         return []
     asked = {score.task for score in scores}
@@ -111,7 +111,7 @@ def _from_files(
 
 
 def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
-    """Write the table that ``lmms-eval general-bench rank`` reads, for other scopes than the whole.
+    """Write the table that ``lmms-eval general-bench rank`` reads, for scopes other than the whole.
 
     Raises:
         DataError: a file cannot be written.
@@ -150,9 +150,10 @@ def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, wit
 
 
 def score_table(scores: Sequence[TaskScore], from_files: frozenset[str] = frozenset()) -> str:
-    """Lay out a line for each task: value, the official rule's if it differs, unit, answered items, status.
+    """Lay out a line for each task: value, the official value if it differs, unit, answered items, status.
 
-    Tasks of ``from_files`` are marked: their scores belong to the generator of the files, not to the run's model.
+    Tasks of ``from_files`` are marked, because their scores belong to the generator of the files, not to the run's
+    model.
     """
     order = {facts.id: place for place, facts in enumerate(one for rows in sheets().values() for one in rows)}
     rows = [_cells(score, score.task in from_files) for score in sorted(scores, key=lambda score: order[score.task])]

@@ -1,4 +1,4 @@
-"""Scores the prediction files in a data set's folders, for ``register`` and for tasks whose answers are files.
+"""Scoring of the prediction files in a data set's folders, for ``register`` and for tasks with answers in files.
 
 Every item's outcome is a line of a journal, under a hash of the item, its prediction and its scoring. A run that was
 killed resumes from it, and failed items are tried again.
@@ -43,13 +43,13 @@ class FolderJob(Struct, frozen=True):
     name: str
     """Name of the prediction files."""
     journal: Path | None = None
-    """Folder for the outcomes of items; ``None`` keeps no outcomes."""
+    """Folder for the outcomes of items. ``None`` keeps no outcomes."""
     ask: Asker | None = None
-    """Asks the judge; without it the judged metric is not evaluated."""
+    """Asks the judge. Without it, the judged metric is not evaluated."""
     judge: str = ""
-    """Identity of that judge; replies of another judge are not reused."""
+    """Identity of that judge. Replies of another judge are not reused."""
     passed_over: frozenset[Path] = frozenset()
-    """Files of that name (resolved) that hold results instead of predictions."""
+    """Files of that name (resolved) that hold results, not predictions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class FolderScores:
     scores: tuple[TaskScore, ...]
     """Scores of every task with a prediction file, in the order of the workbook."""
     problems: tuple[str, ...]
-    """Folders that are not a task's, and remarks on predictions."""
+    """Folders that belong to no task, and remarks on predictions."""
     without: tuple[TaskFacts, ...] = field(default=(), repr=False)
-    """Tasks whose folder has no prediction file to score."""
+    """Tasks without a prediction file to score in their folder."""
 
 
 def score_folders(
@@ -109,7 +109,7 @@ class _Scorer:
         self.path = None if job.journal is None else job.journal / f"{facts.id}.jsonl"
 
     def score(self, file: Path) -> _Scored:
-        """Score a file; damaged or absent data becomes the task's reason."""
+        """Score a file. Damaged or missing data becomes the task's reason."""
         try:
             annotation = open_annotation(self.folder, self.settings)
             predictions = read_predictions(file)
@@ -171,7 +171,7 @@ class _Scorer:
 
 
 def _strays(predictions: Predictions, read: Items) -> Iterator[str]:
-    """Yield a remark on predictions whose ids no item has, if all items are readable."""
+    """Yield a remark on predictions with ids that no item has, if all items are readable."""
     if read.problems or read.duplicates or not read.items:
         return
     dropped = {id_key(one.id) for one in read.dropped if isinstance(one.id, str | int)}

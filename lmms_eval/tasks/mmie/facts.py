@@ -1,4 +1,4 @@
-"""The published facts: categories with their sizes, and results in percent, which is mean / 6 × 100 (§1, §13)."""
+"""Published facts: categories with their sizes, and results in percent, which is mean / 6 × 100 (§1, §13)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PublishedRow(Struct, frozen=True):
 
     text_model: str
     image_model: str
-    """Model that draws for a text-only model; empty for one that draws itself."""
+    """Model that draws for a text-only model, or empty for one that draws itself."""
     sa: float
     pbl: float
     msr: float

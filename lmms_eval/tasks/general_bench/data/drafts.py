@@ -1,4 +1,4 @@
-"""The input and the result of the readers of item schemas."""
+"""Input and result of the readers of item schemas."""
 
 from __future__ import annotations
 

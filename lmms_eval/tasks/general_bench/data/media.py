@@ -1,4 +1,4 @@
-"""Pictures, videos, sounds and point clouds that an item shows."""
+"""Pictures, videos, sounds and point clouds of an item."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _FOLDERS: Mapping[MediaKind, tuple[str, ...]] = MappingProxyType({
     "audio": ("audios", ""),
     "points": ("pointclouds", ""),
 })  # fmt: skip
-"""Media folders below a task's folder, in the order of the search."""
+"""Media folders below a task's folder, in search order."""
 
 
 def media_of(kind: MediaKind, record: Record, key: str, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """Return the media that the paths under a key name: one input for each file, or one for all the frames of a video.
+    """Return the media of the paths under a key: one input for each file, or one for all the frames of a video.
 
-    A video file is kept if frames are expected. Files need not exist, since some are never opened.
+    A video file stays one if frames are expected. Files need not exist, because some are never opened.
 
     Raises:
         DataError: the value is no path or list of paths, or one leads out of the task's folder.
@@ -49,7 +49,7 @@ def located(values: Sequence[str], kind: MediaKind, annotation: Annotation) -> t
 
 
 def first_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """Return the media of the first existing key; empty without any.
+    """Return the media of the first existing key, or an empty tuple.
 
     Raises:
         DataError: it is no path or list of paths.
@@ -61,7 +61,7 @@ def first_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Anno
 
 
 def required_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """Return the media as ``first_media``.
+    """Return the media as ``first_media`` does.
 
     Raises:
         DataError: as well, all of the keys are missing.

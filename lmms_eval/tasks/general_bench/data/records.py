@@ -1,4 +1,4 @@
-"""Reads values of an item by key, with errors that name the item and the key."""
+"""Reading of an item's values by key, with errors that name the item and the key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Box = list[float]
 
 
 def id_key(item_id: object) -> str:
-    """Return the key by which ids of items and predictions are matched.
+    """Return the key for matching ids of items and predictions.
 
     It depends on value and type: 1 differs from ``"1"`` but equals 1.0.
 
@@ -35,7 +35,7 @@ def id_key(item_id: object) -> str:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is a finite number of JSON; true and false are not numbers."""
+    """Return whether a value is a finite JSON number. True and false are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -49,7 +49,7 @@ class Record(Struct, frozen=True):
 
     values: Mapping[str, Any]
     where: str
-    """Name of the item, and of the key below its top level, for messages."""
+    """Name of the item, and of the key if the object is not the item itself, for messages."""
 
     @classmethod
     def of(cls, value: object, where: str) -> Record:
@@ -59,7 +59,7 @@ class Record(Struct, frozen=True):
         return cls(value, where)
 
     def wrong(self, key: str, expected: str) -> DataError:
-        """Make the error for a key whose value is missing or of another kind."""
+        """Return the error for a key with a value that is missing or of another kind."""
         has = f"{self.values[key]!r:.80}" if self.values.get(key) is not None else "missing"
         return DataError(f"{self.where}: `{key}` is {has}; {expected} is expected")
 
@@ -79,11 +79,11 @@ class Record(Struct, frozen=True):
         return value
 
     def optional_text(self, key: str) -> str:
-        """Return the text of a key; empty without one."""
+        """Return the text of a key, or an empty text."""
         return self.text(key) if self.has(key) else ""
 
     def texts(self, key: str) -> list[str]:
-        """Return a non-empty list of texts; one text is a list of one."""
+        """Return a non-empty list of texts. A single text is a list of one."""
         value = self.values.get(key)
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list) or not found or not all(isinstance(one, str) for one in found):
@@ -102,7 +102,7 @@ class Record(Struct, frozen=True):
         return checked_path(self.values.get(key), f"{self.where}: `{key}`")
 
     def answer(self, key: str) -> str | list[str]:
-        """Return the reference text: numbers become text, and a list holds several references."""
+        """Return the reference text. Numbers become text, and a list holds several references."""
         value = self.values.get(key)
         if isinstance(value, list) and value:
             found = [_as_text(one) for one in value]
@@ -128,7 +128,7 @@ def checked_path(value: object, where: str) -> str:
 
 
 def box_of(value: object, where: str) -> Box | None:
-    """Read a box of a frame; ``None`` for null and for four zeros, which mean no object.
+    """Read a box of a frame, or return ``None`` for null and for four zeros, which mean no object.
 
     Raises:
         DataError: it is not a list of four numbers.

@@ -1,4 +1,4 @@
-"""Finds the task folders of a copy of General-Bench and their rows of the workbook."""
+"""Search for the task folders in a copy of General-Bench, and for their rows of the workbook."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ class TaskFolder(Struct, frozen=True):
     name: str
     """Name of the folder."""
     task: str
-    """The annotation's ``task``; empty if it has none."""
+    """The annotation's ``task``, or an empty text."""
     subset: Subset
 
     @property
     def set_folder(self) -> Path:
-        """The set of the folder."""
+        """The folder of the set."""
         return self.path.parents[2 if self.paradigm else 1]
 
 
@@ -110,7 +110,7 @@ class Scan(Struct, frozen=True):
     folders: tuple[TaskFolder, ...]
     """Folders, sorted by set, modality, paradigm and name."""
     problems: tuple[str, ...]
-    """Folders and files that could not be used, each by name, with the remedy."""
+    """Unusable folders and files by name, with the remedy."""
 
 
 class Matched(Struct, frozen=True):
@@ -118,9 +118,9 @@ class Matched(Struct, frozen=True):
 
     folders: Mapping[TaskFacts, TaskFolder]
     unmatched: tuple[TaskFolder, ...]
-    """Folders without a row; ``problems`` names the nearest rows."""
+    """Folders without a row. ``problems`` names the nearest rows."""
     problems: tuple[str, ...]
-    """Problems of matching; those of the scan are not repeated."""
+    """Problems of matching, without those of the scan."""
 
 
 class _Place(Struct, frozen=True):
@@ -135,8 +135,8 @@ class _Place(Struct, frozen=True):
 def scan(root: Path) -> Scan:
     """Find all task folders below a folder that holds General-Bench's sets, or is a set (also a scoped one).
 
-    Names are compared without regard to case. If a task's folder holds its content as archives only, they are
-    unpacked into it. One unusable folder never stops the others.
+    Names are compared without case. If a task's folder holds its content only as archives, they are unpacked into it.
+    An unusable folder never stops the search.
 
     Raises:
         DataError: there is no set.
@@ -185,9 +185,9 @@ def match(found: Scan, subset: str | None = None) -> Matched:
 
 
 def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
-    """Return the folder of a task's media: its own, unless that holds nothing but JSON and another set has them.
+    """Return the folder of a task's media: its own, unless that holds only JSON and another set has them.
 
-    They are searched in the sets next to the folder's own set, then in ``roots`` (sets, or folders that hold some), the
+    The sets next to the folder's own set are searched, then ``roots`` (sets, or folders that hold some), those of the
     folder's subset first.
     """
     if folder.modality == LANGUAGE or _has_media(folder.path):
@@ -203,7 +203,7 @@ def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
 
 
 def _sets(root: Path) -> list[tuple[Subset, Path]]:
-    """List the named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
+    """List the named sets in a folder, else the folder itself, else other folders in it with the layout of a set."""
     if not root.is_dir():
         raise MissingDataError(f"{root}: no such folder; give the folder that holds General-Bench-Openset")
     children = _children(root)
@@ -220,7 +220,7 @@ def _sets(root: Path) -> list[tuple[Subset, Path]]:
 
 
 def _subset(folder: Path) -> Subset:
-    """Return the set by its name; scoped sets (``S-A-Quick``) are closed."""
+    """Return the set by its name. Scoped sets (``S-A-Quick``) are closed."""
     name = fold(folder.name)
     return "closed" if "close" in name or folder.name.casefold().startswith("s-") else "open"
 
@@ -250,7 +250,7 @@ def _places(set_folder: Path, subset: Subset, problems: list[str]) -> Iterator[_
 
 
 def _listed(folder: Path, problems: list[str]) -> list[Path]:
-    """List the folders in a folder; archives next to them are problems, since their content is unknown."""
+    """List the folders in a folder. Archives next to them are problems, because their content is unknown."""
     try:
         entries = sorted(filter(is_visible, folder.iterdir()), key=lambda entry: (entry.name.casefold(), entry.name))
     except OSError as error:
@@ -265,7 +265,7 @@ def _listed(folder: Path, problems: list[str]) -> list[Path]:
 
 
 def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
-    """Read a task's folder: an archive that cannot be unpacked matters only if there is no annotation next to it."""
+    """Read a task's folder. An archive that cannot be unpacked matters only if there is no annotation next to it."""
     archives = packed_content(path)
     unpacking: DataError | None = None
     if archives:

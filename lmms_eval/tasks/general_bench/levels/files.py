@@ -25,7 +25,7 @@ _CSV_COLUMNS = ("sheet", "row", "task_name", "metric", "score")
 
 
 def read_result_table(path: Path, model: str) -> Table:
-    """Read a result table. CSV and JSON files hold one model each, whose column is named ``model``.
+    """Read a result table. A CSV or JSON file holds one model, in a column named ``model``.
 
     Raises:
         DataError: the file is missing, unreadable, or of another layout.

@@ -1,7 +1,7 @@
-"""The formulas of levels 2 to 5 (arXiv 2505.04620, General-Level; General-Bench specification §8.2, §8.3).
+"""Formulas of levels 2 to 5 (arXiv 2505.04620, General-Level; General-Bench specification §8.2, §8.3).
 
-``C`` and ``G`` are a modality's comprehension and generation rows, M and N of them. Divisors are always numbers of
-rows, so that a task without a score counts as zero.
+``C`` and ``G`` are a modality's M comprehension and N generation rows. Divisors are always numbers of rows, so that a
+task without a score counts as zero.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lmms_eval.tasks.general_bench.levels.normalise import adjusted_rmse
 REFERENCE_EPSILON = 1e-6
 """Constant that the reference adds to the denominator of level 4."""
 WHOLE_LANGUAGE = 100.0
-"""S_total of level 5; the paper does not define it, the reference takes 100."""
+"""S_total of level 5. The paper does not define it; the reference uses 100."""
 
 
 def mean_of_rows(scores: Sequence[float]) -> float:
-    """Divide the sum of the finite scores by the number of rows; 0 without rows."""
+    """Divide the sum of the finite scores by the number of rows. Without rows it is 0."""
     return math.fsum(score for score in scores if math.isfinite(score)) / len(scores) if scores else 0.0
 
 
@@ -37,16 +37,16 @@ def is_win(specialist: float, score: float) -> bool:
 
 
 def level4(comprehension: float, generation: float, epsilon: float = 0.0) -> float:
-    """The harmonic mean of the winning means; 0 if one of them is 0."""
+    """Return the harmonic mean of the winning means. It is 0 if one of them is 0."""
     if comprehension == 0 or generation == 0:
         return 0.0
     return 2.0 * comprehension * generation / (comprehension + generation + epsilon)
 
 
 def reference_language(metrics: Sequence[str], specialists: Sequence[float], scores: Sequence[float]) -> float:
-    """The reference's mean over won language rows (0 to 100).
+    """Return the reference's mean over won language rows (0 to 100).
 
-    Only the model's first RMSE is mapped; the specialist's stays raw.
+    Only the model's first RMSE is mapped. The specialist's is not.
 
     Raises:
         DataError: that RMSE is 0.
@@ -61,12 +61,12 @@ def reference_language(metrics: Sequence[str], specialists: Sequence[float], sco
 
 
 def level5(level4_score: float, language: float) -> float:
-    """Level 4, weighted by the language tasks won: S4 · L / 100."""
+    """Return level 4 weighted by the language tasks won: S4 · L / 100."""
     return level4_score * language / WHOLE_LANGUAGE
 
 
 class GroupMeans(Struct, frozen=True):
-    """Means of a sheet: over all rows, and over all rows with only the won ones counted."""
+    """Means of a sheet over all rows: of the scores, and with rows that are not won counted as 0."""
 
     mean: float
     winning: float
@@ -86,9 +86,9 @@ class ModalityLevels(Struct, frozen=True):
 
 
 def modality_levels(groups: Sequence[GroupMeans], epsilon: float = 0.0) -> ModalityLevels:
-    """Levels 2 to 4 of a modality from its one or two paradigms.
+    """Return levels 2 to 4 of a modality from its one or two paradigms.
 
-    Levels 2 and 3 are the mean of the paradigms' means (not of all M + N tasks); a single paradigm has no level 4.
+    Levels 2 and 3 are the mean of the paradigms' means (not of all M + N tasks). A single paradigm has no level 4.
     """
     share = 1.0 / len(groups)
     fourth = level4(groups[0].winning, groups[1].winning, epsilon) if len(groups) > 1 else 0.0
@@ -110,7 +110,7 @@ class AllLevels(Struct, frozen=True):
 def combine(groups: Mapping[str, GroupMeans], epsilon: float = 0.0) -> AllLevels:
     """Compute all levels from the means of each sheet, by the sheets' names.
 
-    Levels 2 to 4 are means of the modalities that have sheets, equally weighted; language takes part in level 5 only.
+    Levels 2 to 4 are means of the modalities with sheets, equally weighted. Language enters level 5 only.
     """
     found: dict[str, ModalityLevels] = {}
     for modality in MODALITIES:
@@ -129,5 +129,5 @@ def combine(groups: Mapping[str, GroupMeans], epsilon: float = 0.0) -> AllLevels
 
 
 def mean_of_modalities(scores: Sequence[float]) -> float:
-    """Average a level over the modalities, which weigh the same for any number of tasks; 0 without any."""
+    """Average a level over the modalities, which have equal weights. Without modalities it is 0."""
     return math.fsum(scores) / len(scores) if scores else 0.0

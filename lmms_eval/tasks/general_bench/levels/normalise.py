@@ -1,7 +1,8 @@
-"""Mapping of a metric's value to a score from 0 to 100 (General-Bench specification §6; the paper has the same table).
+"""Mapping of a metric's value to a score from 0 to 100 (General-Bench specification §6, the same table as in the
+paper).
 
-``map_score`` and ``ranker_score`` are the reference's, faults included: names are compared in upper case and exactly,
-zero and infinity become 0, values outside the domain are not clipped. ``paper_score`` is the mapping that the paper
+``map_score`` and ``ranker_score`` follow the reference, faults included: names are compared exactly in upper case, zero
+and infinity become 0, and values outside the domain are not clipped. ``paper_score`` is the mapping that the paper
 describes: by metric, the limit at zero, clipped.
 """
 
@@ -16,12 +17,12 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, Rule, metrics
 
 _RECOGNISED = {"abs_rel": "ABSREL", "ms_ssim": "MS-SSIM", "chamfer_distance": "CD"}
-"""Names of mapped metrics that are not their key in upper case."""
+"""Names of mapped metrics that differ from their key in upper case."""
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def sigmoid(x: float) -> float:
-    """The logistic function.
+    """Return the logistic function.
 
     Raises:
         DataError: ``x`` is so negative that the exponential overflows.
@@ -33,12 +34,12 @@ def sigmoid(x: float) -> float:
 
 
 def two_sigmoid_minus_one(x: float) -> float:
-    """2σ(x) - 1."""
+    """Return 2σ(x) - 1."""
     return 2.0 * sigmoid(x) - 1.0
 
 
 def inverse(x: float, constant: float) -> float:
-    """100·(2σ(T/x) - 1): smaller is better, and 0 approaches 100."""
+    """Return 100·(2σ(T/x) - 1): smaller is better, and 0 approaches 100."""
     return 100.0 * two_sigmoid_minus_one(constant / x)
 
 
@@ -86,9 +87,9 @@ def map_score(name: str, x: float) -> float:
 
 
 def ranker_score(name: str, x: float) -> float:
-    """Map a score as the reference's ranker does; plus infinity means "no score".
+    """Map a score as the reference's ranker does. Plus infinity means "no score".
 
-    A mapped metric without score, or with zero, gets 0; other metrics keep their score.
+    A mapped metric without a score, or with zero, gets 0. Other metrics keep their score.
 
     Raises:
         DataError: a negative value of a mapped metric.
@@ -110,7 +111,7 @@ def paper_score(metric: Metric, x: float) -> float:
 
 
 def paper_value(metric: Metric, score: float) -> float:
-    """Return the value whose ``paper_score`` is ``score`` (0 to 100); infinity if only the limit has it."""
+    """Return the value with the ``paper_score`` ``score`` (0 to 100), or infinity if only the limit has it."""
     share = score / 100.0
     match metric.mapping:
         case "":

@@ -1,8 +1,8 @@
 """Profile ``paper``: General-Level as the paper describes it (arXiv 2505.04620), on sound specialist scores.
 
-``levels.reference`` has the reference's differences. Here rows are found by task names, metrics by any of
-their spellings; both sides are mapped and clipped; a task without a score counts as 0 and never wins; a lower-is-better
-value of 0 is perfect; level 4 has no epsilon (General-Bench specification §10).
+``levels.reference`` lists the differences of the reference. Here rows are found by task names, metrics by any of their
+spellings. Both sides are mapped and clipped. A task without a score counts as 0 and never wins. A lower-is-better value
+of 0 is perfect. Level 4 has no epsilon (General-Bench specification §10).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def rank_paper(
 
 
 def final_levels(scores: Mapping[TaskFacts, float]) -> Mapping[int, float]:
-    """Return the levels of a model with these scores, in the units of the result table; missing scores count as 0."""
+    """Return the levels of a model with these scores, in the units of the result table. Missing scores count as 0."""
     given = {task.sheet for task in scores}
     means = {
         name: group_means(
@@ -114,7 +114,7 @@ def _entries(
 
 
 def read_values(model: str, table: Table, scope: Scope, units: Units) -> Values:
-    """Read the model's scores by task. Unusable ones are named and count as missing.
+    """Read the model's scores by task. Unusable ones are reported and count as missing.
 
     Raises:
         DataError: no sheet has the model's column.
@@ -141,7 +141,7 @@ class _Reader:
         self.problems: list[str] = []
 
     def read_sheet(self, name: str, model: str) -> bool:
-        """Read a sheet; false if it is missing or lacks the model's column."""
+        """Read a sheet. Return false if it is missing or lacks the model's column."""
         sheet = self.table.task_sheets.get(name)
         if sheet is None:
             self.problems.append(f"sheet {name} is missing: its {len(sheets()[name])} tasks count as missing")
@@ -203,7 +203,7 @@ def check_range(metric: Metric, value: float) -> None:
 
 
 def unit_warnings(scores: Mapping[TaskFacts, float]) -> list[str]:
-    """Warn about values that seem to be in another unit; nothing is converted."""
+    """Warn about values that seem to be in another unit. No value is converted."""
     found = []
     percent = {key for key, metric in metrics().items() if metric.unit == "percent"}
     language = [score for task, score in scores.items() if task.sheet == LANGUAGE and task.metric in percent]
@@ -271,7 +271,7 @@ def _entry(task: TaskFacts, value: float | None, specialist: float) -> Entry:
 
 
 def group_means(entries: Sequence[Entry]) -> GroupMeans:
-    """Compute a sheet's mean over all rows, and with only the won ones counted."""
+    """Compute a sheet's mean over all rows, and with only won rows counted."""
     return GroupMeans(
         mean_of_rows([entry.counted for entry in entries]), mean_of_rows([entry.winning for entry in entries])
     )

@@ -1,8 +1,8 @@
 """Profile ``reference``: the reference's ranker as computed, defects included (General-Bench specification §8, §9).
 
-Rows are paired by position, metric names are compared exactly, negative values of mapped metrics are refused, missing
-mapped values become 0 (and beat a negative specialist), NLP stays raw, and level 4 has an epsilon. If that program
-stops with an error, there is an error or a warning.
+Rows are paired by position, metric names are compared exactly, negative values of mapped metrics are errors, missing
+mapped values become 0 (and beat a negative specialist), NLP scores are not mapped, and level 4 has an epsilon. If the
+reference program stops with an error, there is an error or a warning here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lmms_eval.tasks.general_bench.levels.tables import (
 )
 
 _MAPPED_NAME = {"rte": "RTE", "chamfer_distance": "CD"}
-"""Spellings that the ranker maps, of metrics that the workbook spells differently."""
+"""Spellings that the ranker maps, for metrics that the workbook spells differently."""
 _STOPS = "the authors' program stops there"
 
 
@@ -49,7 +49,7 @@ class Pairs(Struct, frozen=True):
     raw_scores: tuple[float, ...]
     specialists: tuple[float, ...]
     scores: tuple[float, ...]
-    """Scores; fewer than the specialists if the model's sheet is shorter."""
+    """Scores. There are fewer than specialists if the model's sheet is shorter."""
 
     @property
     def support(self) -> Support:
@@ -63,7 +63,7 @@ class Pairs(Struct, frozen=True):
 
 
 def specialists(corrected: bool = False) -> Mapping[str, tuple[Row, ...]]:
-    """Return the shipped table of specialists; ``corrected`` removes its faults."""
+    """Return the shipped table of specialists. ``corrected`` removes its faults."""
     return {name: tuple(_specialist(task, corrected) for task in rows) for name, rows in sheets().items()}
 
 
@@ -106,7 +106,7 @@ def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[Row]] 
 
 
 def pair(sheet: str, theirs: Sequence[Row], rows: Sequence[Row]) -> Pairs:
-    """Pair a sheet's rows by position and map them; the language sheet stays raw.
+    """Pair a sheet's rows by position and map them. The language sheet is not mapped.
 
     Raises:
         DataError: a negative value of a mapped metric.
@@ -138,7 +138,7 @@ def _mapped(sheet: str, rows: Sequence[Row], metrics: Sequence[str], values: Seq
 
 
 def reference_levels(pairs: Mapping[str, Pairs]) -> AllLevels:
-    """Compute all levels from the paired sheets; sheets of other modalities are skipped.
+    """Compute all levels from the paired sheets. Sheets of other modalities are skipped.
 
     Raises:
         DataError: the RMSE of the language sheet is 0.
@@ -221,10 +221,10 @@ def _order_warnings(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> l
 
 
 def _stops(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> list[str]:
-    """Warn about contents at which the reference stops, and which are read here by the specification.
+    """Warn about contents that stop the reference and that are read here by the specification.
 
-    The reference compares the language sheet's cells unchanged, so that any text there ends it, and it takes names
-    of sheets of two parts only.
+    The reference compares the language sheet's cells unchanged, so that any text in them ends it, and it takes only
+    names of sheets with two parts.
     """
     if sheet != LANGUAGE:
         return [] if sheet.count("-") == 1 else [f"sheet {sheet}: neither {LANGUAGE} nor two parts; {_STOPS}"]

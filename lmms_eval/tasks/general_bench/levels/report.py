@@ -12,13 +12,13 @@ Profile = Literal["paper", "reference"]
 
 
 class Entry(Struct, frozen=True):
-    """A task's part in the levels."""
+    """The part of a task in the levels."""
 
     sheet: str
     task: str
     metric: str
     raw: float | None
-    """The value of the table; ``None`` without one."""
+    """The value in the table, or ``None``."""
     score: float | None
     """Score between 0 and 100 (profile ``reference``: whatever its mapping gives)."""
     raw_specialist: float
@@ -35,7 +35,7 @@ class Entry(Struct, frozen=True):
 
 
 class Support(Struct, frozen=True):
-    """``supported``: tasks with a score other than 0; ``wins``: tasks on which the specialist is reached."""
+    """Numbers of tasks. ``supported`` have a score other than 0, ``wins`` reach the specialist."""
 
     supported: int
     total: int
@@ -43,7 +43,7 @@ class Support(Struct, frozen=True):
 
 
 class ModalityReport(Struct, frozen=True):
-    """One modality: M comprehension rows, N generation rows."""
+    """One modality with M comprehension rows and N generation rows."""
 
     comprehension_rows: int
     generation_rows: int
@@ -59,7 +59,7 @@ class ModalityReport(Struct, frozen=True):
 
 
 class LanguageReport(Struct, frozen=True):
-    """The T language rows; ``score`` is L of level 5, from 0 to 100."""
+    """The T language rows. ``score`` is L of level 5, from 0 to 100."""
 
     support: Support
     score: float
@@ -81,12 +81,12 @@ class Ranked:
     entries: Mapping[str, tuple[Entry, ...]] = field(repr=False)
     """Entries by sheet."""
     problems: tuple[str, ...] = ()
-    """Unusable values; each counts as missing."""
+    """Unusable values. Each counts as missing."""
     warnings: tuple[str, ...] = ()
 
     @property
     def reached(self) -> int | None:
-        """The highest level whose score is above zero (General-Bench specification §10.10)."""
+        """The highest level with a score above zero (General-Bench specification §10.10)."""
         return max((level for level, score in self.levels.items() if score > 0), default=None)
 
     @property

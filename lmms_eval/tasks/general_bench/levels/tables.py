@@ -1,4 +1,4 @@
-"""Result tables: sheets with a column for each model, as a workbook, a CSV or a JSON file holds them."""
+"""Result tables: sheets with a column for each model, as in a workbook, a CSV or a JSON file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Table(Struct, frozen=True):
 
 
 def column(sheet: Sheet, where: str, model: str) -> tuple[Row, ...]:
-    """Return the rows of a sheet with the cells of one model, whose name is compared without case.
+    """Return the rows of a sheet with the cells of one model. The name is compared without case.
 
     Raises:
         DataError: a column is missing.
@@ -61,7 +61,7 @@ def column(sheet: Sheet, where: str, model: str) -> tuple[Row, ...]:
 
 
 def template() -> Table:
-    """Return the empty result table: every row of the benchmark, without a model."""
+    """Return the empty result table, with every row of the benchmark and without a model."""
     found = {
         name: Sheet(COLUMNS, tuple((task.number, task.name, task.short_name, task.spelling) for task in rows))
         for name, rows in sheets().items()
@@ -81,7 +81,7 @@ def reference_number(cell: Cell) -> float:
 
 
 def exact_number(cell: Cell) -> float | None:
-    """Read a cell as a score; ``None`` if the workbook has no score (empty, ``inf``, ``∞``).
+    """Read a cell as a score, or ``None`` if the workbook has no score (empty, ``inf``, ``∞``).
 
     Raises:
         DataError: the cell is no finite number.
@@ -103,7 +103,7 @@ def exact_number(cell: Cell) -> float | None:
 
 
 def with_column(table: Table, name: str, cells: Mapping[str, Mapping[int, float]]) -> Table:
-    """Return the table with another column, filled with the scores of ``cells`` (by sheet and row)."""
+    """Return the table with another column that holds the scores of ``cells`` (by sheet and row)."""
     filled = {}
     for sheet, content in table.sheets.items():
         given = cells.get(sheet, {})

@@ -79,7 +79,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def log(ranked: Ranked, found: Sensitivities) -> str:
-    """Return the printed summary, every task's score as given and as mapped, with the specialist's, and all remarks."""
+    """Return the printed summary, each task's given and mapped score and its specialist's, and all remarks."""
     lines = [summary(ranked, found), ""]
     lines += [f"error: {problem}" for problem in ranked.problems]
     lines += [f"warning: {warning}" for warning in ranked.warnings]
@@ -166,7 +166,7 @@ def _task(entry: Entry) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """Replace infinity, which marks a specialist without score, since JSON lacks it."""
+    """Replace infinity, which marks a specialist without a score, because JSON has none."""
     return value if math.isfinite(value) else None
 
 

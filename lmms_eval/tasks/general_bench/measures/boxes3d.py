@@ -1,4 +1,4 @@
-"""Oriented boxes in space: their overlap."""
+"""Overlap of oriented boxes in space."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Corner(NamedTuple):
 
 
 class Box3D(Struct, frozen=True):
-    """Centre, full sizes along its own axes, and turn about the vertical axis in radians."""
+    """A box: centre, full sizes along its own axes, and rotation about the vertical axis in radians."""
 
     x: float
     y: float
@@ -33,7 +33,7 @@ class Box3D(Struct, frozen=True):
         return self.dx * self.dy * self.dz
 
     def corners(self) -> list[Corner]:
-        """Corners of the base, anticlockwise."""
+        """Return the corners of the base, anticlockwise."""
         cos, sin = math.cos(self.yaw), math.sin(self.yaw)
         halves = ((1, 1), (-1, 1), (-1, -1), (1, -1))
         sides = [(across * self.dx / 2, along * self.dy / 2) for across, along in halves]
@@ -41,12 +41,12 @@ class Box3D(Struct, frozen=True):
 
 
 def ground_distance(one: Box3D, other: Box3D) -> float:
-    """Distance of the centres on the ground plane."""
+    """Return the distance of the centres on the ground plane."""
     return math.hypot(one.x - other.x, one.y - other.y)
 
 
 def iou3d(one: Box3D, other: Box3D) -> float:
-    """Volume of the intersection by that of the union; 0 if the union is empty."""
+    """Return the volume of the intersection divided by that of the union. It is 0 if the union is empty."""
     height = min(one.z + one.dz / 2, other.z + other.dz / 2) - max(one.z - one.dz / 2, other.z - other.dz / 2)
     reach = (math.hypot(one.dx, one.dy) + math.hypot(other.dx, other.dy)) / 2
     if height <= 0 or ground_distance(one, other) >= reach:
@@ -61,7 +61,7 @@ def iou3d(one: Box3D, other: Box3D) -> float:
 def _clipped(one: Box3D, other: Box3D) -> list[Corner]:
     """Clip the base of ``one`` by that of ``other`` (Sutherland and Hodgman, 1974).
 
-    Coordinates are relative to the centre of ``other``: areas far from the origin would lose digits.
+    Coordinates are relative to the centre of ``other``, because areas far from the origin would lose digits.
     """
     shape = [Corner(corner.x - other.x, corner.y - other.y) for corner in one.corners()]
     frame = [Corner(corner.x - other.x, corner.y - other.y) for corner in other.corners()]

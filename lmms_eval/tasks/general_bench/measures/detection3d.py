@@ -1,7 +1,8 @@
 """Mean average precision of boxes in space, by overlap (IoU 0.25 and 0.50) or by distance of centres (nuScenes).
 
-Within an item the boxes of a class are taken from the highest score down; each takes the best true box that is still
-free. Boxes of all items of a class then make one precision-recall curve; classes and thresholds are averaged.
+Within an item, the boxes of a class come in the order of falling scores, and each takes the best true box that is still
+free. The boxes of all items of a class make one precision-recall curve. The result is the mean over classes and
+thresholds.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 IOUS = (0.25, 0.5)
 DISTANCES_M = (0.5, 1.0, 2.0, 4.0)
 MAX_BOXES = 500
-"""Boxes of one item that count: those with the highest scores (as nuScenes has it)."""
+"""Most boxes of one item: those with the highest scores count (as in nuScenes)."""
 _LEAST = 0.1
-"""nuScenes leaves out recalls and precisions up to this."""
+"""nuScenes ignores recalls and precisions up to this value."""
 _POINTS = 101
 
 
@@ -45,17 +46,17 @@ class ClassBoxes(Struct, frozen=True):
 
 
 class Matching(Struct, frozen=True):
-    """Rules of matching: similarity of boxes, its thresholds, and the area under a curve."""
+    """How boxes are matched: their similarity, its thresholds, and the area under a curve."""
 
     similarity: Callable[[Box3D, Box3D], float]
-    """Larger for nearer boxes."""
+    """Similarity of two boxes, larger for nearer ones."""
     thresholds: tuple[float, ...]
     area: Callable[[Floats, Floats], float]
-    """Area of recalls (rising) and precisions."""
+    """Area under rising recalls and their precisions."""
 
 
 def match_item(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matching) -> dict[str, ClassBoxes]:
-    """Matches of an item's boxes by class."""
+    """Match an item's boxes by class."""
     best = sorted(found, key=lambda box: -box.score)[:MAX_BOXES]
     labels = sorted({box.label for box in (*truth, *best)})
     return {
@@ -67,7 +68,9 @@ def match_item(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matchin
 
 
 def mean_average_precision(items: Iterable[Mapping[str, ClassBoxes]], matching: Matching) -> float:
-    """Mean average precision over all items, 0 to 1; only classes that have true boxes count. Without true boxes 0."""
+    """Return the mean average precision over all items, 0 to 1. Only classes with true boxes count; without true boxes
+    it is 0.
+    """
     import numpy as np
 
     classes: dict[str, list[ClassBoxes]] = {}
@@ -89,7 +92,7 @@ def mean_average_precision(items: Iterable[Mapping[str, ClassBoxes]], matching: 
 
 
 def interpolated_area(recalls: Floats, precisions: Floats) -> float:
-    """Mean over the recalls 0, 0.01, ... 1 of the best precision from there on (COCO)."""
+    """Return the mean, over the recalls 0, 0.01, ... 1, of the best precision at that recall or above (COCO)."""
     import numpy as np
 
     best = np.maximum.accumulate(precisions[::-1])[::-1]
@@ -98,8 +101,9 @@ def interpolated_area(recalls: Floats, precisions: Floats) -> float:
 
 
 def area_above_tenth(recalls: Floats, precisions: Floats) -> float:
-    """Mean over the recalls 0.11, 0.12, ... 1 of what the precision has above 0.1, by 0.9 (nuScenes); precisions
-    between recalls are interpolated, beyond the last recall they are 0."""
+    """Return the mean, over the recalls 0.11, 0.12, ... 1, of the precision above 0.1, divided by 0.9 (nuScenes).
+    Precisions between recalls are interpolated. Beyond the last recall they are 0.
+    """
     import numpy as np
 
     wanted = np.linspace(0, 1, _POINTS)[round(_LEAST * (_POINTS - 1)) + 1 :]

@@ -1,9 +1,9 @@
-"""Vectors of pictures, videos and texts: files next to predictions or references, and comparisons.
+"""Vectors of pictures, videos and texts: reading them from files and comparing them.
 
-A prediction ``{"features": "FILE.npy"}`` is used in place of running a network over the predicted file; features of a
-reference (or of its text) are looked for at ``REFERENCE_FEATURES/<task folder>/<item id>.npy`` (the setting
+A prediction ``{"features": "FILE.npy"}`` replaces running a network over the predicted file. Features of a reference
+(or of its text) are looked up at ``REFERENCE_FEATURES/<task folder>/<item id>.npy`` (the setting
 ``reference_features``). Both are arrays ``(rows, dimensions)``, or ``(dimensions,)`` for one row, of the network that
-the measure names, before or after scaling to length 1.
+the measure names. They need not have length 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DIGITS = 9
 
 
 def predicted_features(prediction: Any, item: Item, key: str = "features") -> Floats | None:
-    """The features that a prediction names under ``key``, ``(rows, dimensions)``; ``None`` if it names none.
+    """Return the features that a prediction names under ``key``, ``(rows, dimensions)``, or ``None``.
 
     Raises:
         UnreadableAnswer: the file is not there, or holds no such array.
@@ -46,7 +46,7 @@ def predicted_features(prediction: Any, item: Item, key: str = "features") -> Fl
 
 
 def reference_features(item: Item, context: Context) -> Floats | None:
-    """The features of an item's reference, ``(rows, dimensions)``; ``None`` if none are given.
+    """Return the features of an item's reference, ``(rows, dimensions)``, or ``None``.
 
     Raises:
         DataError, MediaError: the file holds no such array.
@@ -63,7 +63,7 @@ def reference_features(item: Item, context: Context) -> Floats | None:
 
 
 def read_features(path: Path) -> Floats:
-    """The rows of a ``.npy`` file as float32.
+    """Read the rows of a ``.npy`` file as float32.
 
     Raises:
         DataError: no such file, another shape, too large, or numbers that are not finite.
@@ -84,7 +84,7 @@ def read_features(path: Path) -> Floats:
 
 
 def one_row(rows: Floats, item: Item) -> Floats:
-    """The only row.
+    """Return the only row.
 
     Raises:
         UnreadableAnswer: there are several.
@@ -96,7 +96,7 @@ def one_row(rows: Floats, item: Item) -> Floats:
 
 
 def pair_state(rows: Floats, given: Floats, item: Item) -> State:
-    """The vectors of a prediction and of its reference, one each, for ``frechet``.
+    """Return the vectors of a prediction and of its reference, one each, for ``frechet``.
 
     Raises:
         UnreadableAnswer: the prediction has several, or one of another length than the reference's.
@@ -122,12 +122,12 @@ def check_lengths(rows: Floats, given: Floats, item: Item) -> None:
 
 
 def as_state(row: Floats) -> list[float]:
-    """A vector for the journal."""
+    """Return a vector as numbers for the journal."""
     return [float(f"{value:.{_DIGITS}g}") for value in row.tolist()]
 
 
 def cosines(first: Floats, second: Floats, item: Item) -> npt.NDArray[np.float64]:
-    """``(rows of first, rows of second)`` cosines; 0 if a row has no length.
+    """Return the cosines ``(rows of first, rows of second)``. A row without length has cosine 0.
 
     Raises:
         UnreadableAnswer: rows of different lengths, which is the prediction's fault: it holds the features.
@@ -140,14 +140,14 @@ def cosines(first: Floats, second: Floats, item: Item) -> npt.NDArray[np.float64
 
 
 def similarity(first: Floats, second: Floats, item: Item) -> float:
-    """100 times the mean cosine of all pairs of a row of one and a row of the other."""
+    """Return 100 times the mean cosine over all pairs of a row of each side."""
     values = cosines(first, second, item)
     return 100 * math.fsum(values.ravel().tolist()) / values.size
 
 
 def consistency(frames: Floats, item: Item) -> State:
-    """Sums over the frames but the first of ``(max(0, cos to the previous) + max(0, cos to the first)) / 2``, and their
-    number.
+    """Return ``[sum, count]`` over the frames after the first. The sum is of ``(max(0, cos to the previous) + max(0,
+    cos to the first)) / 2``.
 
     Raises:
         UnreadableAnswer: fewer than two frames.
@@ -163,13 +163,15 @@ def consistency(frames: Floats, item: Item) -> State:
 
 
 def pooled_percent(states: Sequence[State]) -> float:
-    """100 times the sum over all states' sums ``[sum, count]`` by the sum of their counts; 0 if nothing was counted."""
+    """Return 100 times the total of the sums of all states ``[sum, count]``, divided by the total of their counts.
+    Without counts it is 0.
+    """
     count = math.fsum(state[1] for state in states)
     return 100 * math.fsum(state[0] for state in states) / count if count else 0.0
 
 
 def frechet(states: Sequence[State]) -> float:
-    """Frechet distance of predicted and reference vectors, ``[[...], [...]]`` in each state.
+    """Return the Frechet distance of predicted and reference vectors. A state is ``[[...], [...]]``.
 
     Raises:
         DataError: fewer than two items, or vectors of different lengths.

@@ -1,8 +1,8 @@
-"""Frechet distance of two sets of embeddings: the last step of FID, FAD and FVD.
+"""Frechet distance of two sets of embeddings, the last step of FID, FAD and FVD.
 
-Two normal distributions are ``|m1 - m2|^2 + tr(S1) + tr(S2) - 2 tr((S1 S2)^(1/2))`` apart (Dowson and Landau, 1982).
-The trace of the root is the sum of the roots of the eigenvalues of ``S1^(1/2) S2 S1^(1/2)``, which is symmetric: unlike
-a root of the product itself it is exact, and finite, where a set has fewer embeddings than dimensions.
+The distance of two normal distributions is ``|m1 - m2|^2 + tr(S1) + tr(S2) - 2 tr((S1 S2)^(1/2))`` (Dowson and Landau,
+1982). The trace of the root is the sum of the roots of the eigenvalues of ``S1^(1/2) S2 S1^(1/2)``, which is symmetric.
+Unlike a root of the product itself, it is exact and finite if a set has fewer embeddings than dimensions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 _IMAGINARY = 1e-3
-"""An imaginary part of the root above this is refused, a smaller one dropped."""
+"""Imaginary parts of the root above this are an error. Smaller ones are dropped."""
 _ROUNDING = 1e-7
-"""Eigenvalues as far below zero, as a share of the largest, come from rounding, whatever their size."""
+"""Eigenvalues below zero by at most this share of the largest come from rounding."""
 _MAX_DIMENSIONS = 8192
 
 
 def frechet_from_embeddings(first: Any, second: Any) -> float:
-    """Frechet distance of two sets of embeddings, each ``(embeddings, dimensions)``; covariances divide by n - 1.
+    """Return the Frechet distance of two sets of embeddings ``(embeddings, dimensions)``. Covariances divide by n - 1.
 
     Raises:
         DataError: no two-dimensional finite arrays, different dimensions, fewer than two dimensions (those of a
@@ -43,7 +43,7 @@ def frechet_from_embeddings(first: Any, second: Any) -> float:
 
 
 def frechet_distance(mu1: Any, sigma1: Any, mu2: Any, sigma2: Any) -> float:
-    """Frechet distance of two normal distributions, not below 0.
+    """Return the Frechet distance of two normal distributions, not below 0.
 
     Args:
         mu1: mean of the first, ``(dimensions,)``.
@@ -95,7 +95,7 @@ def _floats(values: Any, dimensions: int, name: str) -> Floats:
 
 
 def _root_trace(first: Floats, second: Floats) -> float:
-    """Trace of the root of the product of two covariance matrices."""
+    """Return the trace of the root of the product of two covariance matrices."""
     import numpy as np
 
     values, vectors = np.linalg.eigh((first + first.T) / 2)
@@ -105,7 +105,7 @@ def _root_trace(first: Floats, second: Floats) -> float:
 
 
 def _roots(eigenvalues: Floats) -> Floats:
-    """Roots of eigenvalues that are not below zero but for rounding."""
+    """Return the roots of eigenvalues that are at least zero up to rounding."""
     import numpy as np
 
     least, largest = float(eigenvalues[0]), float(eigenvalues[-1])

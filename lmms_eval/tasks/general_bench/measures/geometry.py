@@ -1,4 +1,4 @@
-"""Measures of 3D tasks: Chamfer distance, odometry, tracking, detection."""
+"""Measures of 3D tasks: Chamfer distance, odometry, tracking and detection."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _SHORT_STARTS = 1000
 
 
 class TranslationErrors(Struct, frozen=True):
-    """Sum over all sub-sequences of one sequence of errors, each a share of its sub-sequence's length."""
+    """Sum, over all sub-sequences of one sequence, of errors as shares of the sub-sequence's length."""
 
     total: float
     count: int
 
 
 def translation_errors(truth: Floats, estimate: Floats) -> TranslationErrors:
-    """Errors of the estimated motion over all sub-sequences of 100, 200, ... 800 m.
+    """Return the errors of the estimated motion over all sub-sequences of 100, 200, ... 800 m.
 
     A sub-sequence ends at the first frame that is farther along the true path than its length. A path of at most 100 m
-    has no such lengths: it is measured over eighths of its own length (1/8, ... 7/8), from every frame (from a
-    thousand of them, if there are more). A path without movement gives no error.
+    is measured over eighths of its own length (1/8, ... 7/8) from every frame, or from a thousand frames if there are
+    more. A path without movement gives no error.
 
     Args:
         truth: ``(frames, 4, 4)``, camera to world, in metres.
@@ -76,19 +76,20 @@ def translation_errors(truth: Floats, estimate: Floats) -> TranslationErrors:
 
 
 def relative_translation_error(errors: list[TranslationErrors]) -> float:
-    """Mean over all sub-sequences of all sequences, in percent; at least one sub-sequence."""
+    """Return the mean over all sub-sequences of all sequences, at least one, in percent."""
     return 100 * math.fsum(one.total for one in errors) / sum(one.count for one in errors)
 
 
 _CHUNK = 512
-"""Points whose distances to all others are held at once."""
+"""Number of points with distances to all others in memory at once."""
 
 
 def chamfer_distance(first: Floats, second: Floats) -> float:
-    """Mean Euclidean distance of each point to the nearest one of the other cloud, both directions added.
+    """Return the mean Euclidean distance of each point to the nearest one of the other cloud, summed over both
+    directions.
 
-    Not squared, in the unit of the coordinates, nothing scaled or aligned: the benchmark names no variant, and its
-    tasks use different units (General-Bench specification §5.1).
+    Distances are not squared, are in the unit of the coordinates, and nothing is scaled or aligned: the benchmark names
+    no variant, and its tasks use different units (General-Bench specification §5.1).
 
     Args:
         first: ``(points, 3)``, finite, at least one.
@@ -98,8 +99,9 @@ def chamfer_distance(first: Floats, second: Floats) -> float:
 
 
 def nearest_distances(points: Floats, others: Floats) -> Floats:
-    """Distance of each point to the nearest of ``others``, ``(points,)``: a tree of SciPy if it is installed, else
-    all distances, a part at a time."""
+    """Return the distance of each point to the nearest of ``others``, ``(points,)``, with a tree of SciPy if it is
+    installed, else by computing all distances in parts.
+    """
     try:
         from scipy.spatial import cKDTree
     except ImportError:
@@ -112,7 +114,7 @@ def nearest_distances(points: Floats, others: Floats) -> Floats:
 
 
 def all_distances(points: Floats, others: Floats) -> Floats:
-    """Distances as those of ``nearest_distances``, without SciPy."""
+    """Return the same as ``nearest_distances``, without SciPy."""
     import numpy as np
 
     middle = others.mean(axis=0)
@@ -144,7 +146,7 @@ def _odometry_state(prediction: Any, item: Item, context: Context) -> State:
 def _tracking_state(prediction: Any, item: Item, context: Context) -> State:
     del context
     try:
-        import scipy.optimize  # noqa: F401 - used where tracks are assigned
+        import scipy.optimize  # noqa: F401 - needed when tracks are assigned
     except ImportError as error:
         raise NotEvaluated(NO_SCIPY) from error
     truth = _true_tracks(item)

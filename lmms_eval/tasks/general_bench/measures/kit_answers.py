@@ -1,4 +1,4 @@
-"""Findings of detectors, captioners and networks run elsewhere on a predicted video, and the contents wanted of it."""
+"""What detectors, captioners and networks found elsewhere in a predicted video, and what the video should show."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from lmms_eval.tasks.general_bench.readers.limits import as_prediction, regular_
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path
 
 MAX_FRAMES = 256
-"""Frames sampled for detectors; the toolkit samples 16."""
+"""Most frames for detectors. The toolkit samples 16."""
 MAX_OBJECTS = 200
-"""Objects in one frame."""
+"""Most objects in one frame."""
 MAX_PAIRS = 4096
 _FARTHEST = 1e9
 _MAX_BYTES = 16 << 20
-"""Size of JSON files, whose values take some twenty times as much memory."""
+"""Largest size of JSON files. Their values take some twenty times as much memory."""
 _MAX_TEXT = 2000
 _MAX_VIDEO = 4 << 30
 _MAX_CLASSES = 10_000
 _RATE = 8.0
-"""Frames a second at which movement is looked for."""
+"""Frames a second at which movement is measured."""
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 _RELATION = re.compile(
     r"(?i)^(?P<first>.+?),?\s+(?P<relation>on the (?:left|right|top|bottom) of)\s+(?P<second>[^,.]+)"
@@ -64,11 +64,11 @@ _ENTRIES = frozenset({
     "path", "detections", "action_scores", "video_features", "text_features", "features", "flow_scores", "flows",
     "motion_smoothness",
 })  # fmt: skip
-"""Keys of a prediction that is an object; one without any of them is no answer."""
+"""Keys of a prediction that is an object. One without any of them is no answer."""
 
 
 def check_answer(prediction: Any, item: Item) -> None:
-    """Check that a prediction is an answer: one without a video would leave the whole task without a score.
+    """Check that a prediction is an answer. One without a video would leave the whole task without a score.
 
     Raises:
         UnreadableAnswer: the prediction is neither an existing video nor an object with findings about one.
@@ -80,7 +80,7 @@ def check_answer(prediction: Any, item: Item) -> None:
 
 
 def detections(prediction: Any, item: Item) -> Detections:
-    """The objects of each sampled frame, at least one frame.
+    """Return the objects of each sampled frame, at least one frame.
 
     Raises:
         NotEvaluated: the prediction says nothing of them.
@@ -100,7 +100,7 @@ def detections(prediction: Any, item: Item) -> Detections:
 
 
 def action_scores(prediction: Any, item: Item) -> dict[str, float]:
-    """Scores of classes of actions.
+    """Return the scores of classes of actions.
 
     Raises:
         NotEvaluated: the prediction says nothing of them.
@@ -113,7 +113,7 @@ def action_scores(prediction: Any, item: Item) -> dict[str, float]:
 
 
 def smoothness(prediction: Any, item: Item) -> float:
-    """The motion smoothness that a prediction has, 0 to 1.
+    """Return the motion smoothness of a prediction, 0 to 1.
 
     Raises:
         NotEvaluated: it has none.
@@ -126,7 +126,8 @@ def smoothness(prediction: Any, item: Item) -> float:
 
 
 def moves(prediction: Any, item: Item, context: Context) -> bool:
-    """Return whether a video moves: by given radii, by given flows, else by RAFT over its frames at about 8 a second.
+    """Return whether a video moves, by given radii, else by given flows, else by RAFT over its frames at about 8 a
+    second.
 
     Raises:
         NotEvaluated: nothing is given, and RAFT is not there.
@@ -141,8 +142,8 @@ def moves(prediction: Any, item: Item, context: Context) -> bool:
 
 
 def wanted_object(item: Item) -> str:
-    """The object(s) that the video should show: ``input.object``, else the prompt without its article, articles
-    after ``and`` and, where a colour is wanted, without that.
+    """Return the object or objects that the video should show: ``input.object``, else the prompt without its article,
+    without articles after ``and`` and, in tasks of colours, without the colour.
 
     Raises:
         DataError: the item has neither.
@@ -156,7 +157,7 @@ def wanted_object(item: Item) -> str:
 
 
 def wanted_colour(item: Item) -> str:
-    """``input.color``, else the first of the twelve colours among the words of the prompt.
+    """Return ``input.color``, else the first of the twelve colours among the words of the prompt.
 
     Raises:
         DataError: it is missing.
@@ -172,7 +173,7 @@ def wanted_colour(item: Item) -> str:
 
 
 def wanted_relation(item: Item) -> Relation:
-    """``input.object_a``, ``input.relationship``, ``input.object_b``, else what the prompt says of them.
+    """Return ``input.object_a``, ``input.relationship`` and ``input.object_b``, else what the prompt says about them.
 
     Raises:
         DataError: neither names two objects and a relation.
@@ -190,12 +191,12 @@ def wanted_relation(item: Item) -> Relation:
 
 
 def wanted_action(item: Item) -> str:
-    """``input.action``, else the prompt after ``A person is``; lower case."""
+    """Return ``input.action``, else the prompt after ``A person is``, in lower case."""
     return (input_text(item, "action") or _ACTION.sub("", _prompt(item)).rstrip(". ")).casefold()
 
 
 def read_small_json(path: Path) -> Any:
-    """The value of a JSON file of at most 16 MiB.
+    """Read the value of a JSON file of at most 16 MiB.
 
     Raises:
         DataError: no such file, too large or damaged.
@@ -204,7 +205,7 @@ def read_small_json(path: Path) -> Any:
 
 
 def _given(prediction: Any, item: Item, key: str) -> Any:
-    """The value under a key, read from its file if it is a path; ``None`` without one."""
+    """Return the value under a key, read from its file if it is a path, or ``None``."""
     value = prediction.get(key) if isinstance(prediction, Mapping) else None
     if not isinstance(value, str):
         return value
@@ -213,7 +214,7 @@ def _given(prediction: Any, item: Item, key: str) -> Any:
 
 
 def _needed(prediction: Any, item: Item, key: str, what: str) -> Any:
-    """The value under a key, which has to be there."""
+    """Return the value under a key, which is required."""
     value = _given(prediction, item, key)
     if value is None:
         remedy = f'run it elsewhere and give predictions as {{"{key}": "FILE.json"}}'
@@ -292,5 +293,5 @@ def _prompt(item: Item) -> str:
 
 
 def _bare(name: str) -> str:
-    """A name without its article and the part after a comma."""
+    """Remove the article of a name and everything after a comma."""
     return _ARTICLE.sub("", name.strip().partition(",")[0].rstrip(". "))

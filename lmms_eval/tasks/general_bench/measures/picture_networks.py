@@ -1,7 +1,7 @@
 """Metrics of pictures and 3D objects that networks compute: CLIP scores, FID, and the class of a generated picture.
 
-A CLIP score here is 100 times the plain cosine, from -100 to 100 (the workbook's specialists reach 19 to 26 for text
-and picture, which is the size of that cosine; it is neither cut at 0 nor multiplied by 2.5).
+A CLIP score here is 100 times the plain cosine, from -100 to 100, neither cut at 0 nor multiplied by 2.5: the
+workbook's specialists reach 19 to 26 for text and picture, which is the size of that cosine.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _CLIP = "CLIP ViT-B/32 (torch, transformers; weights `clip-vit-base-patch32`), o
 
 
 def picture_score(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the cosine of the predicted picture and the item's text."""
+    """Return 100 times the cosine of the predicted picture and the item's text."""
     return similarity(_predicted(prediction, item, context), _text(item, context), item)
 
 
 def render_score(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the mean cosine of views of a 3D object and the item's text, or, where the task makes the object of a
-    picture, that picture.
+    """Return 100 times the mean cosine of views of a 3D object and the item's text, or the item's picture if the object
+    is made from one.
     """
     rows = predicted_features(prediction, item)
     if rows is None:
@@ -63,7 +63,7 @@ def render_score(prediction: Any, item: Item, context: Context) -> State:
 
 
 def image_score(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the mean cosine of the predicted picture and the reference pictures."""
+    """Return 100 times the mean cosine of the predicted picture and the reference pictures."""
     given = reference_features(item, context)
     if given is None:
         given = clip(B32, context, item).pictures(reference_pictures(item.reference, item))
@@ -71,7 +71,7 @@ def image_score(prediction: Any, item: Item, context: Context) -> State:
 
 
 def inception_pair(prediction: Any, item: Item, context: Context) -> State:
-    """InceptionV3 features of the predicted and of the reference picture."""
+    """Return the InceptionV3 features of the predicted and of the reference picture."""
     rows, given = predicted_features(prediction, item), reference_features(item, context)
     if rows is None:
         rows = inception(context, item).pictures([predicted_picture(prediction, item)])
@@ -81,7 +81,7 @@ def inception_pair(prediction: Any, item: Item, context: Context) -> State:
 
 
 def motion_pair(prediction: Any, item: Item, context: Context) -> State:
-    """Features of the predicted and of the reference motion, both from files."""
+    """Return the features of the predicted and of the reference motion, both from files."""
     rows, given = predicted_features(prediction, item), reference_features(item, context)
     if rows is None or given is None:
         missing = "of the prediction" if rows is None else "of the reference"
@@ -94,7 +94,7 @@ def motion_pair(prediction: Any, item: Item, context: Context) -> State:
 
 
 def class_hit(prediction: Any, item: Item, context: Context) -> State:
-    """100 if the predicted picture is classified as the item's class, else 0."""
+    """Return 100 if the predicted picture is classified as the item's class, else 0."""
     given = prediction.get("label") if isinstance(prediction, Mapping) else None
     output = item.raw.get("output")
     labels = [output.get(key) for key in _LABEL_KEYS] if isinstance(output, Mapping) else []

@@ -1,7 +1,7 @@
 """Metrics over pixels: flow, depth, normals, restored pictures and videos, mattes, maps, flickering.
 
-A prediction has its reference's size: nothing is resized. If the benchmark leaves a scale or a colour space open,
-the measure's ``checked`` says which one is taken here.
+A prediction must have the size of its reference, because nothing is resized. If the benchmark leaves a scale or a
+colour space open, the measure's ``checked`` names the one used here.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from lmms_eval.tasks.general_bench.readers.limits import as_prediction
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
 
 _ROWS = 256
-"""Rows worked on at once."""
+"""Rows in one step."""
 
 
 def endpoint_error(prediction: Any, reference: Any) -> float:
-    """Mean distance of two flows ``(height, width, 2)``, in pixels, over every pixel.
+    """Return the mean distance of two flows ``(height, width, 2)``, in pixels, over every pixel.
 
     Raises:
         DataError: different shapes, no flow, or numbers that are not finite.
@@ -53,9 +53,9 @@ def endpoint_error(prediction: Any, reference: Any) -> float:
 
 _LEVELS = 256
 _HALF = 128
-"""Grey value from which a pixel of a reference map is positive; in a map of zeros and ones, 1 is."""
+"""Least grey value of a positive pixel of a reference map. In a map of zeros and ones it is 1."""
 PERFECT = 100.0
-"""Decibels of answers that are their references: the published rule, 0, would call the best answer the worst."""
+"""Decibels of answers that equal their references. The published rule, 0, would rank the best answer as the worst."""
 _THOUSAND = 1000.0
 
 
@@ -67,7 +67,7 @@ class Both(Struct, frozen=True, eq=False):
 
 
 def both(read: Callable[[Path], Any], prediction: Any, item: Item) -> Both:
-    """Both arrays of an item.
+    """Read both arrays of an item.
 
     Raises:
         UnreadableAnswer: the predicted file is not there, not readable, or not of the reference's size.
@@ -90,7 +90,7 @@ def _check_size(prediction: Any, reference: Any, item: Item) -> None:
 
 
 def _frame_pairs(prediction: Any, item: Item) -> Iterator[Both]:
-    """Frames of both videos, one pair at a time."""
+    """Yield the frames of both videos in pairs."""
     references = read_frames(reference_path(item.reference, item))
     predictions = _predicted_frames(prediction, item)
     for number in itertools.count():
@@ -108,18 +108,18 @@ def _frame_pairs(prediction: Any, item: Item) -> Iterator[Both]:
 
 
 def _predicted_frames(prediction: Any, item: Item) -> Iterator[Any]:
-    """Read no frame before the first is asked for: faults of the reference come first."""
+    """Yield predicted frames lazily, so that errors of the reference come first."""
     yield from read_frames(predicted_path(prediction, item))
 
 
 def epe_state(prediction: Any, item: Item, _: Context) -> State:
-    """Mean end-point error, pixels."""
+    """Return the mean end-point error in pixels."""
     flows = both(read_flow, prediction, item)
     return endpoint_error(flows.prediction, flows.reference)
 
 
 def abs_rel_state(prediction: Any, item: Item, _: Context) -> State:
-    """Relative error of aligned depth."""
+    """Return the relative error of aligned depth."""
     maps = both(read_depth, prediction, item)
     if not depth_math.has_valid_depth(maps.reference):
         raise DataError(f"{item.where}: the reference has no depth from 0.001 to 80")
@@ -128,7 +128,7 @@ def abs_rel_state(prediction: Any, item: Item, _: Context) -> State:
 
 
 def rms_state(prediction: Any, item: Item, _: Context) -> State:
-    """Root mean square error of depth."""
+    """Return the root mean square error of depth."""
     maps = both(read_depth, prediction, item)
     if not (maps.reference > 0).any():
         raise DataError(f"{item.where}: the reference has no depth above 0")
@@ -137,7 +137,7 @@ def rms_state(prediction: Any, item: Item, _: Context) -> State:
 
 
 def normals_state(prediction: Any, item: Item, _: Context) -> State:
-    """Root mean square angle, degrees; normals of points have no sign, those of maps have."""
+    """Return the root mean square angle in degrees. Normals of points have no sign, those of maps have one."""
     normals = both(read_normals, prediction, item)
     if not normals.reference.any():
         raise DataError(f"{item.where}: the reference has no normals")
@@ -152,13 +152,13 @@ def _noise(decibels: Sequence[float]) -> State:
 
 
 def psnr_state(prediction: Any, item: Item, _: Context) -> State:
-    """PSNR of a picture, if it is not the reference itself."""
+    """Return the PSNR of a picture, if it is not the reference itself."""
     pictures = both(read_rgb, prediction, item)
     return _noise([image_quality.psnr(image_quality.mean_squared_error(pictures.prediction, pictures.reference))])
 
 
 def video_psnr_state(prediction: Any, item: Item, _: Context) -> State:
-    """Sum and number of the PSNRs of a video's frames that are not the reference's."""
+    """Return sum and number of the PSNRs of a video's frames that differ from the reference."""
     return _noise(
         [
             image_quality.psnr(image_quality.mean_squared_error(frames.prediction, frames.reference))
@@ -168,13 +168,13 @@ def video_psnr_state(prediction: Any, item: Item, _: Context) -> State:
 
 
 def psnr_value(states: Sequence[State]) -> float:
-    """Mean over all pictures or frames that are not the reference itself; ``PERFECT`` where all are."""
+    """Return the mean over all pictures or frames that differ from the reference, or ``PERFECT`` if none does."""
     frames = sum(state["frames"] for state in states)
     return math.fsum(state["decibels"] for state in states) / frames if frames else PERFECT
 
 
 def ms_ssim_state(prediction: Any, item: Item, _: Context) -> State:
-    """MS-SSIM of the grey pictures."""
+    """Return the MS-SSIM of the grey pictures."""
     pictures = both(read_grey, prediction, item)
     if min(pictures.reference.shape) < image_quality.LEAST_SIDE:
         raise DataError(f"{item.where}: MS-SSIM needs a reference of at least {image_quality.LEAST_SIDE} pixels a side")
@@ -182,25 +182,25 @@ def ms_ssim_state(prediction: Any, item: Item, _: Context) -> State:
 
 
 def rmse_state(prediction: Any, item: Item, _: Context) -> State:
-    """Root mean squared error of RGB values, 0 to 255."""
+    """Return the root mean squared error of RGB values from 0 to 255."""
     pictures = both(read_rgb, prediction, item)
     return math.sqrt(image_quality.mean_squared_error(pictures.prediction, pictures.reference))
 
 
 def sad_state(prediction: Any, item: Item, _: Context) -> State:
-    """Sum of absolute differences of alpha, in thousands."""
+    """Return the sum of absolute differences of alpha, in thousands."""
     mattes = both(read_alpha, prediction, item)
     return image_quality.absolute_difference(mattes.prediction, mattes.reference) / _THOUSAND
 
 
 def mse_state(prediction: Any, item: Item, _: Context) -> State:
-    """Mean squared difference of alpha, in thousandths."""
+    """Return the mean squared difference of alpha, in thousandths."""
     mattes = both(read_alpha, prediction, item)
     return image_quality.mean_squared_error(mattes.prediction, mattes.reference) * _THOUSAND
 
 
 def auc_state(prediction: Any, item: Item, _: Context) -> State:
-    """Numbers of positive and of negative pixels with each grey value."""
+    """Count the positive and the negative pixels with each grey value."""
     import numpy as np
 
     maps = both(read_grey, prediction, item)
@@ -212,7 +212,7 @@ def auc_state(prediction: Any, item: Item, _: Context) -> State:
 
 
 def auc_value(states: Sequence[State]) -> float:
-    """Area under the ROC curve in percent, over the pixels of all items together.
+    """Return the area under the ROC curve in percent, over the pixels of all items together.
 
     Raises:
         DataError: no reference has a positive pixel, or none a negative one.
@@ -225,7 +225,7 @@ def auc_value(states: Sequence[State]) -> float:
 
 
 def flickering_state(prediction: Any, item: Item, _: Context) -> State:
-    """Steadiness of a produced video, percent; there is no reference."""
+    """Return the steadiness of a generated video in percent. There is no reference."""
     with as_prediction(item):
         return 100 * kit_math.steadiness(read_frames(predicted_path(prediction, item)))
 

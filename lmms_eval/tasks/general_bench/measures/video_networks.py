@@ -1,6 +1,6 @@
 """Metrics of generated videos that networks compute (specification §5.3 and §5.4).
 
-If the toolkit pools over all frames or frame pairs of a task rather than over videos, so do these.
+Where the toolkit pools over all frames or frame pairs of a task, and not over videos, so do these metrics.
 """
 
 from __future__ import annotations
@@ -47,24 +47,26 @@ if TYPE_CHECKING:
 
 MAX_SCORES = 20_000
 _LONGEST = 512
-"""Pixels of a frame's longer side, for the quality of generated videos."""
+"""Longest side of a frame in pixels, for the quality of generated videos."""
 _TOP_RATING = 10.0
 _CLIP = "CLIP ViT-B/32 (torch, transformers; weights `clip-vit-base-patch32`), or features of frames"
 _CHECKED = "by hand from vectors of a small network; the network itself was not run here"
 
 
 def background(prediction: Any, item: Item, context: Context) -> State:
-    """Background consistency: likeness of the frames' CLIP vectors."""
+    """Return the background consistency: the similarity of the frames' CLIP vectors."""
     return consistency(_clip_rows(prediction, item, context), item)
 
 
 def subject(prediction: Any, item: Item, context: Context) -> State:
-    """Subject consistency: likeness of the frames' DINO vectors."""
+    """Return the subject consistency: the similarity of the frames' DINO vectors."""
     return consistency(video_kit.subject_rows(prediction, item, context), item)
 
 
 def style(prediction: Any, item: Item, context: Context) -> State:
-    """Sums over the frames of the cosine with the style (``input.style``, else the whole prompt), and their number."""
+    """Return the sum over the frames of the cosine with the style (``input.style``, else the whole prompt), and their
+    number.
+    """
     rows = _clip_rows(prediction, item, context)
     given = reference_features(item, context)
     if given is None:
@@ -73,14 +75,14 @@ def style(prediction: Any, item: Item, context: Context) -> State:
 
 
 def reference_style(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the mean cosine of the frames and the pictures that show the style."""
+    """Return 100 times the mean cosine of the frames and the pictures that show the style."""
     rows = _clip_rows(prediction, item, context)
     given = reference_features(item, context)
     return similarity(rows, clip(B32, context, item).pictures(input_pictures(item)) if given is None else given, item)
 
 
 def frame_accuracy(prediction: Any, item: Item, context: Context) -> State:
-    """Percent of the frames that are nearer to the target's prompt than to the source's."""
+    """Return the percentage of frames that are nearer to the target's prompt than to the source's."""
     rows = _clip_rows(prediction, item, context)
     given = reference_features(item, context)
     if given is None:
@@ -95,14 +97,14 @@ def frame_accuracy(prediction: Any, item: Item, context: Context) -> State:
 
 
 def aesthetics(prediction: Any, item: Item, context: Context) -> State:
-    """Mean aesthetic rating of the frames, the top rating 10 being 100."""
+    """Return the mean aesthetic rating of the frames, scaled so that the top rating 10 is 100."""
     rows = _clip_rows(prediction, item, context, L14)
     return 100 * mean(ratings(rows, context, item)) / _TOP_RATING
 
 
 def quality(prediction: Any, item: Item, context: Context) -> State:
-    """Mean MUSIQ quality of the frames: generated videos by the weights of SPAQ with frames of at most 512 pixels, as
-    the toolkit's imaging quality; super-resolved ones by those of KonIQ at full size.
+    """Return the mean MUSIQ quality of the frames. Generated videos use the weights of SPAQ and frames of at most 512
+    pixels, as in the toolkit's imaging quality. Super-resolved videos use the weights of KonIQ at full size.
     """
     given = prediction.get("scores") if isinstance(prediction, Mapping) else None
     if given is not None:
@@ -119,7 +121,7 @@ def quality(prediction: Any, item: Item, context: Context) -> State:
 
 
 def video_pair(prediction: Any, item: Item, context: Context) -> State:
-    """r3d_18 features of the predicted and of the reference video."""
+    """Return the r3d_18 features of the predicted and of the reference video."""
     rows, given = predicted_features(prediction, item), reference_features(item, context)
     if rows is None:
         rows = video_features.video_network(context, item).video(predicted_frames(prediction, item))[None]

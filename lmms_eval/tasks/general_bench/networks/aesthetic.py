@@ -27,7 +27,7 @@ HEAD = Network(
 
 
 def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
-    """The rating, nominally 1 to 10, of each picture.
+    """Return the aesthetic rating, nominally 1 to 10, of each picture.
 
     Args:
         vectors: ``(pictures, dimensions)``, CLIP L/14 vectors of length 1.
@@ -54,7 +54,7 @@ def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
 
 @functools.lru_cache(maxsize=2)
 def _load(source: str, device: str) -> npt.NDArray[np.float64]:  # noqa: ARG001 - so small that it runs on the CPU
-    """Weights and, last, the bias."""
+    """Return the layer's weights followed by its bias."""
     import numpy as np
 
     weights = read_weights(source)

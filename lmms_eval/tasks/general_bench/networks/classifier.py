@@ -1,4 +1,4 @@
-"""A classifier of pictures (ViT-B/16 of the 1000 classes of ImageNet), for the class of a generated picture."""
+"""A classifier of pictures (ViT-B/16 with ImageNet's 1000 classes), which names the class of a generated picture."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Classifier(Struct, frozen=True, eq=False):
     device: str
 
     def classify(self, image: Image.Image) -> int:
-        """The number of the most likely class."""
+        """Return the number of the most likely class."""
         from PIL import Image
 
         size = int(self.model.config.image_size)
@@ -42,8 +42,8 @@ class Classifier(Struct, frozen=True, eq=False):
             return int(scores.argmax())
 
     def find(self, label: str | int) -> int | None:
-        """The class of a number, or of a name as the checkpoint's ``id2label`` has it (any of the names that it lists
-        between commas, in any case); ``None`` without one.
+        """Return the class of a number or of a name, or ``None`` if there is no such class. A name is one in the
+        checkpoint's ``id2label``, or one of several that an entry lists between commas; case does not matter.
         """
         names: dict[int, str] = self.model.config.id2label
         if isinstance(label, int) or label.strip().isdigit():

@@ -1,7 +1,8 @@
-"""CLIP: pictures and texts as vectors of one space (Radford et al., 2021), whose cosines are the CLIP scores.
+"""CLIP: pictures and texts as vectors of one space (Radford et al., 2021). Their cosines are the CLIP scores.
 
-Pictures are scaled (bicubic) to the network's size by their shorter side and cropped to the middle square, as CLIP was
-trained; texts are cut at its longest. The processing is our own, so that numbers do not depend on what is installed.
+As in CLIP's training, pictures are scaled (bicubic) until the shorter side has the network's size, and cropped to the
+middle square. Texts are cut at the longest length that the network takes. The processing is our own, so that numbers do
+not depend on installed packages.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Clip(TextTower, frozen=True, eq=False):
     """A loaded CLIP."""
 
     def pictures(self, images: Iterable[Image.Image]) -> Floats:
-        """``(pictures, dimensions)``, each of length 1."""
+        """Return the vectors of pictures, ``(pictures, dimensions)``, each of length 1."""
         size = int(self.model.config.vision_config.image_size)
         found = []
         with inference():

@@ -1,7 +1,7 @@
-"""DINO (Caron et al., 2021): the class token of a self-supervised ViT, which follows the subject of a picture.
+"""DINO (Caron et al., 2021): the class token of a self-supervised ViT, which describes the subject of a picture.
 
-Pictures are scaled (bilinear) to the network's size by their shorter side and seen whole: position encodings are
-interpolated if they are not square.
+Pictures are scaled (bilinear) until the shorter side has the network's size, and are not cropped: position encodings
+are interpolated if a picture is not square.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Dino(Struct, frozen=True, eq=False):
     device: str
 
     def pictures(self, images: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
-        """``(pictures, dimensions)``: class tokens after the last normalisation."""
+        """Return the class tokens after the last normalisation, ``(pictures, dimensions)``."""
         size = int(self.model.config.image_size)
         found = []
         with inference():

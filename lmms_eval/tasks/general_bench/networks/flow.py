@@ -1,4 +1,4 @@
-"""RAFT (Teed and Deng, 2020): optical flow of two frames, by torchvision if it is installed."""
+"""RAFT (Teed and Deng, 2020): optical flow between two frames. Needs torchvision."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ RAFT = Network(
     package="torch torchvision",
     metrics=("dynamic_degree", "i2v_composite"),
 )
-"""``Raft_Large_Weights.C_T_V1`` of torchvision (the authors' own, trained on Chairs and Things), under this name."""
+"""torchvision's weights ``Raft_Large_Weights.C_T_V1`` (the authors' own, trained on Chairs and Things), under this
+name.
+"""
 _UPDATES = 20
 _MULTIPLE = 8
 _LEAST = 128
@@ -40,7 +42,7 @@ class Raft(Struct, frozen=True, eq=False):
     device: str
 
     def flows(self, frames: Iterable[Image.Image]) -> Iterator[npt.NDArray[np.float32]]:
-        """The flow ``(height, width, 2)`` in pixels of each pair of consecutive frames of one size."""
+        """Yield the flow ``(height, width, 2)`` in pixels of each pair of consecutive frames of one size."""
         import torch.nn.functional as nn
 
         for first, second in itertools.pairwise(frames):
@@ -71,5 +73,5 @@ def _load(source: str, device: str) -> Raft:
 
 
 def _missing(side: int) -> int:
-    """Pixels by which a side falls short of a multiple of 8 that is at least 128."""
+    """Return the number of pixels to add to a side: to a multiple of 8 that is at least 128."""
     return max(_LEAST, -(-side // _MULTIPLE) * _MULTIPLE) - side

@@ -1,10 +1,10 @@
-"""InceptionV3 as the Frechet inception distance uses it: 2048 numbers of a picture (Heusel et al., 2017).
+"""InceptionV3 as the Frechet inception distance uses it: 2048 numbers for a picture (Heusel et al., 2017).
 
-The network is that of TensorFlow's 2015 graph: its average pools leave padding out, and its last block pools by the
-maximum. Weights are the usual port of that graph to torch (``pt_inception-2015-12-05-6726825d.pth``). Pictures are
-scaled to 299 x 299 as TensorFlow 1 did (bilinear between the corners' own pixels, without smoothing), then
-``(x - 128) / 128``; other ways to scale change a FID by whole points. Written over
-the table of weights, without torchvision.
+The network is that of TensorFlow's 2015 graph: its average pools leave out the padding, and its last block pools by the
+maximum. The weights are the usual port of that graph to torch (``pt_inception-2015-12-05-6726825d.pth``). Pictures are
+scaled to 299 x 299 as in TensorFlow 1 (bilinear between the corner pixels, without smoothing), then ``(x - 128) /
+128``; other ways to scale change a FID by whole points. The network is written over the table of weights and does not
+need torchvision.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Chain = tuple[str, ...]
 
 
 class Block(Struct, frozen=True):
-    """A block: chains of convolutions side by side, joined by channel."""
+    """A block of parallel chains of convolutions, joined by channel."""
 
     name: str
     chains: tuple[Chain, ...]
-    """A last name with ``|`` is two convolutions side by side."""
+    """A last name with ``|`` names two parallel convolutions."""
     pool: str
     """``mean`` or ``max`` (both keep the size, a convolution follows), or ``halve`` (maximum, nothing follows)."""
 
@@ -82,7 +82,7 @@ class Inception(Struct, frozen=True, eq=False):
     device: str
 
     def pictures(self, images: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
-        """``(pictures, 2048)`` of RGB pictures of any size."""
+        """Return the features ``(pictures, 2048)`` of RGB pictures of any size."""
         import numpy as np
         import torch
 
@@ -105,7 +105,7 @@ def inception(context: Context, item: Item) -> Inception:
 
 
 def convolutions() -> list[str]:
-    """The names of all 94 convolutions."""
+    """Return the names of all 94 convolutions."""
     names = list(STEM)
     for block in BLOCKS:
         chained = [part for chain in block.chains for name in chain for part in name.split("|")]
@@ -115,7 +115,7 @@ def convolutions() -> list[str]:
 
 
 def scale_as_tensorflow(pixels: npt.NDArray[np.uint8], side: int = SIDE) -> npt.NDArray[np.float32]:
-    """``(side, side, 3)`` of a picture: output pixel ``i`` lies at ``i * size / side``, between two pixels."""
+    """Scale a picture to ``(side, side, 3)``. Output pixel ``i`` lies at ``i * size / side``, between two pixels."""
     import numpy as np
 
     rows, columns = (_Positions.of(size, side) for size in pixels.shape[:2])
@@ -128,7 +128,7 @@ def scale_as_tensorflow(pixels: npt.NDArray[np.uint8], side: int = SIDE) -> npt.
 
 
 def forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
-    """``(pictures, 2048)`` of ``(pictures, 3, 299, 299)``: the mean of the last block over the picture."""
+    """Return ``(pictures, 2048)`` for ``(pictures, 3, 299, 299)``: the mean of the last block over the picture."""
     import torch.nn.functional as nn
 
     x = _convolve(x, "Conv2d_1a_3x3", weights, 2, padded=False)
@@ -167,7 +167,7 @@ def _block(x: torch.Tensor, block: Block, weights: dict[str, torch.Tensor]) -> t
 def _convolve(
     x: torch.Tensor, name: str, weights: dict[str, torch.Tensor], stride: int = 1, *, padded: bool = True
 ) -> torch.Tensor:
-    """Convolution, batch normalisation with the running values, ReLU; ``padded`` keeps the size."""
+    """Apply convolution, batch normalisation with the running values, and ReLU. ``padded`` keeps the size."""
     import torch.nn.functional as nn
 
     kernel, scale, shift, mean, variance = (weights[f"{name}.{part}"] for part in _PARTS)

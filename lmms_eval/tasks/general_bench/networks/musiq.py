@@ -1,7 +1,7 @@
-"""MUSIQ (Ke et al., 2021): quality of a picture without a reference, 0 to 100, by the package pyiqa.
+"""MUSIQ (Ke et al., 2021): quality of a picture without a reference, 0 to 100. Needs the package pyiqa.
 
-pyiqa's licence forbids commercial use, so no extra requires it. Users who may use it install it. Without it, the
-scores of frames can be computed elsewhere and given with the prediction.
+The licence of pyiqa forbids commercial use, so no extra requires it: users who may use it install it themselves.
+Without it, the scores of frames can be computed elsewhere and given with the prediction.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from lmms_eval.tasks.general_bench.measures.contract import Context
 
 KONIQ = Network(key="musiq-koniq", model_id="", package="torch pyiqa", metrics=("musiq",))
-"""``musiq_koniq_ckpt-e95806b9.pth`` of pyiqa, under this name."""
+"""pyiqa's weights ``musiq_koniq_ckpt-e95806b9.pth``, under this name."""
 SPAQ = Network(key="musiq-spaq", model_id="", package="torch pyiqa", metrics=("musiq",))
-"""``musiq_spaq_ckpt-358bb6af.pth`` of pyiqa, under this name."""
+"""pyiqa's weights ``musiq_spaq_ckpt-358bb6af.pth``, under this name."""
 _NAMES = {KONIQ.key: "musiq", SPAQ.key: "musiq-spaq"}
 
 
@@ -37,7 +37,7 @@ class Musiq(Struct, frozen=True, eq=False):
     device: str
 
     def pictures(self, images: Iterable[Image.Image], longest: int | None = None) -> list[float]:
-        """The quality of each picture; a side above ``longest`` is shrunk to it.
+        """Return the quality of each picture. A picture with a side above ``longest`` is shrunk to it.
 
         Raises:
             ValueError: a score is not finite: the weights are damaged.

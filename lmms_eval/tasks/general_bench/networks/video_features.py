@@ -1,8 +1,9 @@
-"""r3d_18 without its head (Tran et al., 2018): 512 numbers of 16 frames, for the Frechet video distance.
+"""r3d_18 without its head (Tran et al., 2018): 512 numbers for 16 frames, for the Frechet video distance.
 
-The toolkit of the benchmark calls this network I3D. Weights are torchvision's (``r3d_18-b3b3357e.pth``, Kinetics-400);
-the network is written over that table, without torchvision. A clip is the video's first 16 frames, the last one
-repeated if it is shorter, each scaled (bilinear) to 224 x 224 and normalised with the colours of Kinetics.
+The toolkit of the benchmark calls this network I3D. The weights are torchvision's (``r3d_18-b3b3357e.pth``,
+Kinetics-400); the network is written over that table and does not need torchvision. A clip is the first 16 frames of
+the video (a shorter video repeats its last frame), each scaled (bilinear) to 224 x 224 and normalised with the colours
+of Kinetics.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class VideoNetwork(Struct, frozen=True, eq=False):
     device: str
 
     def video(self, frames: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
-        """``(512,)`` of a video's first frames, at least one."""
+        """Return the features ``(512,)`` of a video's first frames, at least one."""
         from PIL import Image
 
         first = itertools.islice(frames, FRAMES)
@@ -74,7 +75,7 @@ def video_network(context: Context, item: Item) -> VideoNetwork:
 
 
 def tensors() -> list[str]:
-    """The names of all tensors but those of the head: 21 convolutions, each with its normalisation."""
+    """Return the names of all tensors except those of the head: 21 convolutions, each with its normalisation."""
     pairs = [("stem.0", "stem.1")]
     for layer in _LAYERS:
         for block in _BLOCKS:
@@ -86,7 +87,7 @@ def tensors() -> list[str]:
 
 
 def forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
-    """``(clips, 512)`` of ``(clips, 3, frames, height, width)``."""
+    """Return ``(clips, 512)`` for ``(clips, 3, frames, height, width)``."""
     x = _convolve(x, "stem", ("0", "1"), weights, (1, 2, 2)).relu()
     for layer in _LAYERS:
         for block in _BLOCKS:
@@ -105,7 +106,7 @@ def _convolve(
     weights: dict[str, torch.Tensor],
     stride: tuple[int, int, int] = (1, 1, 1),
 ) -> torch.Tensor:
-    """Convolution that keeps the size but for its stride, and batch normalisation with the running values."""
+    """Apply a convolution that keeps the size up to its stride, and batch normalisation with the running values."""
     import torch.nn.functional as nn
 
     kernel = weights[f"{name}.{parts[0]}.weight"]

@@ -1,4 +1,4 @@
-"""The parts of a language item that its prompt and the reading of its reply need, with errors that name the key."""
+"""Parts of a language item that its prompt and the reading of its reply need, with errors that name the key."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ LETTERS = string.ascii_uppercase
 
 
 class Fields(Struct, frozen=True):
-    """An item's entry of the annotation; keys are given outermost first."""
+    """An item's entry of the annotation. Keys are given outermost first."""
 
     task: str
     raw: Mapping[str, Any]
 
     def get(self, *path: str) -> Any:
-        """The value, or ``None`` if it or an object above it is missing."""
+        """Return the value, or ``None`` if it or an object above it is missing."""
         value: Any = self.raw
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
         return value
 
     def value(self, *path: str) -> Any:
-        """The value; ``DataError`` if it is missing or null."""
+        """Return the value. Raises ``DataError`` if it is missing or null."""
         value = self.get(*path)
         if value is None:
             raise self.error(f"no {'.'.join(path)}")
         return value
 
     def text(self, *path: str) -> str:
-        """The value as text; ``DataError`` if it is missing or null."""
+        """Return the value as text. Raises ``DataError`` if it is missing or null."""
         return as_text(self.value(*path))
 
     def entries(self, *path: str) -> list[Any]:
-        """The value as list; ``DataError`` if it is missing or not a list."""
+        """Return the value as a list. Raises ``DataError`` if it is missing or not a list."""
         value = self.value(*path)
         if not isinstance(value, list):
             raise self.error(f"{'.'.join(path)} is {value!r:.80}, no list")
         return value
 
     def options(self) -> list[str]:
-        """The options of a multiple-choice question: at least one, at most as many as there are letters."""
+        """Return the options of a multiple-choice question: at least one, and at most as many as there are letters."""
         options = [as_text(option) for option in self.entries("input", "options")]
         if not 0 < len(options) <= len(LETTERS):
             raise self.error(f"input.options has {len(options)} entries; 1 to {len(LETTERS)} are expected")
@@ -58,5 +58,5 @@ class Fields(Struct, frozen=True):
 
 
 def as_text(value: Any) -> str:
-    """Text as it is, anything else as JSON."""
+    """Return a text unchanged, and anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,4 +1,4 @@
-"""The reference's scorer of language tasks, for profile ``reference`` (General-Bench specification §5.1, §7).
+"""The reference's scorer of language tasks, for the profile ``reference`` (General-Bench specification §5.1, §7).
 
 Its faults are kept: the metric follows from the annotation's type, items without a prediction are left out of the
 average, a null prediction is the text ``None`` (and wrong), scores are fractions, and one value of the wrong kind drops
@@ -40,11 +40,11 @@ from lmms_eval.tasks.general_bench.settings import PREDICTIONS
 
 Tokenize = Callable[[str], list[str]]
 _VALUE_KEYS = ("prediction", "prediction_final")
-"""Keys of a prediction; the first that a record has counts."""
+"""Keys of a prediction. The first existing one counts."""
 _NULL = "None"
 """The text of a null prediction."""
 _UNUSABLE = (ValueError, OverflowError, RecursionError)
-"""Errors by absurd values: numbers too large to sum or to print, lists nested too deeply."""
+"""Errors for absurd values: numbers too large to sum or to print, lists nested too deeply."""
 
 
 class LeftOut(Struct, frozen=True):
@@ -61,7 +61,7 @@ class ProcessedTask(Struct, frozen=True):
     task_name: str
     metric: Metric
     score: float
-    """A fraction; an error (MAE) in the unit of the series."""
+    """A fraction, or for an error (MAE) a number in the unit of the series."""
     task_type: str
     n_scored: int
     n_expected: int
@@ -76,14 +76,14 @@ class ProcessedFolder(Struct, frozen=True):
 
 
 class WordTokenizer(Struct, frozen=True):
-    """Tokenizer for BLEU; part of the record of a run, since the scores depend on it."""
+    """Tokenizer for BLEU. It is part of the record of a run, because the scores depend on it."""
 
     name: Literal["treebank", "fallback"]
     tokens: Tokenize
 
     @property
     def label(self) -> str:
-        """The name, with NLTK's release where its words are taken."""
+        """The name, with NLTK's version if its words are used."""
         return f"{self.name} (NLTK {nltk_version()})" if self.name == "treebank" else self.name
 
 
@@ -93,7 +93,7 @@ class _Pair(Struct, frozen=True):
 
 
 def installed_tokenizer(nltk_data: str | None = None) -> WordTokenizer:
-    """NLTK's words where its sentence model is installed, else white-space tokens, as the reference has it."""
+    """Return NLTK's words if its sentence model is installed, else white-space tokens, as the reference does."""
     try:
         return WordTokenizer("treebank", open_linguistics(nltk_data).words)
     except NotEvaluated:
@@ -101,7 +101,7 @@ def installed_tokenizer(nltk_data: str | None = None) -> WordTokenizer:
 
 
 def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedTask | None:
-    """Score a task as the reference does; ``None`` if no item has both a reference and a prediction.
+    """Score a task as the reference does. Return ``None`` if no item has both a reference and a prediction.
 
     Args:
         annotation: content of ``annotation.json``.
@@ -121,7 +121,7 @@ def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedT
 def process_folder(
     dataset: Path, prediction_name: str = PREDICTIONS, tokenize: Tokenize = fallback_tokens
 ) -> ProcessedFolder:
-    """Score every task of ``<dataset>/nlp`` (in any case). A task that cannot be scored is a problem, no error.
+    """Score every task of ``<dataset>/nlp`` (in any case). A task that cannot be scored becomes a problem.
 
     Raises:
         DataError: there is no ``nlp`` folder.
@@ -226,7 +226,7 @@ _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = Mapping
 
 
 def _best(score: Callable[[str, str], float], pair: _Pair) -> float:
-    """The best over the references; 0 for an empty list of them."""
+    """Return the best score over the references, or 0 without references."""
     prediction = _text(pair.prediction)
     return max((score(prediction, reference) for reference in _texts(pair.reference)), default=0.0)
 
@@ -236,7 +236,7 @@ def _mean(scores: Sequence[float]) -> float:
 
 
 def _text(value: Any) -> str:
-    """A text as it is, a number as Python writes it."""
+    """Return a text unchanged, and a number as Python writes it."""
     if isinstance(value, str | int | float):
         return str(value)
     raise DataError(f"{value!r:.80} found where a text or a number is expected")
@@ -247,5 +247,5 @@ def _texts(value: Any) -> list[str]:
 
 
 def _f1_texts(reference: Any) -> list[str]:
-    """The texts of a reference of F1; a single number is not a text, as for exact match."""
+    """Return the texts of a reference of F1. As for exact match, a single number is not a text."""
     return _texts(reference) if isinstance(reference, list) else reference_texts(reference)

@@ -1,4 +1,4 @@
-"""A data set's language predictions by the reference's scorer, as results for the result table."""
+"""Scores of a data set's language predictions by the reference's scorer, as results for the result table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LanguageScores(Struct, frozen=True):
     files: int
     """Prediction files below the folders of language tasks."""
     tokenizer: str
-    """Tokenizer of BLEU: ``treebank`` with NLTK's release, or ``fallback``."""
+    """Tokenizer of BLEU: ``treebank`` with NLTK's version, or ``fallback``."""
 
 
 def score_language(dataset: Path, name: str) -> LanguageScores:

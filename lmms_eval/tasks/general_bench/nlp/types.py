@@ -1,6 +1,6 @@
 """The types of language tasks: length and marker of answers, place of the reference, metric.
 
-A task's type is the ``type`` of its annotation, compared as it is written (General-Bench specification §2.3, §4.1).
+A task's type is the unchanged ``type`` of its annotation (General-Bench specification §2.3, §4.1).
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Literal
 from msgspec import Struct
 
 Reading = Literal["path", "summary", "translation", "target", "proof", "label", "labels", "any"]
-"""Reading of the reference from an item's ``output``: the text at ``path``; ``summary``, else ``highlights``; the
+"""How the reference is read from an item's ``output``: the text at ``path``; ``summary``, else ``highlights``; the
 output itself, or its ``translation``; ``target`` as text; steps and conclusion in one text; the first value in lower
-case; the first value in lower case with ``<p>`` between its labels; the first value unchanged."""
+case; the first value in lower case with ``<p>`` between its labels; the first value unchanged.
+"""
 Metric = Literal["ACC", "F1", "ROUGE-1", "BLEU-1", "CodeBLEU", "Micro-F1", "MAE"]
-"""Names of metrics as the workbook spells them."""
+"""Names of metrics in the workbook's spelling."""
 SHORT, MEDIUM, LONG, VERY_LONG = 64, 128, 256, 512
 
 
@@ -25,27 +26,27 @@ class NlpType(Struct, frozen=True):
 
     name: str
     metric: Metric
-    """Metric of the reference's scorer; the workbook's row may ask for another one."""
+    """Metric of the reference's scorer. The workbook's row may name another one."""
     path: tuple[str, ...] = ()
-    """Keys below ``output``, outermost first, where ``reading`` is ``path``."""
+    """Keys below ``output``, outermost first, if ``reading`` is ``path``."""
     reading: Reading = "path"
     max_new_tokens: int = LONG
     marker: str = ""
-    """The words after which the answer begins; empty if the whole reply is the answer."""
+    """The words after which the answer begins, or empty if the whole reply is the answer."""
     first_marker: bool = False
-    """The answer begins after the first marker of the reply, not after its last."""
+    """Whether the answer begins after the first marker of the reply, not after its last."""
     keeps_space: bool = False
-    """A reply without a marker is not stripped."""
+    """Whether a reply without a marker is not stripped."""
 
     @property
     def is_number(self) -> bool:
-        """Answers are numbers, not texts."""
+        """Whether answers are numbers, not texts."""
         return self.metric == "MAE"
 
 
 OPEN_QA = NlpType("OpenQA", "F1", ("answer",))
 UNKNOWN = NlpType("", "F1", reading="any")
-"""Type of tasks with any other type or none: asked as ``OpenQA``."""
+"""Type of tasks with another type or without one. They are asked as ``OpenQA``."""
 _LABEL_TYPES = ("classification", "multiple choice")
 _LABELS_TYPES = ("multi label classification", "ner", "extraction", "relation extraction", "event detection", "parsing")
 _TYPES = (
@@ -85,5 +86,5 @@ TYPES: Mapping[str, NlpType] = MappingProxyType({kind.name: kind for kind in _TY
 
 
 def type_of(annotation_type: object) -> NlpType:
-    """The type of an annotation's ``type``; ``UNKNOWN`` for any other value, and for none."""
+    """Return the type for an annotation's ``type``, or ``UNKNOWN``."""
     return TYPES.get(annotation_type, UNKNOWN) if isinstance(annotation_type, str) else UNKNOWN

@@ -1,4 +1,4 @@
-"""Frames of a video that is given as pictures: which files, in which order, and which of them are shown."""
+"""Frames of a video given as pictures: their files, their order, and the ones that are shown."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, files
 
 
 def in_frames(medium: MediaInput) -> bool:
-    """The medium is a video that is given as pictures: listed, or a folder."""
+    """Return whether the medium is a video given as pictures: a list of files, or a folder."""
     return medium.kind == "frames" or (medium.kind == "video" and medium.paths[0].is_dir())
 
 
 def frame_files(medium: MediaInput) -> tuple[Path, ...]:
-    """The frames in order: the files as given, or the pictures of one folder by the numbers in their names.
+    """Return the frames in order: the files as given, or the pictures of one folder in natural order.
 
     Raises:
         MediaError: the folder cannot be read, or holds no picture.
@@ -26,5 +26,7 @@ def frame_files(medium: MediaInput) -> tuple[Path, ...]:
 
 
 def shown(total: int, max_frames: int) -> list[int]:
-    """Numbers of the frames that are shown of a video: all, or evenly spaced ones from first to last, rounded down."""
+    """Return the numbers of the frames of a video that are shown: all, or evenly spaced ones from first to last,
+    rounded down.
+    """
     return uniform_indices(total, min(total, max_frames)) if total else []

@@ -1,4 +1,6 @@
-"""Answers about the frames of a video: an entry for each, or for numbered frames with what follows in between."""
+"""Answers about the frames of a video: an entry for each frame, or for numbered frames, with the frames in between
+filled in.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,18 @@ from lmms_eval.tasks.general_bench.readers.boxes import MAX_FRAMES
 from lmms_eval.tasks.general_bench.readers.sides import finite
 
 MAX_HELD = 5_000_000
-"""Characters of the masks of all frames together, as JSON, where masks hold over frames that were not shown."""
+"""Most characters of the masks of all frames together, as JSON, if masks are kept for frames that were not shown."""
 _MAX_UNKNOWN = 10_000
-"""Frames of a video whose length is not known."""
+"""Most frames of a video of unknown length."""
 _ABSENT = object()
 
 
 def tube_frames(value: Any, total: int | None) -> list[Any] | None:
-    """``[x, y, width, height]`` or ``null`` for each frame; ``None`` if the value is no such answer.
+    """Return ``[x, y, width, height]`` or ``null`` for each frame, or ``None`` if the value is no such answer.
 
-    Entries that carry frame numbers (``[number, box]``, ``[number, x, y, w, h]``, ``{"frame": number, "bbox": ...}``,
-    or an object by number) hold at these frames; between two boxes the frames in between move evenly, between a box and
-    ``null`` the earlier one holds, frames outside the numbered ones have no answer.
+    Entries with frame numbers (``[number, box]``, ``[number, x, y, w, h]``, ``{"frame": number, "bbox": ...}``, or an
+    object by number) are for these frames. Between two boxes, the frames in between are interpolated. Between a box and
+    ``null``, the earlier one is kept. Frames outside the numbered ones have no answer.
     """
     alone = _tube_box(value)
     if alone is not None and alone is not _ABSENT:
@@ -35,7 +37,9 @@ def tube_frames(value: Any, total: int | None) -> list[Any] | None:
 
 
 def mask_frames(value: Any, total: int | None) -> list[Any] | None:
-    """Polygons (or run lengths) or ``null`` for each frame, as ``tube_frames``; in between the earlier mask holds."""
+    """Return polygons (or run lengths) or ``null`` for each frame, as ``tube_frames`` does. In between, the earlier
+    mask is kept.
+    """
     found = _frames(value, total, _mask, lambda first, _second, _share: first)
     if found is None:
         return None
@@ -60,7 +64,7 @@ def _frames(
 
 
 def _numbered(value: Any, read: Callable[[Any], Any]) -> Mapping[int, Any] | None:
-    """Read entries by their frames' numbers; ``None`` if they carry none."""
+    """Read entries by the numbers of their frames, or return ``None`` if they have none."""
     pairs = _pairs(value)
     if not pairs:
         return None
@@ -94,7 +98,7 @@ def _ascend(numbers: list[Any]) -> bool:
 
 
 def _pair(entry: Any) -> list[Any] | None:
-    """Return ``[number, answer]`` of an entry that carries its frame's number."""
+    """Return ``[number, answer]`` of an entry that has its frame's number."""
     if isinstance(entry, dict) and "frame" in entry:
         rest = {key: part for key, part in entry.items() if key != "frame"}
         return [entry["frame"], rest]
@@ -119,14 +123,14 @@ def _mask(value: Any) -> Any:
 
 
 def _size(mask: Any, known: dict[int, int]) -> int:
-    """Count the characters of a mask as JSON; one that holds over several frames is measured once."""
+    """Count the characters of a mask as JSON. A mask that is kept for several frames is measured once."""
     if id(mask) not in known:
         known[id(mask)] = len(json.dumps(mask))
     return known[id(mask)]
 
 
 def _says_none(value: Any) -> bool:
-    """Return True for an object whose only entry is ``null``."""
+    """Return whether an object has ``null`` as its only entry."""
     return isinstance(value, dict) and len(value) == 1 and next(iter(value.values())) is None
 
 

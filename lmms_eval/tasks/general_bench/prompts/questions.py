@@ -1,4 +1,4 @@
-"""From a document to the messages of its question, and to the length that an answer may have."""
+"""Messages of a document's question, and the longest answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VIEWS = "The point cloud, seen from four sides (brighter is nearer):"
 
 
 def message_parts(question: Question, points: PointOption = "render") -> list[dict[str, Any]]:
-    """The parts of the user's message, as ``doc_to_messages`` gives them.
+    """Return the parts of the user's message, in the form of ``doc_to_messages``.
 
     Args:
         question: what is asked.
@@ -92,7 +92,7 @@ Doc = Mapping[str, Any]
 
 @once_per_document
 def question(doc: Doc, settings: Settings) -> Question:
-    """Put the question of a document.
+    """Return the question of a document.
 
     Raises:
         DataError: the item cannot be read. MediaError: a medium is missing. NotEvaluated: its keys are not known.
@@ -107,14 +107,16 @@ def question(doc: Doc, settings: Settings) -> Question:
 
 
 def answer_limit(doc: Doc, settings: Settings) -> int:
-    """Return the most tokens of an answer to a task's documents, by one of them; 16 where it cannot be read."""
+    """Return the most tokens of an answer to a task's documents, judged by one of them. It is 16 if that cannot be
+    read.
+    """
     if tasks_by_id()[doc["task"]].modality == LANGUAGE:
         return nlp.max_new_tokens(stated_type(doc))
     return 16 if doc["problem"] else media.max_new_tokens(item_of(doc, settings), doc["candidates"])
 
 
 def messages(doc: Doc, settings: Settings) -> list[dict[str, Any]]:
-    """Return one user turn: media first, then the text."""
+    """Return one user turn with the media first, then the text."""
     return [{"role": "user", "content": message_parts(question(doc, settings), settings.points)}]
 
 
@@ -124,7 +126,7 @@ def text(doc: Doc, settings: Settings) -> str:
 
 
 def visuals(doc: Doc, settings: Settings) -> list[Any]:
-    """Return the media of the question for the simple interface: pictures (RGB), paths of videos and sounds."""
+    """Return the media of the question for the simple interface: pictures (RGB), and paths of videos and sounds."""
     found: list[Any] = []
     for part in message_parts(question(doc, settings), settings.points):
         if part["type"] == "image":

@@ -1,4 +1,4 @@
-"""Boxes, polygons, objects and triplets as models write them, brought to the form of ``prediction.json``.
+"""Boxes, polygons, objects and triplets as models write them, converted to the form of ``prediction.json``.
 
 Each function takes a JSON value and returns ``None`` if it is no answer of its form.
 """
@@ -20,14 +20,15 @@ _FARTHEST = 1e9
 
 
 def boxes(value: Any) -> list[Any] | None:
-    """``[x, y, width, height]`` with label and score where given, from lists, from ``{"bbox": [x, y, w, h]}`` or from
-    ``{"bbox_2d": [x1, y1, x2, y2]}``; one box without a list around it too."""
+    """Read ``[x, y, width, height]``, with label and score if given, from lists, from ``{"bbox": [x, y, w, h]}`` or
+    from ``{"bbox_2d": [x1, y1, x2, y2]}``. A single box needs no list around it.
+    """
     alone = box(value)
     return [alone] if alone is not None else _each(unwrapped(value), box)
 
 
 def box(value: Any) -> list[Any] | None:
-    """One box."""
+    """Read one box."""
     if isinstance(value, dict):
         return _keyed_box(value)
     if not isinstance(value, list) or not 4 <= len(value) <= 6 or not _are_numbers(value[:4]):
@@ -36,8 +37,9 @@ def box(value: Any) -> list[Any] | None:
 
 
 def polygons(value: Any) -> Any:
-    """``[[x1, y1, x2, y2, ...], ...]`` from such lists, from lists of ``[x, y]``, or one polygon without a list around
-    it; run lengths (``{"size", "counts"}``) stay."""
+    """Read ``[[x1, y1, x2, y2, ...], ...]`` from such lists, from lists of ``[x, y]``, or from one polygon without a
+    list around it. Run lengths (``{"size", "counts"}``) are kept.
+    """
     if isinstance(value, dict):
         if "size" in value and "counts" in value:
             return value
@@ -50,32 +52,34 @@ def polygons(value: Any) -> Any:
 
 
 def instances(value: Any) -> list[Any] | None:
-    """``{"mask" | "box" | "indices" | "keypoints": ..., "label", "score"}`` each, from objects with such keys.
+    """Read ``{"mask" | "box" | "indices" | "keypoints": ..., "label", "score"}`` from objects with such keys.
 
-    Masks and indices are part of the reply itself; a path that a model writes is not accepted.
+    Masks and indices are part of the reply itself. A path that a model writes is not accepted.
     """
     values = [value] if _instance(value) is not None else unwrapped(value)
     return _each(values, _instance)
 
 
 def triplets(value: Any) -> list[Any] | None:
-    """``[subject, predicate, object]`` each, from lists or from objects with these keys; one alone too."""
+    """Read ``[subject, predicate, object]`` from lists or from objects with these keys. A single one needs no list
+    around it.
+    """
     alone = _triplet(value)
     return [alone] if alone is not None else _each(unwrapped(value), _triplet)
 
 
 def rows(value: Any) -> list[Any] | None:
-    """A list of lists of numbers, or of lists of them."""
+    """Return a list of lists of numbers, or of lists of them, unchanged."""
     return value if isinstance(value, list) and all(map(_is_row, value)) else None
 
 
 def entries(value: Any) -> list[Any] | None:
-    """A list as it is, without texts among its entries."""
+    """Return a list without texts among its entries, unchanged."""
     return value if isinstance(value, list) and not any(isinstance(one, str) for one in value) else None
 
 
 def unwrapped(value: Any) -> Any:
-    """The list in an object such as ``{"boxes": [...]}``; anything else as it is."""
+    """Return the list in an object such as ``{"boxes": [...]}``, and anything else unchanged."""
     if not isinstance(value, dict):
         return value
     return next((value[key] for key in _LISTS if isinstance(value.get(key), list)), value)
@@ -112,7 +116,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _label(value: dict[str, Any]) -> str | None:
-    """The label of an object; a number of a class as its digits."""
+    """Return the label of an object. The number of a class becomes its digits."""
     found = _first(value, _LABELS)
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
@@ -122,7 +126,7 @@ def _first(value: dict[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 def _polygon(value: Any) -> list[Any] | None:
-    """Flat ``[x1, y1, x2, y2, ...]`` of at least three points."""
+    """Return a flat polygon ``[x1, y1, x2, y2, ...]`` of at least three points."""
     if not isinstance(value, list) or len(value) < 3:
         return None
     if all(isinstance(point, list) and len(point) == 2 for point in value):

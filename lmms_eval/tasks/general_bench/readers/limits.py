@@ -1,4 +1,4 @@
-"""Limits of an answer's file (a regular file of bounded size), and the fault of a damaged one."""
+"""Limits of an answer's file (a regular file of bounded size), and the error for a damaged one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 
 MAX_BYTES = 1 << 30
-"""Size of most files: a larger one is refused unread."""
+"""Largest size of most files. A larger one is not read."""
 
 
 def regular_file(path: Path, most: int = MAX_BYTES) -> Path:
-    """``path``, which is a file with something in it and not larger than ``most`` bytes.
+    """Check that ``path`` is a non-empty file of at most ``most`` bytes, and return it.
 
     Raises:
         DataError: it is a folder, a device or a pipe, is empty, too large, or cannot be looked at.

@@ -1,7 +1,7 @@
-"""Notes of a Standard MIDI File (formats 0 and 1), strictly read: what is damaged is refused, not guessed at.
+"""Notes of a Standard MIDI File (formats 0 and 1). Reading is strict: a damaged file is an error.
 
-Read here, since mido (1.3) refuses chunks of other kinds and works for 15 s on a number of 400 kB (quadratic in its
-length), and symusic (0.6) takes damaged files for whole ones.
+Files are read here because mido (1.3) refuses chunks of other kinds and takes 15 s for a number of 400 kB (quadratic in
+its length), and symusic (0.6) accepts damaged files.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from lmms_eval.tasks.general_bench.readers.limits import regular_file
 MAX_BYTES = 4 << 20
 _MAX_TRACKS = 1024
 _DRUMS = 9
-"""Channel 10: its keys are instruments, not pitches."""
+"""Channel 10. Its keys are instruments, not pitches."""
 _TIME_SIGNATURE, _END_OF_TRACK = 0x58, 0x2F
 _DATA_BYTES = {0x8: 2, 0x9: 2, 0xA: 2, 0xB: 2, 0xC: 1, 0xD: 1, 0xE: 2}
-"""Data bytes of a channel's message, by its upper four bits."""
+"""Number of data bytes of a channel's message, by its upper four bits."""
 
 
 class MidiNote(Struct, frozen=True):
-    """``pitch``: MIDI number; ``start`` and ``end``: ticks."""
+    """A note with its MIDI number ``pitch``, and ``start`` and ``end`` in ticks."""
 
     start: int
     end: int
@@ -31,7 +31,7 @@ class MidiNote(Struct, frozen=True):
 
 
 class Signature(Struct, frozen=True):
-    """Time signature: from ``tick`` on, a bar has ``beats`` quarter notes."""
+    """A time signature: from ``tick`` on, a bar has ``beats`` quarter notes."""
 
     tick: int
     beats: float
@@ -62,7 +62,7 @@ class _Reader(Struct):
         return self.take(1)[0]
 
     def length(self) -> int:
-        """A number of one to four bytes, seven bits each."""
+        """Read a number of one to four bytes, seven bits each."""
         value = 0
         for _ in range(4):
             byte = self.byte()
@@ -80,7 +80,7 @@ class _Track(Struct):
 
     tick: int = 0
     status: int = 0
-    """Running status; 0 without one."""
+    """Running status, or 0."""
     sounding: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """Starts of the notes that are on, by channel and key."""
     notes: list[MidiNote] = field(default_factory=list)
@@ -101,7 +101,7 @@ class _Track(Struct):
 
 
 def read_midi(path: Path) -> Midi:
-    """The notes and time signatures of a ``.mid`` file. A note without its end lasts to the end of its track.
+    """Read the notes and time signatures of a ``.mid`` file. A note without an end lasts to the end of its track.
 
     Raises:
         DataError: larger than 4 MiB, of format 2, timed in frames in place of beats, or damaged.
@@ -128,7 +128,7 @@ def read_midi(path: Path) -> Midi:
 
 
 def _read_track(reader: _Reader) -> _Track:
-    """The next track; chunks of other kinds before it are skipped."""
+    """Read the next track, skipping chunks of other kinds before it."""
     while (mark := reader.take(4)) != b"MTrk":
         if not mark.isalnum():
             raise reader.error("has something else than a chunk where a track should begin")
@@ -150,7 +150,7 @@ def _read_track(reader: _Reader) -> _Track:
 
 
 def _read_event(reader: _Reader, track: _Track) -> bool:
-    """Read one event into ``track``; false at the end of the track."""
+    """Read one event into ``track``. Return false at the end of the track."""
     first = reader.byte()
     if first >= 0xF0:
         track.status = 0

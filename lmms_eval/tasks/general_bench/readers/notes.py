@@ -1,4 +1,4 @@
-"""Notes of a piece with the bars that they begin in: JSON lists and MIDI files."""
+"""Notes of a piece with the bars in which they begin, from JSON lists and MIDI files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _LATEST = 1e9
 
 
 class Note(Struct, frozen=True):
-    """``bar`` counts from 0; ``pitch`` is a MIDI number (0 to 127), 60 the middle C."""
+    """A note: ``bar`` counts from 0, ``pitch`` is a MIDI number (0 to 127; 60 is middle C)."""
 
     bar: int
     pitch: int
 
 
 def predicted_notes(value: Any, item: Item) -> tuple[Note, ...]:
-    """The notes of a prediction: a MIDI file's path, a list of ``[start, end, pitch]`` with times in beats (quarter
-    notes) and bars of four, or ``{"notes": [...], "beats_per_bar": 3}``.
+    """Read the notes of a prediction: the path of a MIDI file, a list of ``[start, end, pitch]`` with times in beats
+    (quarter notes) and bars of four beats, or ``{"notes": [...], "beats_per_bar": 3}``.
 
     Raises:
         UnreadableAnswer: another format, damaged, or without a note.
@@ -41,7 +41,7 @@ def predicted_notes(value: Any, item: Item) -> tuple[Note, ...]:
 
 
 def read_notes(value: Any) -> tuple[Note, ...]:
-    """The notes of a JSON value.
+    """Read the notes of a JSON value.
 
     Raises:
         DataError: it is not in one of the forms, or has more than 200,000 notes.
@@ -67,7 +67,7 @@ def read_notes(value: Any) -> tuple[Note, ...]:
 
 
 def notes_of_midi(midi: Midi) -> tuple[Note, ...]:
-    """The notes of a MIDI file, with bars by its time signatures (four quarter notes where it names none).
+    """Return the notes of a MIDI file with bars by its time signatures (four quarter notes by default).
 
     A time signature begins a new bar.
 

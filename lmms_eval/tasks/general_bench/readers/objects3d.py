@@ -1,4 +1,4 @@
-"""Boxes and tracked objects in space, from the JSON of predictions and references."""
+"""Boxes and tracked objects in space, from JSON of predictions and references."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _BOX_NUMBERS = (6, 7)
 
 
 def read_boxes3d(value: Any) -> tuple[Box3D, ...]:
-    """Boxes of a list of ``{"box": [x, y, z, dx, dy, dz, yaw], "label": text, "score": number}`` or of
-    ``[x, y, z, dx, dy, dz, yaw, label, score]``; yaw (radians, 0), label (empty) and score (1) may be left out.
+    """Read a list of boxes ``{"box": [x, y, z, dx, dy, dz, yaw], "label": text, "score": number}`` or ``[x, y, z, dx,
+    dy, dz, yaw, label, score]``. Yaw (radians, 0), label (empty) and score (1) are optional.
 
     Raises:
         DataError: another form, more than 10,000 boxes, numbers that are not finite, or sizes that are not positive.
@@ -30,8 +30,8 @@ def read_boxes3d(value: Any) -> tuple[Box3D, ...]:
 
 
 def read_tracks(value: Any) -> tuple[tuple[Tracked, ...], ...]:
-    """Objects of a list of frames, each a list of ``{"id": ..., "label": text, "center": [x, y, z], "score": number}``;
-    label (empty) and score (1) may be left out.
+    """Read a list of frames, each a list of ``{"id": ..., "label": text, "center": [x, y, z], "score": number}``. Label
+    (empty) and score (1) are optional.
 
     Raises:
         DataError: another form, too many frames or objects, numbers that are not finite, or an id twice in a frame.

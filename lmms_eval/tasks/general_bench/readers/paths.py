@@ -1,4 +1,4 @@
-"""Paths that stand in annotations and predictions."""
+"""Paths in annotations and predictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEDIA_FOLDERS = ("", "images", "videos", "audios", "pointclouds", "video", "dept
 
 
 def reference_path(value: object, item: Item, folders: Iterable[str] = MEDIA_FOLDERS) -> Path:
-    """The file or folder of an annotation's path, looked for in the task's folder and in its media folders.
+    """Return the file or folder of an annotation's path, searched in the task's folder and its media folders.
 
     Raises:
         DataError: it is no relative path, or leads out of the task's folder.
@@ -32,7 +32,8 @@ def reference_path(value: object, item: Item, folders: Iterable[str] = MEDIA_FOL
 
 
 def predicted_path(value: object, item: Item) -> Path:
-    """The file or folder that a prediction names: absolute, or relative to the prediction file's folder.
+    """Return the file or folder that a prediction names. The path is absolute, or relative to the prediction file's
+    folder.
 
     Raises:
         UnreadableAnswer: it is no path. MissingAnswer: nothing is there.

@@ -1,4 +1,4 @@
-"""Points in space: arrays, tables, lists, and points drawn from the surface of a mesh."""
+"""Points in space: arrays, tables, lists, and points sampled on the surface of a mesh."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 MAX_POINTS = 32_768
-"""A larger cloud is represented by so many of its points, and a surface by so many points on it."""
+"""Most points. A larger cloud is represented by so many of its points, and a surface by so many points on it."""
 MAX_LISTED = 1_000_000
 FARTHEST = 1e12
-"""Coordinates beyond this are no places."""
+"""Largest coordinate of a point."""
 _SEED = 20250507
 
 
 def points_of(value: Any, side: Side) -> Floats:
-    """The points of a prediction or reference, ``(points, 3)``: a path, or a list of ``[x, y, z]``.
+    """Read the points of a prediction or reference, ``(points, 3)``: a path, or a list of ``[x, y, z]``.
 
     Raises:
         UnreadableAnswer: a prediction without such a file, or that holds no usable points.
@@ -45,10 +45,11 @@ def points_of(value: Any, side: Side) -> Floats:
 
 
 def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
-    """Points of a ``.npy``, ``.xyz``, ``.txt``, ``.ply``, ``.obj`` or ``.off`` file or of a list, ``(points, 3)``.
+    """Read the points of a ``.npy``, ``.xyz``, ``.txt``, ``.ply``, ``.obj`` or ``.off`` file or of a list, ``(points,
+    3)``.
 
-    Of tables with more columns the first three count. A mesh with faces gives points drawn evenly from its surface, of
-    a cloud with more than ``most`` points as many are drawn; both with a fixed seed.
+    The first three columns of a table count. A mesh with faces gives points sampled evenly on its surface; of a cloud
+    with more than ``most`` points, ``most`` are sampled. Both use a fixed seed.
 
     Raises:
         DataError: not readable, no points, more than ten million, or coordinates that are not finite.
@@ -72,7 +73,7 @@ def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
 
 
 def number_rows(value: Any, what: str, most: int) -> Floats:
-    """A list of lists of equally many numbers, at least three each, as an array.
+    """Return a list of lists of equally many numbers, at least three each, as an array.
 
     Raises:
         DataError: it is not valid, it is empty, or it has more than ``most`` rows.
@@ -91,7 +92,7 @@ def number_rows(value: Any, what: str, most: int) -> Floats:
 
 
 def subset(points: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
-    """``most`` of the points, drawn with a fixed seed and in their order; all of them if there are no more."""
+    """Sample ``most`` of the points with a fixed seed, keeping their order. If there are no more points, return all."""
     import numpy as np
 
     if len(points) <= most:
@@ -101,7 +102,7 @@ def subset(points: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
 
 
 def surface_points(mesh: Mesh, count: int) -> Floats:
-    """Points drawn evenly from the surface with a fixed seed, ``(count, 3)``; vertices if it has no area."""
+    """Sample points evenly on the surface with a fixed seed, ``(count, 3)``. Without area, return vertices."""
     import numpy as np
 
     corners = mesh.vertices[mesh.triangles]

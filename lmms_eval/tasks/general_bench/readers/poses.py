@@ -1,4 +1,4 @@
-"""Poses of a moving camera: KITTI's text files (a 3x4 matrix a line), arrays and lists."""
+"""Poses of a moving camera: KITTI's text files (a 3x4 matrix in each line), arrays and lists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST_DETERMINANT = 1e-6
 
 
 def poses_of(value: Any, side: Side) -> Floats:
-    """The poses of a prediction or reference, ``(poses, 4, 4)``: a path, or a list of matrices.
+    """Read the poses of a prediction or reference, ``(poses, 4, 4)``: a path, or a list of matrices.
 
     Raises:
         UnreadableAnswer: a prediction without such a file, or that holds no usable poses.
@@ -35,9 +35,9 @@ def poses_of(value: Any, side: Side) -> Floats:
 
 
 def read_poses(source: Path | Any) -> Floats:
-    """Poses (camera to world) of a ``.txt`` or ``.npy`` file or of a list, ``(poses, 4, 4)``.
+    """Read the poses (camera to world) of a ``.txt`` or ``.npy`` file or of a list, ``(poses, 4, 4)``.
 
-    Each pose is 12 numbers (the upper three rows of its matrix, row by row, as KITTI has them), 16, or the matrix.
+    Each pose is 12 numbers (the upper three rows of its matrix, row by row, as in KITTI), 16 numbers, or the matrix.
 
     Raises:
         DataError: not readable, no or too many poses, numbers that are not finite, or matrices without an inverse.

@@ -1,4 +1,4 @@
-"""Sides of an item: the prediction, whose faults make an answer unreadable, and the reference, whose faults do not."""
+"""Sides of an item. Faults of the prediction make an answer unreadable, faults of the reference fail the item."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from lmms_eval.tasks.general_bench.readers.paths import predicted_path, referenc
 
 
 class Side(Struct, frozen=True):
-    """The prediction or the reference of an item, for readers: resolves paths and makes errors."""
+    """The prediction or the reference of an item, for readers. It resolves paths and makes errors."""
 
     item: Item
     predicted: bool
 
     def refuse(self, what: str) -> DataError:
-        """The error of a value that is not in its form: ``UnreadableAnswer`` for a prediction."""
+        """Return the error for a value of another form: ``UnreadableAnswer`` for a prediction."""
         if self.predicted:
             return UnreadableAnswer(f"{self.item.where}: the prediction {what}")
         return DataError(f"{self.item.where}: the reference {what}")
 
     def path(self, value: object) -> Path:
-        """The existing file or folder that a value names (see ``readers.paths``)."""
+        """Return the existing file or folder that a value names (see ``readers.paths``)."""
         return predicted_path(value, self.item) if self.predicted else reference_path(value, self.item)
 
     def file(self, value: object) -> Path:
-        """The existing regular file, of at most 1 GiB, that a value names."""
+        """Return the existing regular file, of at most 1 GiB, that a value names."""
         path = self.path(value)
         with self.reading():
             return regular_file(path)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Assign errors of reading to this side; those that do not name the item get its name."""
+        """Attribute errors of reading to this side, and add the item to their messages."""
         try:
             yield
         except UnreadableAnswer:
@@ -49,17 +49,19 @@ class Side(Struct, frozen=True):
 
 
 def prediction_of(item: Item) -> Side:
-    """The side of an item's prediction."""
+    """Return the side of an item's prediction."""
     return Side(item, predicted=True)
 
 
 def reference_of(item: Item) -> Side:
-    """The side of an item's reference."""
+    """Return the side of an item's reference."""
     return Side(item, predicted=False)
 
 
 def finite(value: object) -> float | None:
-    """A JSON number as a finite float; ``None`` for anything else (text, booleans, NaN, integers beyond a float)."""
+    """Return a JSON number as a finite float, or ``None`` for anything else (text, booleans, NaN, integers beyond a
+    float).
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -70,7 +72,7 @@ def finite(value: object) -> float | None:
 
 
 def brief(value: object) -> str:
-    """A value in a message: its text, or what it is where that may be long."""
+    """Return a value for a message: its text, or a short description if it may be long."""
     if isinstance(value, list | dict):
         return f"a {'list' if isinstance(value, list) else 'dictionary'} of {len(value)}"
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:

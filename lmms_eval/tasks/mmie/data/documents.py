@@ -1,4 +1,4 @@
-"""Converts records of MMIE to documents of a run, and documents to questions."""
+"""Documents of a run from records of MMIE, and questions from documents."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _rows(content: list[Any], file: Path, settings: Settings) -> list[dict[str, 
 
 
 def _outside(question: Question, media: MediaPolicy) -> str:
-    """Return the first picture that leads out of the data set's folder and is not allowed; empty if none does."""
+    """Return the first picture that leads out of the data set's folder and is not allowed, or an empty text."""
     for segment in (*question.question, *question.reference):
         name = "" if segment.image is None else str(segment.image)
         if name.startswith("/") or ".." in name.split("/"):

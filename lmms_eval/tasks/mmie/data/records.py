@@ -1,6 +1,6 @@
 """Records of the data set as typed questions (MMIE specification §2).
 
-Only missing keys and malformed values are refused; a null question or reference is empty.
+Only missing keys and malformed values are errors. A null question or reference is empty.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from lmms_eval.errors import DataError
 _CATEGORY_KEYS = ("catagory", "category")
 _SUBFIELD_KEYS = ("subfield", "sub_field", "subcategory")
 ABSENT = "not in data"
-"""Field or subfield of a record that names none."""
+"""Field or subfield of a record without one."""
 
 
 class Segment(Struct, frozen=True):
-    """A piece of a question, answer or reference: a text, then a picture; either may be missing."""
+    """A piece of a question, answer or reference: a text, then a picture. Either may be missing."""
 
     text: str | None
     image: Any = None
@@ -73,7 +73,7 @@ def read_question(entry: Any) -> Question:
 
 
 def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segment, ...]:
-    """Read a list of ``{text, image}``; a text alone is one segment without picture, and null is an empty list.
+    """Read a list of ``{text, image}``. A text alone is one segment without a picture, and null is an empty list.
 
     Args:
         value: the JSON value.
@@ -104,7 +104,7 @@ def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segmen
 
 
 def _turns(conversations: Any) -> dict[str, Any]:
-    """Return the content by role; the last turn of a role counts."""
+    """Return the content by role. The last turn of a role counts."""
     if not isinstance(conversations, Sequence) or isinstance(conversations, str):
         raise DataError(f"conversations: a list of turns is needed, not {json_kind(conversations)}")
     found: dict[str, Any] = {}
@@ -119,7 +119,7 @@ def _turns(conversations: Any) -> dict[str, Any]:
 
 
 def _first(entry: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """Return the value of the first key that is there and not empty."""
+    """Return the value of the first key that exists and is not empty."""
     return next((str(entry[key]) for key in keys if entry.get(key) not in (None, "")), None)
 
 

@@ -14,14 +14,14 @@ class Route(Struct, frozen=True):
     """The category of a sample, with the facts for remarks."""
 
     category: str | None
-    """Tag, or ``None``: the sample belongs to no category and cannot be judged."""
+    """Tag, or ``None`` if the sample belongs to no category and cannot be judged."""
     tags: tuple[str, ...] = ()
     """All tags that the id holds, in the order of the search."""
     warning: str | None = None
 
 
 def route(sample_id: Any, named: str | None = None, by_name: bool = False) -> Route:
-    """Find the category by the first tag that the id holds (upper case, anywhere in it).
+    """Find the category by the first tag in the id (in upper case, at any place).
 
     Args:
         sample_id: only texts hold a tag.
