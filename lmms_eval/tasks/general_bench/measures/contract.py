@@ -20,7 +20,7 @@ State = Any
 
 
 class Context(Struct, frozen=True):
-    """What a measure gets in addition to the item. It is the same for all items of a run."""
+    """The inputs of a measure in addition to the item. They are the same for all items of a run."""
 
     weights: Path | None = None
     """Folder with the weights of networks: a sub-folder or file for each, with the name that the measure documents."""
@@ -37,7 +37,7 @@ class Context(Struct, frozen=True):
 
 
 class Measure(Struct, frozen=True):
-    """How a metric is computed for a kind of task."""
+    """The computation of a metric for a kind of task."""
 
     name: str
     """Unique name: the metric's key, followed by ``/variant`` if it has several measures."""

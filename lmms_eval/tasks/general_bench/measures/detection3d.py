@@ -46,7 +46,7 @@ class ClassBoxes(Struct, frozen=True):
 
 
 class Matching(Struct, frozen=True):
-    """How boxes are matched: their similarity, its thresholds, and the area under a curve."""
+    """Rules for matching boxes: their similarity, its thresholds, and the area under a curve."""
 
     similarity: Callable[[Box3D, Box3D], float]
     """Similarity of two boxes, larger for nearer ones."""

@@ -17,8 +17,8 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, State
 from lmms_eval.tasks.general_bench.readers.arrays import read_array
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +41,7 @@ def predicted_features(prediction: Any, item: Item, key: str = "features") -> Fl
     """
     if not isinstance(prediction, Mapping) or key not in prediction:
         return None
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return read_features(predicted_path(prediction[key], item))
 
 

@@ -131,8 +131,7 @@ def all_distances(points: Floats, others: Floats) -> Floats:
 NO_SCIPY = "amota: assigning tracks needs SciPy, which is not installed (pip install 'lmms_eval[metrics]')"
 
 
-def _odometry_state(prediction: Any, item: Item, context: Context) -> State:
-    del context
+def _odometry_state(prediction: Any, item: Item, _: Context) -> State:
     truth = poses_of(item.reference, reference_of(item))
     estimate = poses_of(prediction, prediction_of(item))
     if len(estimate) != len(truth):
@@ -143,8 +142,7 @@ def _odometry_state(prediction: Any, item: Item, context: Context) -> State:
     return to_dict(errors)
 
 
-def _tracking_state(prediction: Any, item: Item, context: Context) -> State:
-    del context
+def _tracking_state(prediction: Any, item: Item, _: Context) -> State:
     try:
         import scipy.optimize  # noqa: F401 - needed when tracks are assigned
     except ImportError as error:
@@ -167,8 +165,7 @@ def _true_boxes(item: Item) -> tuple[Box3D, ...]:
         return read_boxes3d(item.reference)
 
 
-def _tracking_unanswered(item: Item, context: Context) -> State:
-    del context
+def _tracking_unanswered(item: Item, _: Context) -> State:
     truth = _true_tracks(item)
     return _tracking_record(tracking3d.scene_counts(truth, [()] * len(truth)))
 
@@ -199,15 +196,13 @@ def _detection_record(boxes: Mapping[str, ClassBoxes]) -> State:
 
 
 def _detection_measure(name: str, matching: Matching, checked: str) -> Measure:
-    def state(prediction: Any, item: Item, context: Context) -> State:
-        del context
+    def state(prediction: Any, item: Item, _: Context) -> State:
         truth = _true_boxes(item)
         with prediction_of(item).reading():
             found = read_boxes3d(prediction)
         return _detection_record(detection3d.match_item(truth, found, matching))
 
-    def unanswered(item: Item, context: Context) -> State:
-        del context
+    def unanswered(item: Item, _: Context) -> State:
         return _detection_record(detection3d.match_item(_true_boxes(item), (), matching))
 
     def value(states: Sequence[State]) -> float:

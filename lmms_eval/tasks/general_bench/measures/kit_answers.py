@@ -1,4 +1,4 @@
-"""What detectors, captioners and networks found elsewhere in a predicted video, and what the video should show."""
+"""Findings of detectors, captioners and networks run elsewhere on a predicted video, and what the video should show."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from lmms_eval.tasks.general_bench.measures import kit_math
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, predicted_frames
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction, regular_file
+from lmms_eval.tasks.general_bench.readers.limits import regular_file
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
 MAX_FRAMES = 256
 """Most frames for detectors. The toolkit samples 16."""
@@ -209,7 +210,7 @@ def _given(prediction: Any, item: Item, key: str) -> Any:
     value = prediction.get(key) if isinstance(prediction, Mapping) else None
     if not isinstance(value, str):
         return value
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return read_small_json(predicted_path(value, item))
 
 
@@ -254,7 +255,7 @@ def _by_flows(value: Any, item: Item) -> bool:
     from lmms_eval.tasks.general_bench.readers.flow import FLOW_SUFFIXES, read_flow
     from lmms_eval.tasks.general_bench.readers.frames import files_of
 
-    with as_prediction(item):
+    with prediction_of(item).reading():
         flows = (read_flow(path) for path in files_of(predicted_path(value, item), FLOW_SUFFIXES)[:MAX_PAIRS])
         return _moving(flows)
 
@@ -264,12 +265,12 @@ def _by_raft(prediction: Any, item: Item, context: Context) -> bool:
     from lmms_eval.tasks.general_bench.networks.flow import raft
 
     network = raft(context, item)
-    with as_prediction(item):
+    with prediction_of(item).reading():
         path = predicted_path(media_of(prediction), item)
         rate = 0.0 if path.is_dir() else probe(regular_file(path, _MAX_VIDEO)).fps
     step = max(1, round(rate / _RATE))
     frames = (frame for number, frame in enumerate(predicted_frames(prediction, item)) if number % step == 0)
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return _moving(network.flows(frames))
 
 

@@ -31,7 +31,7 @@ from lmms_eval.tasks.general_bench.networks.classifier import classifier
 from lmms_eval.tasks.general_bench.networks.clip import B32, clip
 from lmms_eval.tasks.general_bench.networks.inception import inception
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,7 +116,7 @@ def _predicted(prediction: Any, item: Item, context: Context) -> Floats:
     if rows is not None:
         return one_row(rows, item)[None]
     network = clip(B32, context, item)
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return network.pictures([predicted_picture(prediction, item)])
 
 

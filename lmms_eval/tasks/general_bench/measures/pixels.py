@@ -22,8 +22,8 @@ from lmms_eval.tasks.general_bench.readers.depth import read_depth, read_normals
 from lmms_eval.tasks.general_bench.readers.flow import read_flow
 from lmms_eval.tasks.general_bench.readers.frames import read_frames
 from lmms_eval.tasks.general_bench.readers.images import read_alpha, read_grey, read_rgb
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
 _ROWS = 256
 """Rows in one step."""
@@ -74,7 +74,7 @@ def both(read: Callable[[Path], Any], prediction: Any, item: Item) -> Both:
         DataError, MediaError: the reference cannot be read.
     """
     reference = read(reference_path(item.reference, item))
-    with as_prediction(item):
+    with prediction_of(item).reading():
         found = read(predicted_path(prediction, item))
     _check_size(found, reference, item)
     return Both(found, reference)
@@ -95,7 +95,7 @@ def _frame_pairs(prediction: Any, item: Item) -> Iterator[Both]:
     predictions = _predicted_frames(prediction, item)
     for number in itertools.count():
         reference = next(references, None)
-        with as_prediction(item):
+        with prediction_of(item).reading():
             found = next(predictions, None)
         if reference is None and found is None:
             return
@@ -123,7 +123,7 @@ def abs_rel_state(prediction: Any, item: Item, _: Context) -> State:
     maps = both(read_depth, prediction, item)
     if not depth_math.has_valid_depth(maps.reference):
         raise DataError(f"{item.where}: the reference has no depth from 0.001 to 80")
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return depth_math.aligned_abs_rel(maps.prediction, maps.reference)
 
 
@@ -132,7 +132,7 @@ def rms_state(prediction: Any, item: Item, _: Context) -> State:
     maps = both(read_depth, prediction, item)
     if not (maps.reference > 0).any():
         raise DataError(f"{item.where}: the reference has no depth above 0")
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return depth_math.depth_rms(maps.prediction, maps.reference)
 
 
@@ -141,7 +141,7 @@ def normals_state(prediction: Any, item: Item, _: Context) -> State:
     normals = both(read_normals, prediction, item)
     if not normals.reference.any():
         raise DataError(f"{item.where}: the reference has no normals")
-    with as_prediction(item):
+    with prediction_of(item).reading():
         oriented = normals.reference.ndim == 3
         return depth_math.angular_rms(normals.prediction, normals.reference, oriented=oriented)
 
@@ -226,7 +226,7 @@ def auc_value(states: Sequence[State]) -> float:
 
 def flickering_state(prediction: Any, item: Item, _: Context) -> State:
     """Return the steadiness of a generated video in percent. There is no reference."""
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return 100 * kit_math.steadiness(read_frames(predicted_path(prediction, item)))
 
 

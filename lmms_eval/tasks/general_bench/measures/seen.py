@@ -11,8 +11,8 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, read_frames
 from lmms_eval.tasks.general_bench.readers.images import read_rgb
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -35,7 +35,7 @@ def predicted_picture(prediction: Any, item: Item) -> Image.Image:
     Raises:
         UnreadableAnswer: there is no readable one.
     """
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return _picture(predicted_path(media_of(prediction), item))
 
 
@@ -45,7 +45,7 @@ def predicted_frames(prediction: Any, item: Item) -> Iterator[Image.Image]:
     Raises:
         UnreadableAnswer: it is missing, or, when the frame is reached, it cannot be read, or is one of too many.
     """
-    with as_prediction(item):
+    with prediction_of(item).reading():
         yield from frames_of(predicted_path(media_of(prediction), item))
 
 
@@ -99,7 +99,7 @@ def views(prediction: Any, item: Item) -> list[Image.Image]:
     from lmms_eval.tasks.general_bench.readers.points import read_points
 
     named = media_of(prediction)
-    with as_prediction(item):
+    with prediction_of(item).reading():
         if isinstance(named, list) and named and all(isinstance(one, str) for one in named[:MAX_VIEWS]):
             _check_count(len(named), item)
             return [_picture(predicted_path(one, item)) for one in named]

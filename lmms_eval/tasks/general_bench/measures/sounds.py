@@ -114,16 +114,14 @@ def _expansion() -> Floats:
     return matrix
 
 
-def _distortion_state(prediction: Any, item: Item, context: Context) -> State:
-    del context
+def _distortion_state(prediction: Any, item: Item, _: Context) -> State:
     reference = reference_sound(item, SAMPLING_RATE)
     return mel_cepstral_distortion(
         predicted_sound(media_of(prediction), item, SAMPLING_RATE).samples, reference.samples
     )
 
 
-def _consistency_state(prediction: Any, item: Item, context: Context) -> State:
-    del context
+def _consistency_state(prediction: Any, item: Item, _: Context) -> State:
     value = pitch_class_consistency(predicted_notes(prediction, item))
     if value is None:
         raise UnreadableAnswer(

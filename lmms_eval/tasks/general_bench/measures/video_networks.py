@@ -34,8 +34,8 @@ from lmms_eval.tasks.general_bench.networks import video_features
 from lmms_eval.tasks.general_bench.networks.aesthetic import ratings
 from lmms_eval.tasks.general_bench.networks.clip import B32, L14, clip
 from lmms_eval.tasks.general_bench.networks.musiq import KONIQ, SPAQ, musiq
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,7 +108,7 @@ def quality(prediction: Any, item: Item, context: Context) -> State:
     """
     given = prediction.get("scores") if isinstance(prediction, Mapping) else None
     if given is not None:
-        with as_prediction(item):
+        with prediction_of(item).reading():
             values = read_small_json(predicted_path(given, item)) if isinstance(given, str) else given
         if not isinstance(values, list) or not 0 < len(values) <= MAX_SCORES:
             raise UnreadableAnswer(f"{item.where}: scores must be a list of 1 to {MAX_SCORES} numbers")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
-from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
+from lmms_eval.errors import DataError
 
 MAX_BYTES = 1 << 30
 """Largest size of most files. A larger one is not read."""
@@ -30,14 +27,3 @@ def regular_file(path: Path, most: int = MAX_BYTES) -> Path:
     if size > most:
         raise DataError(f"{path} has {size} bytes; more than {most} are not read")
     return path
-
-
-@contextlib.contextmanager
-def as_prediction(item: Item) -> Iterator[None]:
-    """Turn errors of reading a prediction into ``UnreadableAnswer``, which counts as a wrong answer."""
-    try:
-        yield
-    except UnreadableAnswer:
-        raise
-    except (DataError, MediaError) as error:
-        raise UnreadableAnswer(f"{item.where}: the prediction cannot be used: {error}") from error
