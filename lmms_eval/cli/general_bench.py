@@ -185,7 +185,8 @@ def register(words: Sequence[str]) -> int:
     _add_shared(parser, "test")
     given = parser.parse_args(list(words))
 
-    from lmms_eval.tasks.general_bench.levels import files, registering, results, tables
+    from lmms_eval.tasks.general_bench.levels import registering, results, tables
+    from lmms_eval.tasks.general_bench.levels import tables as files
     from lmms_eval.utils.names import sanitize_model_name
 
     name = sanitize_model_name(given.model, full_path=True)
@@ -223,7 +224,7 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
         return _scored_as_reference(given, gathered.predictions)
     from lmms_eval.errors import UsageError
     from lmms_eval.judges import JudgeOptions, ask, open_judge
-    from lmms_eval.tasks.general_bench.levels.files import write_bytes
+    from lmms_eval.tasks.general_bench.levels.tables import write_bytes
     from lmms_eval.tasks.general_bench.report import score_table
     from lmms_eval.tasks.general_bench.settings import Settings
     from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
@@ -261,7 +262,7 @@ def _unanswered(score: TaskScore) -> str:
 
 def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path]) -> Scored:
     """Score the language tasks, the only ones that the reference scores."""
-    from lmms_eval.tasks.general_bench.nlp.scored import score_language
+    from lmms_eval.tasks.general_bench.nlp.processor import score_language
 
     found = score_language(given.dataset, given.prediction)
     others = len(predictions) - found.files
@@ -295,7 +296,8 @@ def rank(words: Sequence[str]) -> int:
     given = parser.parse_args(list(words))
 
     from lmms_eval.errors import UsageError
-    from lmms_eval.tasks.general_bench.levels import files, paper, reference, scopes, sensitivity
+    from lmms_eval.tasks.general_bench.levels import paper, reference, scopes, sensitivity
+    from lmms_eval.tasks.general_bench.levels import tables as files
 
     scope = scopes.find_scope(given.scope)
     if given.profile == "reference" and (scope.name != "A" or given.wer_unit != "fraction"):
@@ -321,7 +323,8 @@ def _add_shared(parser: CommandParser, model: str) -> None:
 
 
 def _show(ranked: Ranked, found: Mapping[int, LevelSensitivity], folder: Path, with_picture: bool) -> int:
-    from lmms_eval.tasks.general_bench.levels import files, text
+    from lmms_eval.tasks.general_bench.levels import tables as files
+    from lmms_eval.tasks.general_bench.levels import text
     from lmms_eval.utils.names import sanitize_model_name
 
     name = sanitize_model_name(ranked.model, full_path=True)

@@ -12,7 +12,8 @@ from loguru import logger
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks.general_bench.facts import TaskFacts, sheets, tasks_by_id
-from lmms_eval.tasks.general_bench.levels import files, paper, picture, registering, sensitivity, tables, text
+from lmms_eval.tasks.general_bench.levels import paper, picture, registering, sensitivity, tables, text
+from lmms_eval.tasks.general_bench.levels import tables as files
 from lmms_eval.tasks.general_bench.levels.report import Ranked
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings

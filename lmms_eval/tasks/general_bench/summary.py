@@ -19,7 +19,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
-from lmms_eval.tasks.general_bench.levels.normalise import paper_score, paper_value
+from lmms_eval.tasks.general_bench.levels.formulas import paper_score, paper_value
 from lmms_eval.tasks.general_bench.levels.results import TaskResult
 from lmms_eval.tasks.general_bench.measures.contract import Measure, State
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label

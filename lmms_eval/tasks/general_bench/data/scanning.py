@@ -16,7 +16,7 @@ from lmms_eval.errors import DataError, MissingDataError, UnknownNameError
 from lmms_eval.tasks._task_utils.archives import alone, is_archive, merge, unpacked
 from lmms_eval.tasks.general_bench.data.annotations import annotation_file, read_head
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, PARADIGMS, TaskFacts, find_task, fold
-from lmms_eval.tasks.general_bench.readers.paths import MEDIA_FOLDERS
+from lmms_eval.tasks.general_bench.readers.sides import MEDIA_FOLDERS
 
 _LEFTOVERS = "__MACOSX"
 

@@ -15,8 +15,7 @@ from msgspec import Struct
 from lmms_eval.errors import DataError, UnknownNameError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, sheets
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, find_metric, metrics
-from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, mean_of_rows
-from lmms_eval.tasks.general_bench.levels.normalise import paper_score
+from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, mean_of_rows, paper_score
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
 from lmms_eval.tasks.general_bench.levels.scopes import Scope, find_scope
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, Table, column, exact_number

@@ -18,13 +18,15 @@ from lmms_eval.tasks.general_bench.levels.formulas import (
     REFERENCE_EPSILON,
     AllLevels,
     GroupMeans,
+    adjusted_rmse,
     combine,
     is_win,
+    map_score,
     mean_of_rows,
+    ranker_score,
     reference_language,
     winning_mean,
 )
-from lmms_eval.tasks.general_bench.levels.normalise import adjusted_rmse, map_score, ranker_score
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
 from lmms_eval.tasks.general_bench.levels.tables import (
     SPECIALIST_COLUMN,

@@ -17,9 +17,7 @@ from lmms_eval.tasks.general_bench.measures import kit_math
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, predicted_frames
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path
-from lmms_eval.tasks.general_bench.readers.sides import prediction_of
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, regular_file
 
 MAX_FRAMES = 256
 """Most frames for detectors. The toolkit samples 16."""

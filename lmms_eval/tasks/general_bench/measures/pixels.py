@@ -22,8 +22,7 @@ from lmms_eval.tasks.general_bench.readers.depth import read_depth, read_normals
 from lmms_eval.tasks.general_bench.readers.flow import read_flow
 from lmms_eval.tasks.general_bench.readers.frames import read_frames
 from lmms_eval.tasks.general_bench.readers.images import read_alpha, read_grey, read_rgb
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
-from lmms_eval.tasks.general_bench.readers.sides import prediction_of
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 _ROWS = 256
 """Rows in one step."""

@@ -11,8 +11,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, read_frames
 from lmms_eval.tasks.general_bench.readers.images import read_rgb
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
-from lmms_eval.tasks.general_bench.readers.sides import prediction_of
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 if TYPE_CHECKING:
     from PIL import Image

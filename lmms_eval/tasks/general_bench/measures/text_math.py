@@ -1,4 +1,4 @@
-"""Scores of texts: BLEU, ROUGE, word error rate and ANLS, and the tokenizers that they use."""
+"""Scores of texts: BLEU, ROUGE, word error rate, ANLS and deviations of numbers, and the tokenizers that they use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,25 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, nltk_version, open_linguistics
+
+
+def mean_absolute_error(pairs: Iterable[tuple[Any, Any]]) -> float:
+    """Return the mean |prediction − reference| over the pairs of numbers or numeric texts, or 0 without any
+    (General-Bench specification §5.1).
+    """
+    found: list[float] = []
+    for prediction, reference in pairs:
+        try:
+            found.append(abs(float(prediction) - float(reference)))
+        except (TypeError, ValueError, OverflowError):
+            continue
+    return math.fsum(found) / len(found) if found else 0.0
+
 
 BY_WORDS = "bleu1"
 """Name of the measure with values that depend on the tokenizer."""

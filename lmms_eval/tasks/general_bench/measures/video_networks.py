@@ -34,8 +34,7 @@ from lmms_eval.tasks.general_bench.networks import video_features
 from lmms_eval.tasks.general_bench.networks.aesthetic import ratings
 from lmms_eval.tasks.general_bench.networks.clip import B32, L14, clip
 from lmms_eval.tasks.general_bench.networks.musiq import KONIQ, SPAQ, musiq
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
-from lmms_eval.tasks.general_bench.readers.sides import prediction_of
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 if TYPE_CHECKING:
     import numpy as np

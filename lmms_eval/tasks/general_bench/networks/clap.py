@@ -11,8 +11,7 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.tasks.general_bench.networks.tensors import batches, check_loaded, numpy_rows, unit_rows
-from lmms_eval.tasks.general_bench.networks.towers import TextTower
+from lmms_eval.tasks.general_bench.networks.tensors import TextTower, batches, check_loaded, numpy_rows, unit_rows
 from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
 
 if TYPE_CHECKING:

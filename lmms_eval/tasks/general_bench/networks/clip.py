@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.tasks.general_bench.networks.tensors import (
     OPENAI,
+    TextTower,
     batches,
     centre_crop,
     check_loaded,
@@ -22,7 +23,6 @@ from lmms_eval.tasks.general_bench.networks.tensors import (
     stack,
     unit_rows,
 )
-from lmms_eval.tasks.general_bench.networks.towers import TextTower
 from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
 
 if TYPE_CHECKING:

@@ -22,7 +22,9 @@ from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.linguistic import nltk_version, open_linguistics
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
 from lmms_eval.tasks.general_bench.data.records import id_key
+from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
+from lmms_eval.tasks.general_bench.levels.results import TaskResult
 from lmms_eval.tasks.general_bench.measures.box_math import (
     Counts,
     exact_match,
@@ -32,8 +34,7 @@ from lmms_eval.tasks.general_bench.measures.box_math import (
     token_f1,
 )
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
-from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
-from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, rouge, sentence_bleu
+from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, mean_absolute_error, rouge, sentence_bleu
 from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
 from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS
@@ -249,3 +250,43 @@ def _texts(value: Any) -> list[str]:
 def _f1_texts(reference: Any) -> list[str]:
     """Return the texts of a reference of F1. As for exact match, a single number is not a text."""
     return _texts(reference) if isinstance(reference, list) else reference_texts(reference)
+
+
+class LanguageScores(Struct, frozen=True):
+    """Scores of the language tasks below a data set's folders."""
+
+    results: tuple[TaskResult, ...]
+    problems: tuple[str, ...]
+    files: int
+    """Prediction files below the folders of language tasks."""
+    tokenizer: str
+    """Tokenizer of BLEU: ``treebank`` with NLTK's version, or ``fallback``."""
+
+
+def score_language(dataset: Path, name: str) -> LanguageScores:
+    """Score the language tasks below a data set's folder, or below the sets in it, as the reference does.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    tokenizer = installed_tokenizer()
+    folders = [folder.path for folder in scan(dataset).folders if folder.modality == LANGUAGE]
+    results: list[TaskResult] = []
+    problems: list[str] = []
+    for root in sorted({folder.parent.parent for folder in folders}):
+        found = process_folder(root, name, tokenizer.tokens)
+        results += [
+            TaskResult(
+                task_name=task.task_name,
+                metric=task.metric,
+                score=task.score,
+                modality=LANGUAGE,
+                task_type=task.task_type,
+                items_scored=task.n_scored,
+                items_expected=task.n_expected,
+            )
+            for task in found.results
+        ]
+        problems += found.problems
+    files = sum((folder / name).is_file() for folder in folders)
+    return LanguageScores(tuple(results), tuple(problems), files, tokenizer.label)

@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.tasks.general_bench.facts import fold
-from lmms_eval.tasks.general_bench.nlp.fields import LETTERS, Fields, as_text
-from lmms_eval.tasks.general_bench.nlp.types import type_of
+from lmms_eval.tasks.general_bench.nlp.types import LETTERS, Fields, as_text, type_of
 
 ABSTENTION = "The text does not say."
 """The answer to a question on causes that the document leaves open."""

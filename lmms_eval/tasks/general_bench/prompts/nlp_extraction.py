@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval.tasks.general_bench.measures.box_math import SEPARATOR
-from lmms_eval.tasks.general_bench.nlp.fields import LETTERS, Fields
-from lmms_eval.tasks.general_bench.nlp.types import NlpType, type_of
+from lmms_eval.tasks.general_bench.nlp.types import LETTERS, Fields, NlpType, type_of
 
 HORIZON = 1
 """Number of predicted values of a time series."""

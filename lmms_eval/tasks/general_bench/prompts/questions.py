@@ -14,8 +14,7 @@ from lmms_eval.tasks.general_bench.data.documents import item_of, lacking, state
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, tasks_by_id
 from lmms_eval.tasks.general_bench.items import MediaInput
 from lmms_eval.tasks.general_bench.prompts import media, nlp
-from lmms_eval.tasks.general_bench.prompts.frames import frame_files, in_frames, shown
-from lmms_eval.tasks.general_bench.prompts.media import Question
+from lmms_eval.tasks.general_bench.prompts.media import Question, frame_files, in_frames, shown
 from lmms_eval.tasks.general_bench.prompts.point_views import views
 from lmms_eval.tasks.general_bench.readers.points import read_points
 from lmms_eval.tasks.general_bench.settings import Settings

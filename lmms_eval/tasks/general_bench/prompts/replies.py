@@ -17,15 +17,16 @@ from lmms_eval.tasks.general_bench.data.documents import item_of, stated_name, s
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.items import Form, Item
 from lmms_eval.tasks.general_bench.prompts import nlp_extraction
-from lmms_eval.tasks.general_bench.prompts.key_frames import mask_frames, tube_frames
 from lmms_eval.tasks.general_bench.prompts.media import frame_count
 from lmms_eval.tasks.general_bench.prompts.reply_shapes import (
     boxes,
     entries,
     instances,
+    mask_frames,
     polygons,
     rows,
     triplets,
+    tube_frames,
 )
 from lmms_eval.tasks.general_bench.prompts.text_tasks import LOWER_CASED, is_cut_at_tag
 from lmms_eval.tasks.general_bench.readers.sides import finite

@@ -12,7 +12,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.readers.arrays import MAX_VALUES, parse_array, read_array
 from lmms_eval.tasks.general_bench.readers.frames import files_of
 from lmms_eval.tasks.general_bench.readers.images import open_picture, read_rgb
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np

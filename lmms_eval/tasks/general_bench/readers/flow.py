@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.readers.images import check_pixels, open_picture
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from lmms_eval.media.reference import MediaRef
 from lmms_eval.media.video import one_thread
 from lmms_eval.media.video_file import open_container
 from lmms_eval.tasks.general_bench.readers.images import check_pixels, read_rgb
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.image import has_alpha, open_image, read_errors, reason, to_eight_bits, to_rgb, upright
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 MAX_BYTES = 4 << 20
 _MAX_TRACKS = 1024

@@ -11,8 +11,7 @@ from msgspec import Struct
 from lmms_eval.media.image import header
 from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, files_of
 from lmms_eval.tasks.general_bench.readers.images import MAX_PIXELS, open_picture
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
-from lmms_eval.tasks.general_bench.readers.sides import Side
+from lmms_eval.tasks.general_bench.readers.sides import Side, regular_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.tasks.general_bench.items import Item
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
-from lmms_eval.tasks.general_bench.readers.paths import reference_path
-from lmms_eval.tasks.general_bench.readers.sides import prediction_of
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_path, regular_file
 
 if TYPE_CHECKING:
     from lmms_eval.media.audio import Audio
