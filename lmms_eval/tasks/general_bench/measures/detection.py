@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.measures.contract import State, mean
 from lmms_eval.tasks.general_bench.readers.boxes import Marked
+from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,10 +31,6 @@ class ClassHits(Struct, frozen=True):
     """Scores of the predictions, best first."""
     hits: list[int]
     """1 if the prediction matched a reference object."""
-
-    def as_json(self) -> State:
-        """Return this class's part of a state."""
-        return {"truth": self.truth, "scores": self.scores, "hits": self.hits}
 
 
 Overlaps = Callable[[int, "NDArray[Any]"], "NDArray[Any]"]
@@ -102,7 +99,7 @@ def match_classes(
         for label in {**numbers, **places}:
             some, wanted = (np.array(table.get(label, []), dtype=np.int64) for table in (places, numbers))
             totals[label] = match(predicted.scores, some, wanted, overlaps, least)
-    return {label: hits.as_json() for label, hits in totals.items() if hits.truth or hits.hits}
+    return {label: to_dict(hits) for label, hits in totals.items() if hits.truth or hits.hits}
 
 
 def _places(labels: Sequence[str]) -> dict[str, list[int]]:

@@ -219,31 +219,21 @@ def _detection_measure(name: str, matching: Matching, checked: str) -> Measure:
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        name="chamfer_distance",
-        form="points",
-        state=lambda prediction, item, _: chamfer_distance(
-            points_of(prediction, prediction_of(item)), points_of(item.reference, reference_of(item))
-        ),
-        value=mean,
-        needs="nothing; SciPy makes it faster",
+        name="chamfer_distance", form="points", state=lambda prediction, item, _: chamfer_distance(
+        points_of(prediction, prediction_of(item)), points_of(item.reference, reference_of(item))
+        ), value=mean, needs="nothing; SciPy makes it faster",
         checked="hand-computed clouds; the tree against all distances; no recorded vectors",
     ),
     Measure(
-        name="rte",
-        form="poses",
-        state=_odometry_state,
+        name="rte", form="poses", state=_odometry_state,
         value=lambda states: relative_translation_error([TranslationErrors(**state) for state in states]),
         checked="tracks with known errors, a second computation by loops; no recorded vectors",
     ),
     Measure(
-        name="amota",
-        form="tracks",
-        state=_tracking_state,
-        value=_tracking_value,
-        unanswered=_tracking_unanswered,
+        name="amota", form="tracks", state=_tracking_state, value=_tracking_value, unanswered=_tracking_unanswered,
         needs="SciPy (extra metrics)",
         checked="hand-computed scenes with switches, false alarms and misses; no recorded vectors",
     ),
     _detection_measure("map", BY_OVERLAP, "hand-computed curves; IoU against sampled volumes; no recorded vectors"),
     _detection_measure("map/centre_distance", BY_CENTRE, "hand-computed curves; no recorded vectors"),
-)
+)  # fmt: skip

@@ -39,15 +39,6 @@ _RELATION = re.compile(
 _ACTION = re.compile(r"(?i)^(?:a|the) person is\s+")
 
 
-class Found(Struct, frozen=True):
-    """An object that was detected in a frame."""
-
-    label: str
-    caption: str
-    corners: tuple[float, float, float, float]
-    """``x1, y1, x2, y2``."""
-
-
 class Relation(Struct, frozen=True):
     """Two objects and their wanted positions."""
 
@@ -56,7 +47,7 @@ class Relation(Struct, frozen=True):
     second: str
 
 
-Detections = list[list[Found]]
+Detections = list[list[kit_math.Region]]
 
 
 _ENTRIES = frozenset({
@@ -221,14 +212,14 @@ def _needed(prediction: Any, item: Item, key: str, what: str) -> Any:
     return value
 
 
-def _found(value: Any, item: Item) -> Found:
+def _found(value: Any, item: Item) -> kit_math.Region:
     given = value if isinstance(value, Mapping) else {}
     label, caption, box = given.get("label"), given.get("caption", ""), given.get("box", [0, 0, 0, 0])
     is_box = isinstance(box, list) and len(box) == 4 and all(is_number(one) and abs(one) <= _FARTHEST for one in box)
     if not _is_text(label) or not _is_text(caption) or not is_box:
         raise UnreadableAnswer(f"{item.where}: {value!r:.80} is no object {{label, caption, box: [x, y, w, h]}}")
     x, y, width, height = map(float, box)
-    return Found(label, caption, (x, y, x + width, y + height))
+    return kit_math.Region(caption, label, (x, y, x + width, y + height))
 
 
 def _is_text(value: object) -> TypeGuard[str]:
@@ -260,7 +251,7 @@ def _by_flows(value: Any, item: Item) -> bool:
 
 def _by_raft(prediction: Any, item: Item, context: Context) -> bool:
     from lmms_eval.media.video import probe
-    from lmms_eval.tasks.general_bench.networks.flow import raft
+    from lmms_eval.tasks.general_bench.networks.videos import raft
 
     network = raft(context, item)
     with prediction_of(item).reading():

@@ -41,13 +41,8 @@ class Region(Struct, frozen=True):
 
     caption: str
     label: str
-
-
-class ColourCounts(Struct, frozen=True):
-    """Frames of a video in which the object is described with any colour, and with the wanted one."""
-
-    described: int
-    wanted: int
+    corners: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    """``x1, y1, x2, y2``."""
 
 
 def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]) -> float:
@@ -83,14 +78,14 @@ def _corner_iou(first: Sequence[float], second: Sequence[float]) -> float:
     return shared / union if union > 0 else 0.0
 
 
-def colour_counts(colour: str, name: str, frames: Iterable[Sequence[Region]]) -> ColourCounts:
+def colour_counts(colour: str, name: str, frames: Iterable[Iterable[Region]]) -> tuple[int, int]:
     """Count the frames with a region ``name`` that has any colour in its caption, and those with ``colour``."""
     described = wanted = 0
     for regions in frames:
         captions = [region.caption for region in regions if region.label == name]
         described += any(known in caption for caption in captions for known in COLOURS)
         wanted += any(colour in caption for caption in captions)
-    return ColourCounts(described, wanted)
+    return described, wanted
 
 
 def object_count(name: str, frames: Iterable[Sequence[str]]) -> int:

@@ -27,9 +27,8 @@ from lmms_eval.tasks.general_bench.measures.seen import (
     views,
     wanted_text,
 )
-from lmms_eval.tasks.general_bench.networks.classifier import classifier
-from lmms_eval.tasks.general_bench.networks.clip import B32, clip
 from lmms_eval.tasks.general_bench.networks.inception import inception
+from lmms_eval.tasks.general_bench.networks.pictures import B32, classifier, clip
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
@@ -131,54 +130,30 @@ def _fold(label: str | int) -> str:
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        "clip_score",
-        "image",
-        picture_score,
-        mean,
-        needs=_CLIP,
+        "clip_score", "image", picture_score, mean, needs=_CLIP,
         checked="cosines computed by torch from the same small network; the network itself was not run here",
     ),
     Measure(
-        "clip_score/render",
-        "mesh",
-        render_score,
-        mean,
+        "clip_score/render", "mesh", render_score, mean,
         needs=f"{_CLIP}; rendered views, else four plain views of points are drawn",
         checked="cosines computed by torch from the same small network; the authors' renderer is not known",
     ),
     Measure(
-        "clip_image_score",
-        "image",
-        image_score,
-        mean,
-        needs=_CLIP,
+        "clip_image_score", "image", image_score, mean, needs=_CLIP,
         checked="cosines computed by torch from the same small network; the network itself was not run here",
     ),
     Measure(
-        "fid",
-        "image",
-        inception_pair,
-        frechet,
-        is_costly=True,
+        "fid", "image", inception_pair, frechet, is_costly=True,
         needs="torch and the FID InceptionV3 (weights `inception-v3-fid`), or its features of pictures",
         checked="network: torch-fidelity's over the same random weights; distance: the recorded vectors",
     ),
     Measure(
-        "fid/motion",
-        "motion",
-        motion_pair,
-        frechet,
-        is_costly=True,
-        needs="features of motions from an encoder run elsewhere",
-        checked="distance: the recorded vectors",
+        "fid/motion", "motion", motion_pair, frechet, is_costly=True,
+        needs="features of motions from an encoder run elsewhere", checked="distance: the recorded vectors",
     ),
     Measure(
-        "accuracy/eeg",
-        "image",
-        class_hit,
-        mean,
-        is_mean=True,
+        "accuracy/eeg", "image", class_hit, mean, is_mean=True,
         needs="an ImageNet classifier (torch, transformers; weights `vit-base-patch16-224`), or predicted labels",
         checked="logits computed by torch from the same small network; the authors' classifier is not known",
     ),
-)
+)  # fmt: skip

@@ -194,30 +194,16 @@ MEASURES: tuple[Measure, ...] = (
     Measure("clap", "audio", clap_score, mean, needs=_CLAP, checked=_SMALL),
     Measure("style_clap", "audio", style_score, mean, needs=_CLAP, checked=_SMALL),
     Measure(
-        "fad",
-        "audio",
-        audio_pair,
-        audio_distance,
-        is_costly=True,
+        "fad", "audio", audio_pair, audio_distance, is_costly=True,
         needs="VGGish (torch; weights `vggish`), CLAP with the option `fad_network`, or vectors of sounds",
         checked="network and spectrogram: the package torchvggish over the same random weights; distance: the vectors",
     ),
     Measure(
-        "wer",
-        "audio",
-        error_rate,
-        mean,
-        lambda item, context: _least_error("", item, context),  # no transcript: every word is missing
-        needs=_WHISPER,
+        "wer", "audio", error_rate, mean, lambda item, context: _least_error("", item, context), needs=_WHISPER,
         checked=f"word error rate: the recorded vectors; transcript: {_GREEDY}",
     ),
     Measure(
-        "cider/speech",
-        "audio",
-        speech_caption,
-        cider_value,
-        no_caption,
-        needs=f"{_WHISPER}; {WITH_JAVA}",
+        "cider/speech", "audio", speech_caption, cider_value, no_caption, needs=f"{_WHISPER}; {WITH_JAVA}",
         checked=f"CIDEr-D: computed by pycocoevalcap; transcript: {_GREEDY}",
     ),
-)
+)  # fmt: skip

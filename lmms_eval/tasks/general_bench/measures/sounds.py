@@ -132,18 +132,11 @@ def _consistency_state(prediction: Any, item: Item, _: Context) -> State:
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        name="mcd",
-        form="audio",
-        state=_distortion_state,
-        value=mean,
+        name="mcd", form="audio", state=_distortion_state, value=mean,
         checked="the warping against its series, sounds of known spectra; no recorded vectors",
     ),
     Measure(
-        name="pitch_class_consistency",
-        form="notes",
-        state=_consistency_state,
-        value=mean,
-        is_mean=True,
+        name="pitch_class_consistency", form="notes", state=_consistency_state, value=mean, is_mean=True,
         checked="hand-computed pieces, as JSON and as MIDI; no recorded vectors",
     ),
-)
+)  # fmt: skip

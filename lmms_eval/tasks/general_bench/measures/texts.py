@@ -187,6 +187,10 @@ def cider_value(states: Sequence[State]) -> float:
     return PERCENT * cider(_captions(states))
 
 
+def _bleu4_value(states: Sequence[State]) -> float:
+    return PERCENT * corpus_bleu([bleu_counts(one.prediction, one.references, 4) for one in _captions(states)], 4)
+
+
 def _code_state(prediction: Any, item: Item, _context: Context) -> State:
     text, language = answer_text(prediction, item), code_language(item)
     if fault := code_fault(text, language):
@@ -251,12 +255,9 @@ MEASURES: tuple[Measure, ...] = (
     _averaged("accuracy/contains", lambda text, wanted: video_contains(text, _not_blank(wanted)), VECTORS),
     Measure("accuracy/choice", "text", _choice_state, mean, is_mean=True, checked=OWN_RULES),
     Measure(
-        "macro_accuracy",
-        "text",
+        "macro_accuracy", "text",
         lambda prediction, item, context: [references_of(item)[0], _choice_state(prediction, item, context) / PERCENT],
-        _macro_value,
-        lambda item, _: [references_of(item)[0], 0.0],
-        checked=OWN_RULES,
+        _macro_value, lambda item, _: [references_of(item)[0], 0.0], checked=OWN_RULES,
     ),
     _averaged("exact_match", lambda text, wanted: float(first_answer_match(text, wanted)), OWN_RULES),
     _averaged("f1", token_f1, VECTORS),
@@ -264,62 +265,31 @@ MEASURES: tuple[Measure, ...] = (
     _averaged("rouge1", _rouge("rouge1"), VECTORS, _STEMMER),
     _averaged("rouge_l", _rouge("rougeL"), VECTORS, _STEMMER),
     Measure(
-        name=BY_WORDS,
-        form="text",
-        state=_bleu1_state,
-        value=mean,
-        is_mean=True,
-        needs="nltk and its data; without them words are split at spaces",
-        checked=VECTORS + "; nltk 3.10",
+        name=BY_WORDS, form="text", state=_bleu1_state, value=mean, is_mean=True,
+        needs="nltk and its data; without them words are split at spaces", checked=VECTORS + "; nltk 3.10",
     ),
     Measure(
-        "bleu1/corpus",
-        "text",
-        _video_state,
-        lambda states: PERCENT * corpus_bleu(states, 1),
-        lambda item, context: _video_state("", item, context),
-        checked=f"{VECTORS}; {BY_TOOLKIT}",
+        "bleu1/corpus", "text", _video_state, lambda states: PERCENT * corpus_bleu(states, 1),
+        lambda item, context: _video_state("", item, context), checked=f"{VECTORS}; {BY_TOOLKIT}",
     ),
     Measure(
-        name="bleu4",
-        form="text",
-        state=caption_state,
-        value=lambda states: (
-            PERCENT * corpus_bleu([bleu_counts(one.prediction, one.references, 4) for one in _captions(states)], 4)
-        ),
-        unanswered=no_caption,
-        needs=WITH_JAVA,
-        checked=BY_TOOLKIT,
+        "bleu4", "text", caption_state, _bleu4_value, no_caption, needs=WITH_JAVA, checked=BY_TOOLKIT,
     ),
     Measure(
-        name="cider",
-        form="text",
-        state=caption_state,
-        value=cider_value,
-        unanswered=no_caption,
-        is_costly=True,
-        needs=WITH_JAVA,
-        checked=f"{BY_TOOLKIT} (CIDEr-D)",
+        name="cider", form="text", state=caption_state, value=cider_value, unanswered=no_caption, is_costly=True,
+        needs=WITH_JAVA, checked=f"{BY_TOOLKIT} (CIDEr-D)",
     ),
     Measure(
-        "micro_f1",
-        "text",
-        _micro_state,
+        "micro_f1", "text", _micro_state,
         lambda states: PERCENT * micro_f1(Counts(*map(sum, zip(*states, strict=True)))),
-        lambda item, _: [0, 0, len(_wanted_labels(item))],
-        checked=VECTORS,
+        lambda item, _: [0, 0, len(_wanted_labels(item))], checked=VECTORS,
     ),
     Measure(
-        name="codebleu",
-        form="text",
-        state=_code_state,
-        value=_code_value,
-        is_costly=True,
-        needs="codebleu, tree-sitter and its grammars of Python and Java",
-        checked=VECTORS,
+        name="codebleu", form="text", state=_code_state, value=_code_value, is_costly=True,
+        needs="codebleu, tree-sitter and its grammars of Python and Java", checked=VECTORS,
     ),
     Measure("mae", "number", _difference, mean, checked=VECTORS),
     Measure(
-        "rmse", "number", _difference, lambda states: math.sqrt(mean([one * one for one in states])), checked=VECTORS
+        "rmse", "number", _difference, lambda states: math.sqrt(mean([one * one for one in states])), checked=VECTORS,
     ),
-)
+)  # fmt: skip

@@ -43,7 +43,7 @@ from lmms_eval.tasks.general_bench.measures.kit_answers import (
     wanted_relation,
 )
 from lmms_eval.tasks.general_bench.measures.seen import predicted_frames
-from lmms_eval.tasks.general_bench.networks.dino import dino
+from lmms_eval.tasks.general_bench.networks.pictures import dino
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
 
 if TYPE_CHECKING:
@@ -97,9 +97,8 @@ def colour(prediction: Any, item: Item) -> State:
     video without such frames is left out.
     """
     frames = detections(prediction, item)
-    regions = [[kit_math.Region(found.caption, found.label) for found in frame] for frame in frames]
-    counts = kit_math.colour_counts(wanted_colour(item), wanted_object(item), regions)
-    return [counts.wanted / counts.described, 1] if counts.described else [0.0, 0]
+    described, wanted = kit_math.colour_counts(wanted_colour(item), wanted_object(item), frames)
+    return [wanted / described, 1] if described else [0.0, 0]
 
 
 def action(prediction: Any, item: Item) -> float:
@@ -173,32 +172,20 @@ _GRIT = "GRiT's objects of 16 frames of each video (no maintained package), with
 _MATH = "counts and decisions: the recorded vectors; the detectors were not run here"
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        "success_rate",
-        "video",
-        success,
-        pooled_percent,
+        "success_rate", "video", success, pooled_percent,
         needs="by task, with the predictions: GRiT's objects (spatial relation, colour), ViCLIP's vectors (camera "
-        "motion, material) or UMT's scores of actions (no maintained packages)",
-        checked=_MATH,
+        "motion, material) or UMT's scores of actions (no maintained packages)", checked=_MATH,
     ),
     Measure("single_object_success", "video", single_object, mean, is_mean=True, needs=_GRIT, checked=_MATH),
     Measure("multi_object_success", "video", several_objects, mean, is_mean=True, needs=_GRIT, checked=_MATH),
     Measure(
-        "dynamic_degree",
-        "video",
-        movement,
-        mean,
-        is_mean=True,
+        "dynamic_degree", "video", movement, mean, is_mean=True,
         needs="RAFT (torch, torchvision; weights `raft-large`), or flows or their radii with the predictions",
         checked=_MATH,
     ),
     Measure(
-        "i2v_composite",
-        "video",
-        image_to_video,
-        composite,
+        "i2v_composite", "video", image_to_video, composite,
         needs="DINO ViT-B/16 and RAFT, or what they give, and, with the predictions, ViCLIP's vectors and AMT's motion "
-        "smoothness (no maintained packages)",
-        checked=_MATH,
+        "smoothness (no maintained packages)", checked=_MATH,
     ),
-)
+)  # fmt: skip

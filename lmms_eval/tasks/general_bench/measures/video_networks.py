@@ -30,10 +30,8 @@ from lmms_eval.tasks.general_bench.measures.seen import (
     predicted_frames,
     wanted_text,
 )
-from lmms_eval.tasks.general_bench.networks import video_features
-from lmms_eval.tasks.general_bench.networks.aesthetic import ratings
-from lmms_eval.tasks.general_bench.networks.clip import B32, L14, clip
-from lmms_eval.tasks.general_bench.networks.musiq import KONIQ, SPAQ, musiq
+from lmms_eval.tasks.general_bench.networks import videos as video_features
+from lmms_eval.tasks.general_bench.networks.pictures import B32, KONIQ, L14, SPAQ, clip, musiq, ratings
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 if TYPE_CHECKING:
@@ -140,49 +138,27 @@ MEASURES: tuple[Measure, ...] = (
     Measure("clip_score/style", "video", style, pooled_percent, needs=f"{_CLIP} and text", checked=_CHECKED),
     Measure("clip_style_score", "video", reference_style, mean, needs=f"{_CLIP} and pictures", checked=_CHECKED),
     Measure(
-        "frame_accuracy_clip",
-        "video",
-        frame_accuracy,
-        mean,
-        is_mean=True,
-        needs=f"{_CLIP} and both prompts",
+        "frame_accuracy_clip", "video", frame_accuracy, mean, is_mean=True, needs=f"{_CLIP} and both prompts",
         checked=_CHECKED,
     ),
     Measure(
-        "aesthetic_score",
-        "video",
-        aesthetics,
-        mean,
-        is_mean=True,
+        "aesthetic_score", "video", aesthetics, mean, is_mean=True,
         needs="CLIP ViT-L/14 (weights `clip-vit-large-patch14`), or its features of frames, and LAION's linear layer "
-        "(weights `laion-aesthetic-vit-l-14-linear`)",
-        checked=_CHECKED,
+        "(weights `laion-aesthetic-vit-l-14-linear`)", checked=_CHECKED,
     ),
     Measure(
-        "dino_score",
-        "video",
-        subject,
-        pooled_percent,
-        needs="DINO ViT-B/16 (torch, transformers; weights `dino-vitb16`), or its features of frames",
-        checked=_CHECKED,
+        "dino_score", "video", subject, pooled_percent,
+        needs="DINO ViT-B/16 (torch, transformers; weights `dino-vitb16`), or its features of frames", checked=_CHECKED,
     ),
     Measure(
-        "fvd",
-        "video",
-        video_pair,
-        frechet,
-        is_costly=True,
+        "fvd", "video", video_pair, frechet, is_costly=True,
         needs="torch and r3d_18 (weights `r3d_18`), or its features of videos",
         checked="network: torch's own layers, published number of weights; distance: the recorded vectors",
     ),
     Measure(
-        "musiq",
-        "video",
-        quality,
-        mean,
-        is_mean=True,
+        "musiq", "video", quality, mean, is_mean=True,
         needs="pyiqa (licence forbids commercial use; weights `musiq-spaq`, `musiq-koniq`), or scores of frames",
         checked="the calls to pyiqa, against a stand-in; the network itself was not run here",
     ),
     *video_kit.MEASURES,
-)
+)  # fmt: skip

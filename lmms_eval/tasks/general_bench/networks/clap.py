@@ -7,19 +7,15 @@ averaged. LAION's own processing takes a random part, which would give other num
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.tasks.general_bench.networks.tensors import TextTower, batches, check_loaded, numpy_rows, unit_rows
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from lmms_eval.tasks.general_bench.items import Item
-    from lmms_eval.tasks.general_bench.measures.contract import Context
 
     Floats = npt.NDArray[np.float32]
 
@@ -65,15 +61,6 @@ class Clap(TextTower, frozen=True, eq=False):
         return rows
 
 
-def clap(context: Context, item: Item) -> Clap:
-    """The network, loaded once.
-
-    Raises:
-        NotEvaluated: its packages or weights are not there.
-    """
-    return loaded(_load, CLAP, context, item)
-
-
 def cut(samples: Floats, length: int) -> list[Floats]:
     """Cut samples into consecutive parts of ``length``. A remainder of less than a second is dropped unless it is the
     only part.
@@ -82,8 +69,9 @@ def cut(samples: Floats, length: int) -> list[Floats]:
     return [samples[start : start + length] for start in starts]
 
 
-@functools.lru_cache(maxsize=1)
-def _load(source: str, device: str) -> Clap:
+@opener(CLAP)
+def clap(source: str, device: str) -> Clap:
+    """Load CLAP."""
     from transformers import AutoTokenizer, ClapFeatureExtractor, ClapModel
 
     local = Path(source).exists()

@@ -9,14 +9,13 @@ need torchvision.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import batches, need, numpy_rows, on_device, read_weights
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     import torch
     from PIL import Image
 
-    from lmms_eval.tasks.general_bench.items import Item
-    from lmms_eval.tasks.general_bench.measures.contract import Context
 
 FID_INCEPTION = Network(
     key="inception-v3-fid",
@@ -95,15 +92,6 @@ class Inception(Struct, frozen=True, eq=False):
         return numpy_rows(found)
 
 
-def inception(context: Context, item: Item) -> Inception:
-    """The network, loaded once.
-
-    Raises:
-        NotEvaluated: torch or the weights are not there.
-    """
-    return loaded(_load, FID_INCEPTION, context, item)
-
-
 def convolutions() -> list[str]:
     """Return the names of all 94 convolutions."""
     names = list(STEM)
@@ -118,12 +106,10 @@ def scale_as_tensorflow(pixels: npt.NDArray[np.uint8], side: int = SIDE) -> npt.
     """Scale a picture to ``(side, side, 3)``. Output pixel ``i`` lies at ``i * size / side``, between two pixels."""
     import numpy as np
 
-    rows, columns = (_Positions.of(size, side) for size in pixels.shape[:2])
-    upper = pixels[rows.low].astype(np.float32)
-    lower = pixels[rows.high].astype(np.float32)
-    tall = upper + (lower - upper) * rows.share[:, None, None]
-    left, right = tall[:, columns.low], tall[:, columns.high]
-    scaled: npt.NDArray[np.float32] = left + (right - left) * columns.share[None, :, None]
+    (top, bottom, down), (left, right, across) = (_positions(size, side) for size in pixels.shape[:2])
+    upper, lower = pixels[top].astype(np.float32), pixels[bottom].astype(np.float32)
+    tall = upper + (lower - upper) * down[:, None, None]
+    scaled: npt.NDArray[np.float32] = tall[:, left] + (tall[:, right] - tall[:, left]) * across[None, :, None]
     return scaled
 
 
@@ -176,24 +162,18 @@ def _convolve(
     return nn.relu(nn.batch_norm(x, mean, variance, scale, shift, False, 0.0, _EPSILON))
 
 
-class _Positions(Struct, frozen=True, eq=False):
-    """Positions of output pixels along a side: between pixels ``low`` and ``high``, ``share`` of the way."""
+def _positions(size: int, side: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Return the pixels below and above each output pixel along a side, and its share of the way between them."""
+    import numpy as np
 
-    low: npt.NDArray[np.int64]
-    high: npt.NDArray[np.int64]
-    share: npt.NDArray[np.float32]
-
-    @classmethod
-    def of(cls, size: int, side: int) -> _Positions:
-        import numpy as np
-
-        places = np.arange(side, dtype=np.float32) * np.float32(size / side)
-        low = np.minimum(places.astype(np.int64), size - 1)
-        return cls(low, np.minimum(low + 1, size - 1), (places - low).astype(np.float32))
+    places = np.arange(side, dtype=np.float32) * np.float32(size / side)
+    low = np.minimum(places.astype(np.int64), size - 1)
+    return low, np.minimum(low + 1, size - 1), (places - low).astype(np.float32)
 
 
-@functools.lru_cache(maxsize=1)
-def _load(source: str, device: str) -> Inception:
+@opener(FID_INCEPTION)
+def inception(source: str, device: str) -> Inception:
+    """Load the network."""
     weights = read_weights(source)
     names = [f"{name}.{part}" for name in convolutions() for part in _PARTS]
     need(weights, names)

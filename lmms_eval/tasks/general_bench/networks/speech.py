@@ -6,7 +6,6 @@ authors' decoder.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import check_loaded
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from lmms_eval.tasks.general_bench.items import Item
-    from lmms_eval.tasks.general_bench.measures.contract import Context
 
     Floats = npt.NDArray[np.float32]
 
@@ -101,17 +97,9 @@ class Speech(Struct, frozen=True, eq=False):
         return made.logits[0, -1].float().clone(), made.past_key_values
 
 
-def speech(context: Context, item: Item) -> Speech:
-    """The network, loaded once.
-
-    Raises:
-        NotEvaluated: its packages or weights are not there.
-    """
-    return loaded(_load, WHISPER, context, item)
-
-
-@functools.lru_cache(maxsize=1)
-def _load(source: str, device: str) -> Speech:
+@opener(WHISPER)
+def speech(source: str, device: str) -> Speech:
+    """Load Whisper."""
     from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperTokenizer
 
     local = Path(source).exists()

@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import need, numpy_rows, on_device, read_weights
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import torch
-
-    from lmms_eval.tasks.general_bench.items import Item
-    from lmms_eval.tasks.general_bench.measures.contract import Context
 
     Floats = npt.NDArray[np.float32]
     Doubles = npt.NDArray[np.float64]
@@ -59,15 +56,6 @@ class Vggish(Struct, frozen=True, eq=False):
         seen = torch.from_numpy(examples(samples))[:, None]
         with inference():
             return numpy_rows([forward(part.to(self.device), self.weights) for part in seen.split(_AT_ONCE)])
-
-
-def vggish(context: Context, item: Item) -> Vggish:
-    """The network, loaded once.
-
-    Raises:
-        NotEvaluated: torch or the weights are not there.
-    """
-    return loaded(_load, VGGISH, context, item)
 
 
 def examples(samples: Floats) -> Floats:
@@ -132,8 +120,9 @@ def _mel(frequency: Doubles | np.float64) -> Doubles:
     return mels
 
 
-@functools.lru_cache(maxsize=1)
-def _load(source: str, device: str) -> Vggish:
+@opener(VGGISH)
+def vggish(source: str, device: str) -> Vggish:
+    """Load VGGish."""
     found = read_weights(source)
     for theirs, ours in _NAMES:
         found = {ours + name.removeprefix(theirs) if name.startswith(theirs) else name: t for name, t in found.items()}

@@ -7,6 +7,7 @@ task, what is missing and the setting that supplies it. Nothing is downloaded un
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import pickle
 from collections.abc import Callable, Iterator
@@ -78,6 +79,24 @@ def loaded(
         raise not_evaluated(
             item, f"usable weights of {network.key}: {source} cannot be loaded ({reason})", _remedy(network)
         ) from error
+
+
+def opener(network: Network) -> Callable[[Callable[[str, str], _Loaded]], Callable[[Context, Item], _Loaded]]:
+    """Turn ``load(source, device)`` into a function of context and item, which loads the network once.
+
+    The function raises the errors of ``loaded``.
+    """
+
+    def decorated(load: Callable[[str, str], _Loaded]) -> Callable[[Context, Item], _Loaded]:
+        once = functools.lru_cache(maxsize=1)(load)
+
+        def opened(context: Context, item: Item) -> _Loaded:
+            return loaded(once, network, context, item)
+
+        opened.__doc__ = load.__doc__
+        return opened
+
+    return decorated
 
 
 def not_evaluated(item: Item, missing: str, remedy: str) -> NotEvaluated:
