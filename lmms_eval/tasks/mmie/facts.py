@@ -41,9 +41,7 @@ def published() -> tuple[PublishedRow, ...]:
     with _FILE.open(encoding="utf-8", newline="") as file:
         return tuple(
             PublishedRow(
-                row["text_model"],
-                row["image_model"],
-                *(float(row[name]) for name in ("SA", "PBL", "MSR", "AVG")),
+                row["text_model"], row["image_model"], *(float(row[name]) for name in ("SA", "PBL", "MSR", "AVG"))
             )
             for row in csv.DictReader(file, delimiter="\t")
         )

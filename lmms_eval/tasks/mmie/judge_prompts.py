@@ -95,10 +95,7 @@ class JudgePrompts(Struct, frozen=True):
 
     def fingerprints(self) -> dict[str, str]:
         """Return the SHA-256 of every text, for the results."""
-        return {
-            **{tag: fingerprint(text) for tag, text in self.systems.items()},
-            "lead_in": fingerprint(self.lead_in),
-        }
+        return {**{tag: fingerprint(text) for tag, text in self.systems.items()}, "lead_in": fingerprint(self.lead_in)}
 
     @property
     def is_official(self) -> bool:

@@ -36,11 +36,7 @@ class Values(Struct, frozen=True):
 
 
 def rank_paper(
-    model: str,
-    table: Table,
-    scope: Scope | None = None,
-    other: Table | None = None,
-    units: Units | None = None,
+    model: str, table: Table, scope: Scope | None = None, other: Table | None = None, units: Units | None = None
 ) -> Ranked:
     """Rank a column of a result table.
 

@@ -28,13 +28,7 @@ from lmms_eval.tasks.general_bench.levels.formulas import (
     winning_mean,
 )
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
-from lmms_eval.tasks.general_bench.levels.tables import (
-    SPECIALIST_COLUMN,
-    Row,
-    Table,
-    column,
-    reference_number,
-)
+from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, Table, column, reference_number
 
 _MAPPED_NAME = {"rte": "RTE", "chamfer_distance": "CD"}
 """Spellings that the ranker maps, for metrics that the workbook spells differently."""

@@ -59,14 +59,7 @@ def _levels(ranked: Ranked, found: Sensitivities) -> str:
             between = f"{two_decimals(one.interval.low)} to {two_decimals(one.interval.high)}"
         needed = "out of reach" if one.wins_needed is None else str(one.wins_needed)
         rows.append(
-            (
-                str(level),
-                two_decimals(score),
-                between,
-                str(one.missing_rows),
-                f"{one.if_at_specialist:.2f}",
-                needed,
-            )
+            (str(level), two_decimals(score), between, str(one.missing_rows), f"{one.if_at_specialist:.2f}", needed)
         )
     return _table(("level", "score", "95% interval", "no score", "if these at specialist", "wins needed"), rows)
 

@@ -24,12 +24,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 
-FID_INCEPTION = Network(
-    key="inception-v3-fid",
-    model_id="",
-    package="torch",
-    metrics=("fid",),
-)
+FID_INCEPTION = Network(key="inception-v3-fid", model_id="", package="torch", metrics=("fid",))
 SIDE = 299
 _EPSILON = 1e-3
 _PARTS = ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")

@@ -59,12 +59,7 @@ def locate(network: Network, context: Context, item: Item) -> Path | str:
     raise not_evaluated(item, f"the weights {network.model_id or network.key} ({place})", _remedy(network))
 
 
-def loaded(
-    load: Callable[[str, str], _Loaded],
-    network: Network,
-    context: Context,
-    item: Item,
-) -> _Loaded:
+def loaded(load: Callable[[str, str], _Loaded], network: Network, context: Context, item: Item) -> _Loaded:
     """Return ``load(source, device)`` for the source of a network. Cache ``load`` (``functools.lru_cache``).
 
     Raises:

@@ -14,12 +14,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.mask_math import (
-    Runs,
-    runs_of,
-    runs_of_counts,
-    runs_of_part,
-)
+from lmms_eval.tasks.general_bench.measures.mask_math import Runs, runs_of, runs_of_counts, runs_of_part
 from lmms_eval.tasks.general_bench.readers.labels import integers
 from lmms_eval.tasks.general_bench.readers.pictures import (
     foreground,

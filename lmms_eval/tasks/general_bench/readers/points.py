@@ -13,12 +13,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.measures.detection3d import Box3D
 from lmms_eval.tasks.general_bench.measures.tracking3d import Tracked
 from lmms_eval.tasks.general_bench.readers.arrays import read_array
-from lmms_eval.tasks.general_bench.readers.meshes import (
-    MAX_VERTICES,
-    number_lines,
-    read_mesh,
-    text_lines,
-)
+from lmms_eval.tasks.general_bench.readers.meshes import MAX_VERTICES, number_lines, read_mesh, text_lines
 from lmms_eval.tasks.general_bench.readers.sides import Side
 
 if TYPE_CHECKING:
