@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from lmms_eval.api.judging import JudgeQuestion
-from lmms_eval.tasks.mmie.data.routing import Route, route
+from lmms_eval.tasks.mmie.data.records import Route, route
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
 from lmms_eval.tasks.mmie.judge_questions import judge_question
 from lmms_eval.tasks.mmie.scoring import NO_SCORE, Outcome, read_score

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval.tasks.general_bench.measures import embeddings, frechet, kit_math
+from lmms_eval.tasks.general_bench.measures import embeddings, kit_math
+from lmms_eval.tasks.general_bench.measures import embeddings as frechet
 
 Input = Mapping[str, Any]
 

@@ -9,11 +9,9 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data.drafts import Draft, Source
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, KeyPath
 from lmms_eval.tasks.general_bench.data.forms import form_of, form_of_reference, may_hold, suits
-from lmms_eval.tasks.general_bench.data.media import media_of
-from lmms_eval.tasks.general_bench.data.records import Record, checked_path, is_number
+from lmms_eval.tasks.general_bench.data.records import Draft, Record, Source, checked_path, is_number, media_of
 from lmms_eval.tasks.general_bench.items import Form, MediaInput
 
 _LISTS: frozenset[Form] = frozenset({"boxes", "tube", "triplets"})

@@ -16,12 +16,21 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data.drafts import Draft, Source
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap
 from lmms_eval.tasks.general_bench.data.forms import form_of
 from lmms_eval.tasks.general_bench.data.mapped import read_mapped_item
-from lmms_eval.tasks.general_bench.data.media import first_media, media_of, required_media
-from lmms_eval.tasks.general_bench.data.records import Box, Record, box_of, checked_path, id_key
+from lmms_eval.tasks.general_bench.data.records import (
+    Box,
+    Draft,
+    Record,
+    Source,
+    box_of,
+    checked_path,
+    first_media,
+    id_key,
+    media_of,
+    required_media,
+)
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task
 from lmms_eval.tasks.general_bench.items import Annotation, Item, MediaKind
 from lmms_eval.tasks.general_bench.prompts.text_tasks import LOWER_CASED

@@ -97,7 +97,7 @@ def audio_distance(states: Sequence[State]) -> float:
     Raises:
         DataError: fewer than two vectors, or vectors of different lengths.
     """
-    from lmms_eval.tasks.general_bench.measures.frechet import frechet_from_embeddings
+    from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 
     rows = [[row for state in states for row in state[side]] for side in (0, 1)]
     if len({len(row) for part in rows for row in part}) != 1:

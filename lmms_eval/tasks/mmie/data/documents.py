@@ -14,8 +14,7 @@ from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.mmie.data.files import data_file
-from lmms_eval.tasks.mmie.data.records import Question, Segment, read_question
-from lmms_eval.tasks.mmie.data.routing import route
+from lmms_eval.tasks.mmie.data.records import Question, Segment, read_question, route
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.utils.arguments import comma_list
