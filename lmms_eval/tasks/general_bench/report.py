@@ -13,7 +13,6 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks.general_bench.facts import TaskFacts, sheets, tasks_by_id
 from lmms_eval.tasks.general_bench.levels import paper, picture, registering, sensitivity, tables, text
-from lmms_eval.tasks.general_bench.levels import tables as files
 from lmms_eval.tasks.general_bench.levels.report import Ranked
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings
@@ -118,10 +117,10 @@ def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
         DataError: a file cannot be written.
     """
     stem = folder / f"{sanitize_model_name(model, full_path=True)}_result"
-    paths = files.write_rows(table, model, stem)
+    paths = tables.write_rows(table, model, stem)
     if importlib.util.find_spec("openpyxl") is not None:
         paths.append(stem.with_name(f"{stem.name}.xlsx"))
-        files.write_workbook(table, paths[-1])
+        tables.write_workbook(table, paths[-1])
     return [str(path) for path in paths]
 
 
@@ -138,7 +137,7 @@ def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, wit
         folder / f"{name}_levels.csv": text.as_csv(ranked),
     }
     for path, content in contents.items():
-        files.write_bytes(path, content.encode())
+        tables.write_bytes(path, content.encode())
     paths = [str(path) for path in contents]
     if with_picture:
         target = folder / f"{name}_levels.png"

@@ -88,16 +88,11 @@ def score_folders(
         if not file.is_file() or file.resolve() in job.passed_over:
             without.append(facts)
             continue
-        scored = _Scorer(facts, folder, job).score(file)
-        problems += scored.problems
-        scores.append(scored.score)
-        progress(scored.score)
+        score, remarks = _Scorer(facts, folder, job).score(file)
+        problems += remarks
+        scores.append(score)
+        progress(score)
     return FolderScores(tuple(scores), tuple(problems), tuple(without))
-
-
-class _Scored(Struct, frozen=True):
-    score: TaskScore
-    problems: tuple[str, ...] = ()
 
 
 class _Scorer:
@@ -108,29 +103,32 @@ class _Scorer:
         self.context = job.settings.context
         self.path = None if job.journal is None else job.journal / f"{facts.id}.jsonl"
 
-    def score(self, file: Path) -> _Scored:
-        """Score a file. Damaged or missing data becomes the task's reason."""
+    def score(self, file: Path) -> tuple[TaskScore, Sequence[str]]:
+        """Return the score of a file, and problems with its predictions.
+
+        Damaged or missing data becomes the task's reason.
+        """
         try:
             annotation = open_annotation(self.folder, self.settings)
             predictions = read_predictions(file)
         except DataError as error:
-            return _Scored(summary.broken(self.facts, "", str(error)))
+            return summary.broken(self.facts, "", str(error)), ()
         try:
             read = read_items(self.facts, annotation, file.parent, fields_of(self.facts, self.settings))
         except NotEvaluated as error:
             reason = error.reason.removeprefix("not evaluated: ")
-            return _Scored(summary.not_evaluated(self.facts, "", reason, len(annotation.data)))
+            return summary.not_evaluated(self.facts, "", reason, len(annotation.data)), ()
         lost = [ItemOutcome(problem.id, "failed", note=problem.message) for problem in read.problems]
         expected = len(read.items) + len(lost)
         problems = (*predictions.problems, *(one.message for one in read.duplicates), *_strays(predictions, read))
         if not expected:
-            return _Scored(summary.broken(self.facts, "", f"{self.folder.annotation}: no items in it"), problems)
+            return summary.broken(self.facts, "", f"{self.folder.annotation}: no items in it"), problems
         if not read.items:
-            return _Scored(summary.broken(self.facts, "", lost[0].note, expected), problems)
+            return summary.broken(self.facts, "", lost[0].note, expected), problems
         try:
             measure = registry.measure_for(self.facts, read.items[0].form)
         except LmmsEvalError as error:
-            return _Scored(summary.broken(self.facts, "", str(error), expected), problems)
+            return summary.broken(self.facts, "", str(error), expected), problems
         self.context = self.context.having(candidates=list(candidate_answers(self.facts, read.items)))
         score = summary.evaluated(
             lambda: summary.combine(
@@ -138,7 +136,7 @@ class _Scorer:
             ),
             self.facts, measure.name, expected,
         )  # fmt: skip
-        return _Scored(score, problems)
+        return score, problems
 
     def _outcomes(self, items: tuple[Item, ...], predictions: Predictions, measure: Measure) -> Iterator[ItemOutcome]:
         by = hash_of_scoring(measure, self.context, self.judge if measure.name == judged.QUESTION else "")

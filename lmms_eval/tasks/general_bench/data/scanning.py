@@ -123,15 +123,6 @@ class Matched(Struct, frozen=True):
     """Problems of matching, without those of the scan."""
 
 
-class _Place(Struct, frozen=True):
-    """A modality's (and paradigm's) folder of a set."""
-
-    path: Path
-    modality: str
-    paradigm: str
-    subset: Subset
-
-
 def scan(root: Path) -> Scan:
     """Find all task folders below a folder that holds General-Bench's sets, or is a set (also a scoped one).
 
@@ -144,10 +135,12 @@ def scan(root: Path) -> Scan:
     folders: list[TaskFolder] = []
     problems: list[str] = []
     for subset, set_folder in _sets(root):
-        for place in _places(set_folder, subset, problems):
-            for path in _listed(place.path, problems):
+        for place, modality, paradigm in _places(set_folder, problems):
+            for path in _listed(place, problems):
                 try:
-                    folders.append(_task_folder(path, place, problems))
+                    file = _annotation_of(path, problems)
+                    task = (read_head(file).get("task") or "").strip()
+                    folders.append(TaskFolder(path, file, modality, paradigm, path.name, task, subset))
                 except DataError as error:
                     problems.append(str(error))
                 except OSError as error:
@@ -236,15 +229,16 @@ def _children(folder: Path) -> list[Path]:
     return sorted(child for child in folder.iterdir() if is_visible(child) and child.is_dir())
 
 
-def _places(set_folder: Path, subset: Subset, problems: list[str]) -> Iterator[_Place]:
+def _places(set_folder: Path, problems: list[str]) -> Iterator[tuple[Path, str, str]]:
+    """Yield the folders of a set's modalities and paradigms, with these."""
     for folder in _listed(set_folder, problems):
         modality = _MODALITIES.get(folder.name.casefold(), "")
         if modality == LANGUAGE:
-            yield _Place(folder, modality, "", subset)
+            yield folder, modality, ""
         elif modality:
             for child in _listed(folder, problems):
                 if child.name.casefold() in PARADIGMS:
-                    yield _Place(child, modality, child.name.casefold(), subset)
+                    yield child, modality, child.name.casefold()
                 else:
                     problems.append(f"{child} is passed over: {' or '.join(PARADIGMS)} is expected there")
 
@@ -264,8 +258,11 @@ def _listed(folder: Path, problems: list[str]) -> list[Path]:
     return [entry for entry in entries if entry.is_dir()]
 
 
-def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
-    """Read a task's folder. An archive that cannot be unpacked matters only if there is no annotation next to it."""
+def _annotation_of(path: Path, problems: list[str]) -> Path:
+    """Return the annotation of a task's folder, unpacking it if needed.
+
+    An archive that cannot be unpacked matters only if there is no annotation next to it.
+    """
     archives = packed_content(path)
     unpacking: DataError | None = None
     if archives:
@@ -278,8 +275,7 @@ def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
         raise unpacking or DataError(f"{path} holds no annotation.json; download the folder again")
     if unpacking is not None:
         problems.append(str(unpacking))
-    task = (read_head(file).get("task") or "").strip()
-    return TaskFolder(path, file, place.modality, place.paradigm, path.name, task, place.subset)
+    return file
 
 
 def _has_media(folder: Path) -> bool:

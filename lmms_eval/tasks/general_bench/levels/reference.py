@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, sheets
@@ -161,16 +162,10 @@ def _ranked(model: str, pairs: Mapping[str, Pairs], warnings: Sequence[str]) -> 
         comprehension, generation = (pairs.get(f"{modality}-{part}") for part in ("Comprehension", "Generation"))
         supports = [one.support for one in (comprehension, generation) if one]
         modalities[modality] = ModalityReport(
-            comprehension_rows=len(comprehension.specialists) if comprehension else 0,
-            generation_rows=len(generation.specialists) if generation else 0,
-            support=Support(
-                sum(one.supported for one in supports),
-                sum(one.total for one in supports),
-                sum(one.wins for one in supports),
-            ),
-            level2=scores.level2,
-            level3=scores.level3,
-            level4=scores.level4,
+            *astuple(scores),
+            len(comprehension.specialists) if comprehension else 0,
+            len(generation.specialists) if generation else 0,
+            Support(*map(sum, zip((0, 0, 0), *map(astuple, supports), strict=True))),
         )
     language = LanguageReport(pairs[LANGUAGE].support, levels.language) if LANGUAGE in pairs else None
     return Ranked(

@@ -10,7 +10,7 @@ from msgspec import Struct
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, fold
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
-from lmms_eval.tasks.general_bench.levels.paper import Units, checked, unit_warnings
+from lmms_eval.tasks.general_bench.levels.paper import checked, unit_warnings
 from lmms_eval.tasks.general_bench.levels.report import Profile
 from lmms_eval.tasks.general_bench.levels.results import TaskResult
 from lmms_eval.tasks.general_bench.levels.tables import (
@@ -142,7 +142,7 @@ def _taken(result: TaskResult) -> tuple[TaskFacts, float]:
     value = exact_number(result.score)
     if value is None:
         raise DataError(f"score {result.score!r} is no number")
-    return task, checked(task, result.metric, _in_unit(metrics()[task.metric], value, result.unit), Units())
+    return task, checked(task, result.metric, _in_unit(metrics()[task.metric], value, result.unit))
 
 
 def _in_unit(metric: Metric, value: float, unit: str) -> float:

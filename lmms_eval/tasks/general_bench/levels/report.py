@@ -8,6 +8,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lmms_eval.tasks.general_bench.levels.formulas import ModalityLevels
+
 Profile = Literal["paper", "reference"]
 
 
@@ -42,20 +44,12 @@ class Support(Struct, frozen=True):
     wins: int
 
 
-class ModalityReport(Struct, frozen=True):
+class ModalityReport(ModalityLevels, frozen=True):
     """One modality with M comprehension rows and N generation rows."""
 
     comprehension_rows: int
     generation_rows: int
     support: Support
-    level2: float
-    level3: float
-    level4: float
-
-    @property
-    def levels(self) -> dict[int, float]:
-        """The levels by number."""
-        return {2: self.level2, 3: self.level3, 4: self.level4}
 
 
 class LanguageReport(Struct, frozen=True):

@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
 
 class Corner(NamedTuple):
     """A point on the ground plane."""
@@ -86,13 +92,6 @@ def _clipped(one: Box3D, other: Box3D) -> list[Corner]:
         shape = kept
     return shape
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-    Flags = npt.NDArray[np.bool_]
 
 IOUS = (0.25, 0.5)
 DISTANCES_M = (0.5, 1.0, 2.0, 4.0)

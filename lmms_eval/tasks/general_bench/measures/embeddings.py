@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    Floats = npt.NDArray[np.float32]
     Doubles = npt.NDArray[np.float64]
 
 _IMAGINARY = 1e-3
@@ -129,12 +130,6 @@ def _roots(eigenvalues: Doubles) -> Doubles:
     return roots
 
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
-
 MAX_ROWS = 20_000
 MAX_DIMENSIONS = 8192
 _MAX_NUMBERS = 2**26
@@ -235,7 +230,7 @@ def as_state(row: Floats) -> list[float]:
     return [float(f"{value:.{_DIGITS}g}") for value in row.tolist()]
 
 
-def cosines(first: Floats, second: Floats, item: Item) -> npt.NDArray[np.float64]:
+def cosines(first: Floats, second: Floats, item: Item) -> Doubles:
     """Return the cosines ``(rows of first, rows of second)``. A row without length has cosine 0.
 
     Raises:
@@ -244,7 +239,7 @@ def cosines(first: Floats, second: Floats, item: Item) -> npt.NDArray[np.float64
     import numpy as np
 
     check_lengths(first, second, item)
-    found: npt.NDArray[np.float64] = np.clip(_unit(first) @ _unit(second).T, -1.0, 1.0)
+    found: Doubles = np.clip(_unit(first) @ _unit(second).T, -1.0, 1.0)
     return found
 
 
@@ -291,10 +286,10 @@ def frechet(states: Sequence[State]) -> float:
     return frechet_from_embeddings([state[0] for state in states], [state[1] for state in states])
 
 
-def _unit(rows: Floats) -> npt.NDArray[np.float64]:
+def _unit(rows: Floats) -> Doubles:
     import numpy as np
 
     wide = np.asarray(rows, dtype=np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    unit: npt.NDArray[np.float64] = wide / np.where(lengths > 0, lengths, 1.0)
+    unit: Doubles = wide / np.where(lengths > 0, lengths, 1.0)
     return unit

@@ -157,13 +157,6 @@ def check_loaded(missing: Sequence[str], ignored: str = "") -> None:
         raise ValueError(f"{len(absent)} parts of the network have no weights, the first are {', '.join(absent[:3])}")
 
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
-
-
 class TextTower(Struct, frozen=True, eq=False):
     """A loaded network of two towers, as transformers has them, and its tokenizer."""
 

@@ -88,9 +88,8 @@ class WordTokenizer(Struct, frozen=True):
         return f"{self.name} (NLTK {nltk_version()})" if self.name == "treebank" else self.name
 
 
-class _Pair(Struct, frozen=True):
-    prediction: Any
-    reference: Any
+_Pair = tuple[Any, Any]
+"""Prediction and reference of an item."""
 
 
 def installed_tokenizer(nltk_data: str | None = None) -> WordTokenizer:
@@ -170,13 +169,13 @@ def _process(annotation: Any, predictions: Any, tokenize: Tokenize) -> Processed
         if not isinstance(item, Mapping):
             raise DataError(f"an item is {item!r:.80}, no object")
         key = id_key(item.get("id"))
-        pair = _Pair(answers.get(key), reference_of(annotation.get("type"), item))
-        if pair.prediction is None:
+        prediction, reference = answers.get(key), reference_of(annotation.get("type"), item)
+        if prediction is None:
             left_out.append(LeftOut(key, "no prediction"))
-        elif pair.reference is None:
+        elif reference is None:
             left_out.append(LeftOut(key, "no reference"))
         else:
-            pairs.append(pair)
+            pairs.append((prediction, reference))
     if not pairs:
         return None
     metric = type_of(annotation.get("type")).metric
@@ -209,27 +208,25 @@ def _answers(predictions: Any) -> dict[str, Any]:
 
 _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = MappingProxyType(
     {
-        "ACC": lambda pairs, _: _mean([exact_match(pair.prediction, pair.reference) for pair in pairs]),
-        "F1": lambda pairs, _: _mean([token_f1(_text(pair.prediction), _f1_texts(pair.reference)) for pair in pairs]),
-        "ROUGE-1": lambda pairs, _: _mean([_best(partial(rouge, kind="rouge1"), pair) for pair in pairs]),
+        "ACC": lambda pairs, _: _mean([exact_match(*pair) for pair in pairs]),
+        "F1": lambda pairs, _: _mean([token_f1(_text(found), _f1_texts(wanted)) for found, wanted in pairs]),
+        "ROUGE-1": lambda pairs, _: _mean([_best(partial(rouge, kind="rouge1"), *pair) for pair in pairs]),
         "BLEU-1": lambda pairs, tokenize: _mean(
-            [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), pair) for pair in pairs]
+            [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), *pair) for pair in pairs]
         ),
-        "CodeBLEU": lambda pairs, _: code_bleu(
-            [_text(pair.prediction) for pair in pairs], [_text(pair.reference) for pair in pairs]
-        ),
+        "CodeBLEU": lambda pairs, _: code_bleu(*([_text(pair[side]) for pair in pairs] for side in (0, 1))),
         "Micro-F1": lambda pairs, _: micro_f1(
-            sum((micro_f1_counts(_text(pair.prediction), _text(pair.reference)) for pair in pairs), Counts(0, 0, 0))
+            sum((micro_f1_counts(*map(_text, pair)) for pair in pairs), Counts(0, 0, 0))
         ),
-        "MAE": lambda pairs, _: mean_absolute_error((pair.prediction, pair.reference) for pair in pairs),
+        "MAE": lambda pairs, _: mean_absolute_error(pairs),
     }
 )
 
 
-def _best(score: Callable[[str, str], float], pair: _Pair) -> float:
+def _best(score: Callable[[str, str], float], prediction: Any, reference: Any) -> float:
     """Return the best score over the references, or 0 without references."""
-    prediction = _text(pair.prediction)
-    return max((score(prediction, reference) for reference in _texts(pair.reference)), default=0.0)
+    found = _text(prediction)
+    return max((score(found, wanted) for wanted in _texts(reference)), default=0.0)
 
 
 def _mean(scores: Sequence[float]) -> float:

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.mask_math import Runs, runs_of, runs_of_counts, runs_of_part
@@ -168,21 +166,11 @@ def polygons(value: object, size: Size, side: Side) -> Runs:
     xs, ys = ([corner[axis] for shape in corners for corner in shape] or [0] for axis in (0, 1))
     left, right = (min(max(edge, 0), size[1] - 1) for edge in (min(xs), max(xs)))
     top, bottom = (min(max(edge, 0), size[0] - 1) for edge in (min(ys), max(ys)))
-    frame = _Frame(left, top, right - left + 1, bottom - top + 1)
-    picture = Image.new("1", (frame.width, frame.height))
+    picture = Image.new("1", (right - left + 1, bottom - top + 1))
     draw = ImageDraw.Draw(picture)
     for places in corners:
-        draw.polygon([(x - frame.left, y - frame.top) for x, y in places], fill=1, outline=1)
-    return runs_of_part(np.asarray(picture), frame.top, frame.left, size)
-
-
-class _Frame(Struct, frozen=True):
-    """A part of a picture, in pixels."""
-
-    left: int
-    top: int
-    width: int
-    height: int
+        draw.polygon([(x - left, y - top) for x, y in places], fill=1, outline=1)
+    return runs_of_part(np.asarray(picture), top, left, size)
 
 
 def _stored(path: Path, side: Side, size: Size | None) -> Runs:

@@ -129,12 +129,6 @@ def _finite(points: npt.NDArray[Any], where: str) -> Floats:
     return numbers
 
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-
 MAX_POSES = 100_000
 _LEAST_DETERMINANT = 1e-6
 
