@@ -55,7 +55,7 @@ _FREEZE, _modules = gc.freeze, 0
 @pytest.fixture(autouse=True)
 def _no_garbage_among_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full collection takes a second with the modules of all tests: it looks at what came after them."""
-    global _modules  # noqa: PLW0603
+    global _modules
     if len(sys.modules) > _modules + 50:
         gc.collect()
         _FREEZE()

@@ -136,7 +136,8 @@ class _OwnImports(SourceFileLoader):
 
     def get_code(self, fullname: str) -> CodeType:
         """Compile the source. Bytecode files ignore an edit of the same length within the same second."""
-        return self.source_to_code(self.get_data(self.path), self.path)
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
 
     def exec_module(self, module: ModuleType) -> None:
         own = {**vars(builtins), "__import__": _importer(Path(self.path))}
