@@ -41,7 +41,7 @@ HARMS = (
     "HARM_CATEGORY_SEXUALLY_EXPLICIT",
     "HARM_CATEGORY_DANGEROUS_CONTENT",
 )
-"""The categories whose threshold a request may set (``safety_threshold``)."""
+"""The categories that ``safety_threshold`` applies to."""
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 REFUSED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"})
 """Finish reasons that mean a refusal; those of pictures begin with ``IMAGE_``."""

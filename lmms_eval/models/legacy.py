@@ -63,7 +63,7 @@ class Prepared:
 
     @property
     def context(self) -> Any:
-        """The first argument, by which partial results identify their request."""
+        """The first argument. Partial results identify their request by it."""
         return self.arguments[0] if self.arguments else None
 
 
@@ -251,7 +251,7 @@ class PartialHook(CacheHook):
 
 
 def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
-    """Return the failure of a request by a plugin's exception, whose traceback is logged at DEBUG."""
+    """Return the failure of a request by a plugin's exception, and log its traceback at DEBUG."""
     log.debug("%s: the plugin raised", item.request.id, exc_info=error)
     kind: ErrorKind = "out_of_memory" if "OutOfMemory" in type(error).__name__ else "internal"
     detail = str(error) or "no message"

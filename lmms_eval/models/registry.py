@@ -44,7 +44,7 @@ VENDORS = (
     "googleapis.com", "amazonaws.com", "x.ai", "mistral.ai", "deepseek.com", "cohere.com", "cohere.ai", "reka.ai",
     "moonshot.ai", "moonshot.cn", "aliyuncs.com",
 )  # fmt: skip
-"""Domains of model vendors, whose services reject unknown options."""
+"""Domains of model vendors. Their services reject unknown options."""
 ENTRY_POINT_GROUP = "lmms_eval.models"
 FOREIGN_NAMES = Path(__file__).with_name("foreign_names.tsv")
 _HOW_TO_RUN = (

@@ -232,7 +232,7 @@ def _parts_of(request: Request, parts: list[Any]) -> list[Any] | None:
 
 
 def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Path, row: _Row) -> Response:
-    """Return the answer with its pictures, whose paths are relative to the folder of the samples file."""
+    """Return the answer with its pictures. Their paths are relative to the folder of the samples file."""
     pieces: list[Part] = []
     for part in parts:
         if part.get("type") == "text":

@@ -6,7 +6,7 @@ import abc
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from lmms_eval.api.messages import ChatAudioContent, ChatContent, ChatImageContent, ChatMessage, ChatTextContent
 from lmms_eval.errors import ModelError
@@ -15,10 +15,6 @@ from lmms_eval.models.hf.inputs import append_prompt, interleave, neutral, pictu
 from lmms_eval.models.hf.options import HFOptions, text_or_file
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    from PIL import Image
-
     from lmms_eval.api.messages import ChatMessages
 
 
@@ -27,23 +23,15 @@ SAMPLING_RATE = 16_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Picture:
-    image: Image.Image
+class Medium:
+    """A picture, a video as frames in order of time, or a sound as mono samples at ``SAMPLING_RATE``."""
+
+    kind: Literal["image", "video", "audio"]
+    items: tuple[Any, ...]
+    """``PIL.Image.Image``, or one array of float32 for a sound."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Film:
-    frames: tuple[Image.Image, ...]
-    """The frames in order of time."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sound:
-    samples: npt.NDArray[np.float32]
-    """Mono samples at ``SAMPLING_RATE``."""
-
-
-Piece = str | Picture | Film | Sound
+Piece = str | Medium
 
 
 class Prompt(abc.ABC):
@@ -80,11 +68,10 @@ class Conversation(Prompt):
         for piece in (piece for turn in self.turns for piece in turn.pieces):
             if isinstance(piece, str):
                 total += len(piece)
-            elif isinstance(piece, Sound):
-                total += int(piece.samples.nbytes)
+            elif piece.kind == "audio":
+                total += sum(int(samples.nbytes) for samples in piece.items)
             else:
-                images = piece.frames if isinstance(piece, Film) else (piece.image,)
-                total += sum(memory_bytes(image) for image in images)
+                total += sum(memory_bytes(image) for image in piece.items)
         return total
 
 
@@ -157,12 +144,12 @@ class ConversationReader:
         if isinstance(part, ChatAudioContent):
             from lmms_eval.media import load_audio
 
-            return Sound(load_audio(part.url, sampling_rate=SAMPLING_RATE).samples)
+            return Medium("audio", (load_audio(part.url, sampling_rate=SAMPLING_RATE).samples,))
         if isinstance(part, ChatImageContent):
             from lmms_eval.media import load_rgb
 
-            return Picture(load_rgb(part.url, bounds=self._bounds, shared=True))
-        return Film(tuple(video_frames(part, self._options, self._bounds)))
+            return Medium("image", (load_rgb(part.url, bounds=self._bounds, shared=True),))
+        return Medium("video", tuple(video_frames(part, self._options, self._bounds)))
 
 
 def text_of(turn: Turn) -> str:
@@ -170,9 +157,10 @@ def text_of(turn: Turn) -> str:
     return "".join(piece for piece in turn.pieces if isinstance(piece, str))
 
 
-def pieces_of(conversation: Conversation, kind: type[Any]) -> list[Any]:
-    """Return the pieces of one kind, in the order of the conversation."""
-    return [piece for turn in conversation.turns for piece in turn.pieces if isinstance(piece, kind)]
+def media_of(conversation: Conversation, kind: str) -> list[Medium]:
+    """Return the media of one kind, in the order of the conversation."""
+    pieces = (piece for turn in conversation.turns for piece in turn.pieces)
+    return [piece for piece in pieces if isinstance(piece, Medium) and piece.kind == kind]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,7 +236,7 @@ def chat_parameters(model: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def check_form(form: type[ChatForm], others: Sequence[type[ChatForm]], model: Any, pretrained: str) -> None:
-    """Raise ``ModelError`` for a checkpoint whose ``chat`` has another form, which the message names if known."""
+    """Raise ``ModelError`` if the ``chat`` of a checkpoint has another form. The message names the form if known."""
     found = chat_parameters(model)
     if set(form.parameters) <= set(found):
         return

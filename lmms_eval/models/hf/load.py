@@ -164,7 +164,7 @@ def _part(name: str, options: HFOptions, profile: Profile) -> Any:
 
 
 def _allow_missing(family: type[Any]) -> type[Any]:
-    """Return a subclass of ``family`` with the same name whose constructor accepts ``None`` for a part."""
+    """Return a subclass of ``family`` with the same name that may be constructed with ``None`` for a part."""
 
     def check(self: Any, name: str, argument: Any) -> Any:
         if argument is None:

@@ -23,7 +23,7 @@ from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply, read_tokens, served_model
 
 PROMPTS_REMEMBERED = 4096
-"""The number of prompts whose lengths are cached, so that the choices of a question share one request."""
+"""The number of cached prompt lengths. With the cache, the choices of a question share one request."""
 LENGTH_FIELDS = ("max_tokens", "max_completion_tokens", "stop")
 
 

@@ -1,4 +1,4 @@
-"""Models whose answers describe pictures, which a text-to-image model draws (``--t2i``)."""
+"""Models that describe pictures in their answers. A text-to-image model draws them (``--t2i``)."""
 
 from __future__ import annotations
 

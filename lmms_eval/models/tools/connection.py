@@ -73,7 +73,7 @@ class ToolSession:
         return found
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool and return its result as an object of the package mcp, whose ``content`` is a list of parts.
+        """Call a tool and return its result, an object of the package mcp with a list of parts in ``content``.
 
         Raises:
             ServerEndedError: the server does not start, or has ended; the next request starts another one.
@@ -287,7 +287,7 @@ def wire(value: Any) -> dict[str, Any]:
 
 
 class ToolResult(Struct, frozen=True):
-    """The texts and media of a tool's result. A failure is a text too, to which the model may react."""
+    """The texts and media of a tool's result. A failure is a text too, so that the model may react to it."""
 
     text: str
     media: tuple[ToolMedium, ...] = ()

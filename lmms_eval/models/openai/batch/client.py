@@ -169,7 +169,7 @@ class Ledger:
         self._journal.sync()
 
     def over(self, part: Part) -> None:
-        """Close a batch whose results are read, or that was never created."""
+        """Close a batch after its results are read, or if it was never created."""
         self._journal.append({"part": part.name, "over": True})
         self._parts.pop(part.name, None)
         part.remove()
@@ -199,7 +199,7 @@ class BatchAddress:
     """Addresses of a service's batch interface."""
 
     root: str = field(repr=False)
-    """The address to which ``/files`` and ``/batches`` are appended."""
+    """The address without ``/files`` and ``/batches``."""
     query: str = field(repr=False)
     line: str
     """The address in the lines of a batch file: that of a single request, without the host."""
