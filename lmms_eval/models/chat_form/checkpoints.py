@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -14,7 +14,17 @@ from lmms_eval.api.generation import MediaForm
 from lmms_eval.api.request import Request, ResponseError
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED_LOCALLY
-from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, ConversationReader, check_form
+from lmms_eval.models.chat_form.form import (
+    ChatForm,
+    Checkpoint,
+    Conversation,
+    ConversationReader,
+    Turn,
+    call,
+    check_form,
+    media_of,
+    text_of,
+)
 from lmms_eval.models.chat_form.internvl import InternVLForm
 from lmms_eval.models.chat_form.loading import (
     LoadOptions,
@@ -25,7 +35,6 @@ from lmms_eval.models.chat_form.loading import (
     load_checkpoint,
     read_config,
 )
-from lmms_eval.models.chat_form.minicpm import MiniCPMForm
 from lmms_eval.models.chat_form.model import ChatModel
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.model import checkpoint_identity, peak_memory
@@ -41,7 +50,6 @@ from lmms_eval.models.hf.options import (
 )
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 
-FORMS: tuple[type[ChatForm], ...] = (InternVLForm, MiniCPMForm)
 _TAKEN = ("pretrained", "revision", "dtype", "device", "device_map", "attn_implementation", "trust_remote_code",
           "batch_size", "max_num_frames", "fps", "min_pixels", "max_pixels", "total_pixels", "max_image_size",
           "system_prompt", "reasoning_prompt", "interleave_visuals")  # fmt: skip
@@ -49,6 +57,99 @@ _TAKEN = ("pretrained", "revision", "dtype", "device", "device_map", "attn_imple
 _NAMES = {**COMMON, **FRAMES, "num_frame": "max_num_frames"}
 _OWN_FORMS = {"internvl": "internvl_hf"}
 """Model names for checkpoints in the format of transformers, by ``model_type``. All others are ``hf``."""
+_FRAME_SLICES = 2
+"""``max_slice_nums`` for videos on the model cards."""
+
+
+class MiniCPMForm(ChatForm):
+    """Answers one conversation at a time.
+
+    If ``chat`` has a parameter ``context`` (MiniCPM-V 1 and 2), it takes one picture, separately from the messages,
+    and returns a tuple.
+    """
+
+    name = "minicpm_v"
+    parameters = ("image", "msgs", "tokenizer")
+    marks = ("(<image>./</image>)", "(<audio>./</audio>)")
+
+    def __init__(self, checkpoint: Checkpoint, extra: Mapping[str, Any]) -> None:
+        super().__init__(checkpoint, extra)
+        self._is_early = "context" in self.chat_parameters
+        kinds = [parameter.kind for parameter in self.chat_parameters.values()]
+        self._takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+        for argument in ("enable_thinking", "max_slice_nums"):
+            if argument in extra and argument not in self.chat_parameters:
+                raise ModelError(f"{self.name}: chat of {type(self.model).__name__} has no argument {argument}")
+
+    @property
+    def media(self) -> frozenset[str]:
+        hears = "audio_config" in self.config or bool(self.config.get("init_audio"))
+        taken = ("image",) if self._is_early else ("image", "video", "audio") if hears else ("image", "video")
+        return frozenset(taken)
+
+    def takes_option(self, name: str) -> bool:
+        """Return whether ``chat`` has the option. ``do_sample`` has another name there."""
+        return name == "do_sample" or self._takes(name)
+
+    def render(self, conversation: Conversation) -> Conversation:
+        if conversation.system and "system_prompt" not in self.chat_parameters:
+            raise RefusedError(f"{self.name}: chat of {type(self.model).__name__} takes no system prompt")
+        pictures = len(media_of(conversation, "image"))
+        if self._is_early and pictures > 1:
+            raise RefusedError(f"{self.name}: {type(self.model).__name__} takes one picture, not {pictures}")
+        return conversation
+
+    def ask(self, prompts: Sequence[Conversation], arguments: Mapping[str, Any]) -> list[Any]:
+        return [self._chat(prompt, arguments) for prompt in prompts]
+
+    def _chat(self, conversation: Conversation, arguments: Mapping[str, Any]) -> Any:
+        pictures = media_of(conversation, "image")
+        more: dict[str, Any] = {name: self.extra[name] for name in ("enable_thinking", "max_slice_nums")
+                                if name in self.extra}  # fmt: skip
+        if media_of(conversation, "video"):
+            of_films = {"use_image_id": False, "max_slice_nums": _FRAME_SLICES}
+            more = {**{name: value for name, value in of_films.items() if name in self.chat_parameters}, **more}
+        if conversation.system:
+            more["system_prompt"] = conversation.system
+        if self._is_early:
+            more["context"] = None
+        answer = call(
+            self.model.chat,
+            image=pictures[0].items[0] if self._is_early and pictures else None,
+            msgs=[{"role": turn.role, "content": self._content(turn)} for turn in conversation.turns],
+            tokenizer=self.tokenizer,
+            **more,
+            **self._generation(arguments),
+        )
+        return answer[0] if self._is_early and isinstance(answer, tuple) else answer
+
+    def _content(self, turn: Turn) -> Any:
+        if self._is_early or turn.role != "user":
+            return text_of(turn)
+        content: list[Any] = []
+        for piece in turn.pieces:
+            if not isinstance(piece, str):
+                content += piece.items
+            elif content and isinstance(content[-1], str):
+                content[-1] += piece  # ``chat`` inserts a line break between two items
+            else:
+                content.append(piece)
+        return content
+
+    def _generation(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options by the names of ``chat``. Greedy decoding needs one beam, unlike its default."""
+        options = {name: value for name, value in arguments.items() if value is not None}
+        given = {"sampling": options.pop("do_sample"), **options}
+        refused = [name for name in given if not self._takes(name)]
+        if refused:
+            raise RefusedError(f"{self.name}: chat takes no generation option {', '.join(refused)}")
+        return given if not self._takes("num_beams") else {"num_beams": 1, **given}
+
+    def _takes(self, name: str) -> bool:
+        return self._takes_any or name in self.chat_parameters
+
+
+FORMS: tuple[type[ChatForm], ...] = (InternVLForm, MiniCPMForm)
 
 
 class ChatCheckpoint(ChatModel):
@@ -75,7 +176,7 @@ class ChatCheckpoint(ChatModel):
         self.options = HFOptions.from_arguments(arguments, self.profile)
         form = self.form_class(self._load(), self.options.extra)
         super().__init__(form, self.options.batch_size)
-        self._reader = ConversationReader(self.profile.name, self.options, form.media_support)
+        self._reader = ConversationReader(self.profile.name, self.options, form)
 
     @classmethod
     @abc.abstractmethod
@@ -136,7 +237,7 @@ class ChatCheckpoint(ChatModel):
             **super().describe(),
             "model_class": type(model).__name__,
             "form": self.form.name,
-            "takes": ["text", *sorted(self.form.media_support.media)],
+            "takes": ["text", *sorted(self.form.media)],
             "chat_parameters": list(self.form.chat_parameters),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "device": str(device),

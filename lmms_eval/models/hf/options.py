@@ -230,7 +230,7 @@ class HFOptions(Struct, frozen=True):
 
     @property
     def media_form(self) -> MediaForm:
-        """How videos are read."""
+        """The frames to read of a video."""
         return MediaForm(self.max_num_frames, self.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
 
     @classmethod

@@ -31,7 +31,7 @@ class Turn(Struct, frozen=True):
 
 
 class Frames(Struct, frozen=True):
-    """How videos are sent: at most ``count`` frames, evenly spaced or ``fps`` per second, or whole.
+    """The form of videos in requests: at most ``count`` frames, evenly spaced or ``fps`` per second, or whole.
 
     A part of a video (one with time bounds) is always sent as frames.
     """
