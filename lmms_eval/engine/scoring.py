@@ -26,25 +26,22 @@ from lmms_eval.utils.logging import configure_logging
 
 def score_document(job: Job) -> dict[str, Any]:
     """Return the journal record of one document. If scoring raises, the document fails but the run continues."""
-    record = _scored(job)
-    if job.verdicts:
-        record["judge"] = [verdict.as_record() for verdict in job.verdicts]
-    return record
-
-
-def _scored(job: Job) -> dict[str, Any]:
-    name, doc_id, answers = job.task.name, job.doc_id, job.answers
-    if job.reason:
-        return failure_record(name, doc_id, answers, job.reason)
+    name, doc_id, answers, reason = job.task.name, job.doc_id, job.answers, job.reason
     try:
-        return score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
+        if not reason:
+            record = score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
     except NotEvaluated as absent:
         scores = tuple(PipelineScore(one, None, {}, "unscored", absent.reason) for one in job.task.pipelines)
-        return score_record(name, doc_id, answers, ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
+        record = score_record(name, doc_id, answers, ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
     except (KeyboardInterrupt, ScoringTimeout):  # raised from outside the scoring code
         raise
     except BaseException as raised:  # noqa: BLE001 - a task's code may raise anything: this sample fails
-        return failure_record(name, doc_id, answers, failure("scoring", raised))
+        reason = failure("scoring", raised)
+    if reason:
+        record = failure_record(name, doc_id, answers, reason)
+    if job.verdicts:
+        record["judge"] = [verdict.as_record() for verdict in job.verdicts]
+    return record
 
 
 BUILD_TIMEOUT_S = 600.0
@@ -173,10 +170,10 @@ class Scorer:
 
     def submit(self, job: Job) -> None:
         """Queue a document; blocks while the queue is full. Documents with failed answers are recorded at once."""
-        self._failure.check()
-        if hung := self._hung.get((job.task.name, job.doc_id)):
+        if self._hung and (hung := self._hung.get((job.task.name, job.doc_id))):
             job = replace(job, error=hung)
         if job.reason:
+            self._failure.check()
             self._sink(score_document(job))
         elif job.task.scoring == "process" and self._workers > 0:
             self._process.put(job)
