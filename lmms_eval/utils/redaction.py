@@ -99,7 +99,7 @@ def learn_secrets(values: Mapping[str, Any], environment: Mapping[str, str] | No
 
     Args:
         values: options or arguments, nested to any depth; texts of the form ``k=v,k=v`` are parsed.
-        environment: variables; only those whose name is surely that of a secret count.
+        environment: variables. Only names that are surely those of secrets count.
     """
     _known.add(_secrets_in(values))
     # A variable that holds a path states where a secret is, not the secret itself.
