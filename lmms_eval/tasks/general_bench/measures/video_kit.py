@@ -121,14 +121,14 @@ def viclip(prediction: Any, item: Item, context: Context) -> float:
     return similarity(one_row(video, item)[None], one_row(text, item)[None], item) / 100
 
 
-def single_object(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - a measure's arguments
+def single_object(prediction: Any, item: Item, _: Context) -> State:
     """Return the percentage of frames with the wanted object."""
     check_answer(prediction, item)
     frames = _labels(detections(prediction, item))
     return 100 * kit_math.object_count(wanted_object(item), frames) / len(frames)
 
 
-def several_objects(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - a measure's arguments
+def several_objects(prediction: Any, item: Item, _: Context) -> State:
     """Return the percentage of frames with both wanted objects."""
     check_answer(prediction, item)
     frames = _labels(detections(prediction, item))
