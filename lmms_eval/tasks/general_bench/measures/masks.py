@@ -11,7 +11,6 @@ from msgspec import Struct, structs
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import Item
-from lmms_eval.tasks.general_bench.measures.box_math import box_f1, jaccard, paired_iou, success_area, tube_iou
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.detection import (
     COCO_SIGMAS,
@@ -25,10 +24,15 @@ from lmms_eval.tasks.general_bench.measures.mask_math import (
     MaskOverlap,
     Runs,
     as_pixels,
+    box_f1,
     class_counts,
+    jaccard,
     overlap,
     overlap_row,
+    paired_iou,
     shared_areas,
+    success_area,
+    tube_iou,
     video_iou,
 )
 from lmms_eval.tasks.general_bench.readers.boxes import Tube, boxes, fold_label, key_points, tube

@@ -16,26 +16,24 @@ from typing import Any
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.metrics.captions import Caption, bleu_counts, caption_tokens, cider, corpus_bleu, require_java
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.box_math import (
-    SEPARATOR,
-    Counts,
-    audio_contains,
-    exact_match,
-    micro_f1,
-    token_f1,
-    video_contains,
-)
 from lmms_eval.tasks.general_bench.measures.choices import choice_match, first_answer_match, options_of
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu, code_fault
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.text_math import (
     BY_WORDS,
+    SEPARATOR,
+    Counts,
     RougeKind,
     Tokenizer,
     anls,
+    audio_contains,
+    exact_match,
     fallback_tokens,
+    micro_f1,
     rouge,
     sentence_bleu,
+    token_f1,
+    video_contains,
     word_tokenizer,
     word_tokens,
 )

@@ -25,16 +25,19 @@ from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.results import TaskResult
-from lmms_eval.tasks.general_bench.measures.box_math import (
+from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
+from lmms_eval.tasks.general_bench.measures.text_math import (
     Counts,
     exact_match,
+    fallback_tokens,
+    mean_absolute_error,
     micro_f1,
     micro_f1_counts,
     reference_texts,
+    rouge,
+    sentence_bleu,
     token_f1,
 )
-from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
-from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, mean_absolute_error, rouge, sentence_bleu
 from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
 from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS
