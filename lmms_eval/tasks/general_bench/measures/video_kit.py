@@ -42,6 +42,12 @@ from lmms_eval.tasks.general_bench.networks.pictures import dino
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
 from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, regular_file
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float32]
+
 MAX_FRAMES = 256
 """Most frames for detectors. The toolkit samples 16."""
 MAX_OBJECTS = 200
@@ -309,12 +315,6 @@ def _bare(name: str) -> str:
     """Remove the article of a name and everything after a comma."""
     return _ARTICLE.sub("", name.strip().partition(",")[0].rstrip(". "))
 
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float32]
 
 _TOP = 5
 _SURE = 0.85

@@ -217,7 +217,9 @@ _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = Mapping
         "BLEU-1": lambda pairs, tokenize: _mean(
             [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), *pair) for pair in pairs]
         ),
-        "CodeBLEU": lambda pairs, _: code_bleu(*([_text(pair[side]) for pair in pairs] for side in (0, 1))),
+        "CodeBLEU": lambda pairs, _: code_bleu(
+            [_text(found) for found, _ in pairs], [_text(wanted) for _, wanted in pairs]
+        ),
         "Micro-F1": lambda pairs, _: micro_f1(
             sum((micro_f1_counts(*map(_text, pair)) for pair in pairs), Counts(0, 0, 0))
         ),
