@@ -140,8 +140,8 @@ def check_resume(vector: Vector) -> Verdict:
     """Where the reference stops with an error, what matches by id and position is kept and nothing else."""
     record = vector.record
     records, _, _ = processed(record["input"], _dataset(vector))
-    taken = feedback_from_temporary(record["temp"], records)
-    found = [[entry["id"], taken.feedback.get(number)] for number, entry in enumerate(records)]
+    feedback, _ = feedback_from_temporary(record["temp"], records)
+    found = [[entry["id"], feedback.get(number)] for number, entry in enumerate(records)]
     if "error" not in record:
         return verdict(found == record["feedback_after_resume"], found)
     expected = [
