@@ -145,8 +145,8 @@ def feedback_from_temporary(entries: Any, records: Sequence[Mapping[str, Any]]) 
     """Read the feedback of the judged entries at the start of a temporary file, for the records at their positions.
 
     Returns the feedback (perhaps an empty text) by position, and the number of judged entries that differ from the
-    record at their position. Reading ends at the first entry without feedback. An entry counts only for a record with the same id and the same
-    content, as far as the entry has any.
+    record at their position. Reading ends at the first entry without feedback. An entry counts only for a record with
+    the same id and the same content, as far as the entry has any.
     """
     found: dict[int, str] = {}
     mismatches = 0
