@@ -105,7 +105,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
     """Return one user turn with the texts and pictures of the question in order. Missing pictures are left out.
 
     Raises:
-        MediaError: a picture cannot be read, or is not there and the settings are strict.
+        MediaError: a picture cannot be read, or is missing and the settings are strict.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     pieces = [*question_pieces(doc, settings), *_instruction(settings)]
@@ -149,7 +149,7 @@ def process_results(
     the sample (``judged``), and its record for ``main.py`` (``answers``).
 
     Raises:
-        MediaError: a picture is not there and the settings are strict.
+        MediaError: a picture is missing and the settings are strict.
         DataError: the judge's texts cannot be read.
     """
     settings = Settings.of(lmms_eval_specific_kwargs)

@@ -149,7 +149,7 @@ def moves(prediction: Any, item: Item, context: Context) -> bool:
     second.
 
     Raises:
-        NotEvaluated: nothing is given, and RAFT is not there.
+        NotEvaluated: nothing is given, and RAFT is missing.
         UnreadableAnswer: what is given is not in its form, or the video cannot be read.
     """
     scores = _given(prediction, item, "flow_scores")
