@@ -72,13 +72,6 @@ class ProcessedTask(Struct, frozen=True):
     left_out: tuple[LeftOut, ...]
 
 
-class ProcessedFolder(Struct, frozen=True):
-    """The scored tasks, sorted by folder, and the reasons why others have no score."""
-
-    results: tuple[ProcessedTask, ...]
-    problems: tuple[str, ...]
-
-
 class WordTokenizer(Struct, frozen=True):
     """Tokenizer for BLEU. It is part of the record of a run, because the scores depend on it."""
 
@@ -123,8 +116,10 @@ def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedT
 
 def process_folder(
     dataset: Path, prediction_name: str = PREDICTIONS, tokenize: Tokenize = fallback_tokens
-) -> ProcessedFolder:
-    """Score every task of ``<dataset>/nlp`` (in any case). A task that cannot be scored becomes a problem.
+) -> tuple[list[ProcessedTask], list[str]]:
+    """Score every task of ``<dataset>/nlp`` (in any case).
+
+    Returns the scored tasks, sorted by folder, and the reasons why others have no score.
 
     Raises:
         DataError: there is no ``nlp`` folder.
@@ -146,7 +141,7 @@ def process_folder(
                 problems.append(f"{folder.name}: no item has both a reference and a prediction")
             else:
                 results.append(found)
-    return ProcessedFolder(tuple(results), tuple(problems))
+    return results, problems
 
 
 def _task_folders(dataset: Path) -> list[Path]:
@@ -276,7 +271,7 @@ def score_language(dataset: Path, name: str) -> LanguageScores:
     results: list[TaskResult] = []
     problems: list[str] = []
     for root in sorted({folder.parent.parent for folder in folders}):
-        found = process_folder(root, name, tokenizer.tokens)
+        processed, faults = process_folder(root, name, tokenizer.tokens)
         results += [
             TaskResult(
                 task_name=task.task_name,
@@ -287,8 +282,8 @@ def score_language(dataset: Path, name: str) -> LanguageScores:
                 items_scored=task.n_scored,
                 items_expected=task.n_expected,
             )
-            for task in found.results
+            for task in processed
         ]
-        problems += found.problems
+        problems += faults
     files = sum((folder / name).is_file() for folder in folders)
     return LanguageScores(tuple(results), tuple(problems), files, tokenizer.label)
