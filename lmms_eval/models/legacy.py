@@ -23,8 +23,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from msgspec import Struct
-
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, unwrap_generation_output
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import CacheHook, Model, RequestStream, lmms
@@ -260,34 +258,31 @@ def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
     return Response.failure(item.request.id, kind, message, attempts)
 
 
-class TorchState(Struct, frozen=True):
-    """Settings that torch keeps per thread, and that a plugin's constructor may have changed in its thread."""
+def captured_torch_state() -> Callable[[], None] | None:
+    """Return a function that sets the settings of torch in another thread as in this one; ``None`` without torch.
 
-    device: int | None
-    grad_enabled: bool
+    Torch keeps them per thread, and a plugin's constructor may have changed them in its thread.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+    grad_enabled = torch.is_grad_enabled()
 
-    @classmethod
-    def capture(cls) -> TorchState | None:
-        """Return the state of the calling thread; ``None`` if torch is not imported."""
-        torch = sys.modules.get("torch")
-        if torch is None:
-            return None
-        device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
-        return cls(device, torch.is_grad_enabled())
+    def apply() -> None:
+        torch.set_grad_enabled(grad_enabled)
+        if device is not None:
+            torch.cuda.set_device(device)
 
-    def apply(self) -> None:
-        torch = sys.modules["torch"]
-        torch.set_grad_enabled(self.grad_enabled)
-        if self.device is not None:
-            torch.cuda.set_device(self.device)
+    return apply
 
 
 class Worker:
     """A thread that runs jobs in order. It is a daemon, so that an interrupted run does not wait for a plugin."""
 
-    def __init__(self, state: TorchState | None) -> None:
+    def __init__(self, apply_state: Callable[[], None] | None) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._state = state
+        self._apply_state = apply_state
         self._thread = threading.Thread(target=self._run, name="legacy-plugin", daemon=True)
         self._thread.start()
 
@@ -302,8 +297,8 @@ class Worker:
     def _run(self) -> None:
         loop = asyncio.new_event_loop()
         try:
-            if self._state is not None:
-                self._state.apply()
+            if self._apply_state is not None:
+                self._apply_state()
             while (job := self._jobs.get()) is not None:
                 # Plugins call asyncio.get_event_loop(), which finds a loop outside the main thread only if one was
                 # set. It is set for each job, as asyncio.run in a plugin removes it.
@@ -366,13 +361,14 @@ class LegacyAdapter(Model):
         given = (batch_size, getattr(plugin, "batch_size_per_gpu", None))
         sizes = (int(size) for size in given if isinstance(size, int | str) and str(size).isdigit())
         own = CHUNK_FACTOR * next((size for size in sizes if size > 0), 1)
-        self._chunk_size = chunk_size or max(own, CHUNK_FACTOR * _open_requests(plugin))
+        concurrent = getattr(plugin, "num_concurrent", 0)
+        self._chunk_size = chunk_size or max(own, CHUNK_FACTOR * concurrent if isinstance(concurrent, int) else 0)
         self.concurrency = self._chunk_size
         if plugin.is_simple and type(plugin).generate_visual_cot is not lmms.generate_visual_cot:
             self.kinds = self.kinds | {"generate_visual_cot"}
         self._five = False
         self._hook = PartialHook()
-        self._torch_state = TorchState.capture()
+        self._torch_state = captured_torch_state()
         plugin.set_cache_hook(self._hook)
 
     @property
@@ -510,11 +506,6 @@ class LegacyAdapter(Model):
         if error is not None and not isinstance(error, Exception):
             raise error
         return call
-
-
-def _open_requests(plugin: lmms) -> int:
-    count = getattr(plugin, "num_concurrent", 0)
-    return count if isinstance(count, int) else 0
 
 
 def _groups(chunk: Sequence[Request]) -> list[list[Request]]:

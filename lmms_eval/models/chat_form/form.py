@@ -75,21 +75,12 @@ class Conversation(Prompt):
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class MediaSupport:
-    """The kinds of media that a model supports in addition to text."""
-
-    media: frozenset[str]
-    """``image``, ``video``, ``audio``."""
-    marks: tuple[str, ...]
-    """Placeholders of media in its prompts. A blank is inserted into them if they occur in a task's text."""
-
-
 class ConversationReader:
     """Converts messages to conversations for one model. Thread-safe."""
 
-    def __init__(self, name: str, options: HFOptions, media_support: MediaSupport) -> None:
-        self._name, self._options, self._support = name, options, media_support
+    def __init__(self, name: str, options: HFOptions, form: ChatForm) -> None:
+        self._name, self._options = name, options
+        self._media, self._marks = form.media, form.marks
         self._bounds = picture_bounds(options)
         self.system_prompt = text_or_file(options.system_prompt)
 
@@ -129,7 +120,7 @@ class ConversationReader:
         for part in message.content:
             if not isinstance(part, ChatTextContent):
                 raise RefusedError(f"{self._name}: only the user's messages may show media")
-            yield neutral(part.text, self._support.marks)
+            yield neutral(part.text, self._marks)
 
     def _pieces(self, message: ChatMessage) -> Iterator[Piece]:
         for part in message.content:
@@ -137,9 +128,9 @@ class ConversationReader:
 
     def _piece(self, part: ChatContent) -> Piece:
         if isinstance(part, ChatTextContent):
-            return neutral(part.text, self._support.marks)
-        if part.type not in self._support.media:
-            taken = ", ".join(["text", *sorted(self._support.media)])
+            return neutral(part.text, self._marks)
+        if part.type not in self._media:
+            taken = ", ".join(["text", *sorted(self._media)])
             raise RefusedError(f"{self._name} takes {taken}, not {part.type}")
         if isinstance(part, ChatAudioContent):
             from lmms_eval.media import load_audio
@@ -187,6 +178,8 @@ class ChatForm(abc.ABC):
     name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
     """Parameters that identify the family's ``chat``."""
+    marks: ClassVar[tuple[str, ...]]
+    """Placeholders of media in its prompts. A blank is inserted into them if they occur in a task's text."""
 
     def __init__(self, checkpoint: Checkpoint, extra: Mapping[str, Any]) -> None:
         self.model, self.tokenizer, self.config = checkpoint.model, checkpoint.tokenizer, checkpoint.config
@@ -195,8 +188,8 @@ class ChatForm(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def media_support(self) -> MediaSupport:
-        """The media that the checkpoint supports."""
+    def media(self) -> frozenset[str]:
+        """The media that the checkpoint supports in addition to text: ``image``, ``video``, ``audio``."""
 
     @abc.abstractmethod
     def render(self, conversation: Conversation) -> Any:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.models.chat_form.form import (
     ChatForm,
     Conversation,
-    MediaSupport,
     Piece,
     Prompt,
     Turn,
@@ -128,10 +127,11 @@ class InternVLForm(ChatForm):
 
     name = "internvl"
     parameters = ("tokenizer", "pixel_values", "question", "generation_config", "num_patches_list")
+    marks = (PLACEHOLDER, _CONTEXT)
 
     @property
-    def media_support(self) -> MediaSupport:
-        return MediaSupport(frozenset({"image", "video"}), (PLACEHOLDER, _CONTEXT))
+    def media(self) -> frozenset[str]:
+        return frozenset({"image", "video"})
 
     def render(self, conversation: Conversation) -> InternVLPrompt:
         if conversation.system and not isinstance(getattr(self.model, "system_message", None), str):

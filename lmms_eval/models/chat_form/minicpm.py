@@ -14,7 +14,6 @@ from lmms_eval.models.chat_form.form import (
     ChatForm,
     Checkpoint,
     Conversation,
-    MediaSupport,
     Turn,
     call,
     media_of,
@@ -22,7 +21,6 @@ from lmms_eval.models.chat_form.form import (
 )
 from lmms_eval.models.hf.batching import RefusedError
 
-_MARKS = ("(<image>./</image>)", "(<audio>./</audio>)")
 _FRAME_SLICES = 2
 """``max_slice_nums`` for videos on the model cards."""
 
@@ -36,6 +34,7 @@ class MiniCPMForm(ChatForm):
 
     name = "minicpm_v"
     parameters = ("image", "msgs", "tokenizer")
+    marks = ("(<image>./</image>)", "(<audio>./</audio>)")
 
     def __init__(self, checkpoint: Checkpoint, extra: Mapping[str, Any]) -> None:
         super().__init__(checkpoint, extra)
@@ -47,10 +46,10 @@ class MiniCPMForm(ChatForm):
                 raise ModelError(f"{self.name}: chat of {type(self.model).__name__} has no argument {argument}")
 
     @property
-    def media_support(self) -> MediaSupport:
+    def media(self) -> frozenset[str]:
         hears = "audio_config" in self.config or bool(self.config.get("init_audio"))
-        media = ("image",) if self._is_early else ("image", "video", "audio") if hears else ("image", "video")
-        return MediaSupport(frozenset(media), _MARKS)
+        taken = ("image",) if self._is_early else ("image", "video", "audio") if hears else ("image", "video")
+        return frozenset(taken)
 
     def takes_option(self, name: str) -> bool:
         """Return whether ``chat`` has the option. ``do_sample`` has another name there."""

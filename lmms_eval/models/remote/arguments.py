@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lmms_eval.media.encode import WireOptions
     from lmms_eval.media.image import Bounds
 
+T = TypeVar("T", bound="RemoteArguments")
 ENVIRONMENT = {"LMMS_IMAGE_ENCODE_FORMAT": "image_format", "LMMS_IMAGE_JPEG_QUALITY": "image_quality"}
 """Environment variables of defaults."""
 SAME = {
@@ -139,9 +140,6 @@ class RemoteArguments(CommonArguments):
         if not self.adaptive_concurrency:
             return self.num_concurrent
         return max(1, self.adaptive_min_concurrency, self.adaptive_max_concurrency)
-
-
-T = TypeVar("T", bound=RemoteArguments)
 
 
 def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:

@@ -310,8 +310,9 @@ def read_result(result: Any, characters: int, images: WireOptions) -> ToolResult
     fields = wire(result)
     texts: list[str] = []
     media: list[ToolMedium] = []
+    makers = {"image": _picture, "audio": _sound}
     for part in fields.get("content") or ():
-        make = _MEDIA.get(part.get("type", ""))
+        make = makers.get(part.get("type", ""))
         if make is None:
             texts.append(_text(part))
         elif len(media) == MOST_MEDIA:
@@ -362,6 +363,3 @@ def _sound(part: Mapping[str, Any], images: WireOptions) -> ToolMedium:  # noqa:
     if len(data) > MOST_SOUND_BYTES:
         raise ValueError(f"{len(data)} bytes, more than {MOST_SOUND_BYTES}")
     return wire_audio(data, AUDIO_FORMATS).to_part(), SentPart(kind="audio")
-
-
-_MEDIA: Mapping[str, Callable[[Mapping[str, Any], WireOptions], ToolMedium]] = {"image": _picture, "audio": _sound}

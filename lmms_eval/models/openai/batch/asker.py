@@ -221,9 +221,7 @@ class BatchAsker:
         for request in taken:
             self._open[request.id] = request
             if request.id not in self._place:
-                line = self._line_to_send(
-                    request.id, batch_line(request.id, self._client.address.line, request.payload)
-                )
+                line = self._line_to_send(request.id, batch_line(request.id, self._client.line_path, request.payload))
                 failed += await self._add(request.id, line)
             stream.put_away(request)
         self._tally.requests += len(taken)

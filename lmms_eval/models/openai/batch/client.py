@@ -7,7 +7,6 @@ import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -194,28 +193,6 @@ def batch_line(request_id: str, address: str, body: bytes) -> bytes:
     return b"".join((head[:-1], b',"body":', body, b"}\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class BatchAddress:
-    """Addresses of a service's batch interface."""
-
-    root: str = field(repr=False)
-    """The address without ``/files`` and ``/batches``."""
-    query: str = field(repr=False)
-    line: str
-    """The address in the lines of a batch file: that of a single request, without the host."""
-
-
-def batch_address(endpoint: Endpoint, api: str) -> BatchAddress:
-    """Return the addresses of the batch API, from that of single requests."""
-    parts = urlsplit(endpoint.url)
-    is_azure = endpoint.header == "api-key"
-    path = parts.path.removesuffix(PATHS[api])
-    if is_azure:  # files and batches belong to the resource, not to a deployment
-        path = path.partition("/deployments/")[0]
-    line = PATHS[api] if is_azure else f"/v1{PATHS[api]}"
-    return BatchAddress(urlunsplit((parts.scheme, parts.netloc, path, "", "")), parts.query, line)
-
-
 class BatchClient:
     """The files and batches of one service; an asynchronous context manager.
 
@@ -226,9 +203,16 @@ class BatchClient:
     """
 
     def __init__(self, endpoint: Endpoint, arguments: RemoteArguments, api: str) -> None:
-        self.address = batch_address(endpoint, api)
-        parts = urlsplit(self.address.root)
-        shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        parts = urlsplit(endpoint.url)
+        is_azure = endpoint.header == "api-key"
+        path = parts.path.removesuffix(PATHS[api])
+        if is_azure:  # files and batches belong to the resource, not to a deployment
+            path = path.partition("/deployments/")[0]
+        self.line_path = PATHS[api] if is_azure else f"/v1{PATHS[api]}"
+        """The address in the lines of a batch file: that of a single request, without the host."""
+        self._root = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+        self._query = f"?{parts.query}" if parts.query else ""
+        shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
         self._failures = Failures(shown, endpoint.key_name, arguments.timeout, endpoint.secrets)
         self._headers = {endpoint.header: endpoint.authorization}
         self._proxy, self._timeout = find_proxy(endpoint), arguments.timeout
@@ -268,7 +252,7 @@ class BatchClient:
         """
         body = {
             "input_file_id": part.file_id,
-            "endpoint": self.address.line,
+            "endpoint": self.line_path,
             "completion_window": WINDOW,
             "metadata": {"lmms_eval": part.name},
         }
@@ -349,10 +333,9 @@ class BatchClient:
         self, method: str, path: str, query: Mapping[str, str] | None = None, **sent: Any
     ) -> AsyncIterator[Any]:
         """Yield an answer of status 200 or 201, to be read within the block."""
-        address = self.address.root + path + (f"?{self.address.query}" if self.address.query else "")
         try:
             async with self._session.request(
-                method, address, params=query, proxy=self._proxy, allow_redirects=False, **sent
+                method, self._root + path + self._query, params=query, proxy=self._proxy, allow_redirects=False, **sent
             ) as answer:
                 if answer.status not in (200, 201):
                     raw = await read_whole(answer.content, self._max_bytes, self.shown + path)
