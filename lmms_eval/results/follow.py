@@ -241,6 +241,11 @@ BUDGET_S = 0.3
 """Most seconds of one look. The next looks read the rest of a large journal."""
 
 
+def _marks(state: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return marks that change when a run with the same key starts from scratch, or stops early."""
+    return state.get("stamp"), state.get("date"), part_of(state, "early_stops")
+
+
 class FollowedRun:
     """A run that is read again as its journals grow. Not safe for use by several threads at once.
 
@@ -262,16 +267,27 @@ class FollowedRun:
         self.begun += 1
         self.record: Mapping[str, Any] = read_state(self.folder)
         self.outline: Outline = read_outline(self.folder)
-        self.journals = Journals(self.folder)
-        self._scores: dict[str, _Scores] = {}
-        self.problems = self.journals.problems
+        self.problems: dict[str, None] = {}
         """Sentences about what could not be read."""
+        self.journals = Journals(self.folder, self._counted())
+        self._scores: dict[str, _Scores] = {}
         self._pace = Pace()
         self.processes: Sequence[Signs] = ()
         self.is_read = False
         """Whether the journals were read to their end once."""
         self.is_going = False
         self.is_gone = False
+
+    def _counted(self) -> dict[str, set[int]]:
+        """Return the documents that count of tasks that stopped early."""
+        facts = record_facts(self.record)
+        stopped = part_of(facts, "early_stop")
+        try:
+            journals = Journals.read(self.folder) if stopped else None
+            return {} if journals is None else {task: set(journals.counted(task, facts)) for task in stopped}
+        except DataError as error:
+            self.problems[str(error)] = None
+            return {}
 
     @property
     def run(self) -> Run:
@@ -284,16 +300,9 @@ class FollowedRun:
         return self.journals.key
 
     @property
-    def tasks(self) -> dict[str, TaskProgress]:
+    def tasks(self) -> Mapping[str, TaskProgress]:
         """The documents that count, by task."""
-        facts = record_facts(self.record)
-        stopped, found = part_of(facts, "early_stop"), dict(self.journals.tasks)
-        for task in found.keys() & stopped.keys():
-            try:
-                found[task] = found[task].of(self.journals.counted(task, facts))
-            except DataError as error:
-                self.problems[str(error)] = None
-        return found
+        return self.journals.tasks
 
     @property
     def state(self) -> str:
@@ -354,14 +363,9 @@ class FollowedRun:
         )
 
     def _facts(self) -> tuple[Any, ...]:
-        version = sum(task.version for task in self.journals.tasks.values())
+        version = sum(task.version for task in self.tasks.values())
         counts = (self.begun, self.key, version, len(self.problems), self.damaged)
         return (*counts, self.is_going, self.is_gone, self.is_read, dict(self.record))
-
-    @property
-    def _marks(self) -> tuple[Any, Any]:
-        """Marks that change when a run with the same key starts from scratch."""
-        return self.record.get("stamp"), self.record.get("date")
 
     def _look_around(self) -> None:
         """Read the small files about the state of the run."""
@@ -370,7 +374,7 @@ class FollowedRun:
             return
         self.is_gone = False
         state = read_state(self.folder) or self.record
-        if (state.get("stamp"), state.get("date")) != self._marks:
+        if _marks(state) != _marks(self.record):
             self._begin()
         self.record = state
         if not self.outline.tasks:
@@ -393,10 +397,11 @@ class FollowedRun:
             return
         except DataError as error:
             self.problems[str(error)] = None
+        self.problems |= self.journals.problems
         self.journals.choose_key()
         self.is_read = self.is_read or is_read
         if self.is_read:
-            tasks = self.journals.tasks.values()
+            tasks = self.tasks.values()
             tokens = sum(task.tokens_in + task.tokens_out for task in tasks)
             self._pace.see(sum(task.done for task in tasks), tokens)
 

@@ -10,7 +10,7 @@ import os
 import weakref
 from array import array
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -350,13 +350,6 @@ class TaskProgress(Struct):
         self.endings[doc_id] = ending
         self.version += 1
 
-    def of(self, doc_ids: Iterable[int]) -> TaskProgress:
-        """Count only some of the documents."""
-        found = TaskProgress()
-        for doc_id in doc_ids:
-            found.end(doc_id, self.endings[doc_id])
-        return found
-
 
 class Finished(Struct, frozen=True):
     """A document that is finished, possibly for a second time."""
@@ -377,10 +370,14 @@ class Journals:
     """The journals of one run's folder, as far as they were read. Memory holds the places of records, not the records.
 
     Only the documents that were scored with the settings of the latest score count.
+
+    Args:
+        folder: the run's record.
+        only: the only documents of a task that are read; all documents of tasks that are not named.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, only: Mapping[str, Collection[int]] | None = None) -> None:
+        self.folder, self._only = folder, only or {}
         self.tails = JournalTails(folder, JOURNALS, SCORE)
         self._by_key: dict[str, dict[str, TaskProgress]] = {}
         self._last_keys: dict[int, str] = {}
@@ -426,6 +423,8 @@ class Journals:
         """
         for place, record in self.tails.news():
             task, doc_id = record["task"], record["doc_id"]
+            if doc_id not in self._only.get(task, (doc_id,)):
+                continue
             key = self._last_keys[place.file] = str(record.get("key"))
             self.key = self.key or key
             try:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.engine import live
-from lmms_eval.engine.live import Progress, MeanSoFar
+from lmms_eval.engine.live import MeanSoFar, Progress
 
 
 def record(value: Any = 1.0, **more: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine.live import ProgressLook, MeanSoFar
+from lmms_eval.engine.live import MeanSoFar, ProgressLook
 from lmms_eval.trackers.content import evenly, live_step, name_of_file, results_of, run_name
 
 STAMP = "20261123_101112"
