@@ -297,7 +297,7 @@ def read_run(path: Path, is_strict: bool = False) -> Run:
         is_strict: whether a damaged line of a samples file is an error when the samples are read.
 
     Raises:
-        DataError: a file cannot be read, or is none of these.
+        DataError: a file cannot be read, or its form is unknown.
     """
     if path.is_dir():
         results = results_of_record(path)
