@@ -144,63 +144,61 @@ class JsonLine(Struct, frozen=True):
     record: dict[str, Any]
 
 
-def read_json_lines(path: Path) -> Iterator[JsonLine]:
-    """Read the objects of a file, skipping blank lines.
-
-    Raises:
-        DataError: the file cannot be read, or a line is not a JSON object.
-    """
-    for number, offset, line in _raw_lines(path):
-        yield JsonLine(number, offset, _record(line, path, number))
-
-
-def _raw_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, offset and bytes of the lines that are not blank."""
-    offset = 0
-    try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                start, offset = offset, offset + len(line)
-                if line.strip():
-                    yield number, start, line
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
 class FileSamples:
-    """The lines of a samples file. The place of a line is its offset.
+    """The objects of a file of JSON lines, such as a samples file. The place of a line is its offset.
 
     Args:
-        path: the file.
+        path: the file. The first call of ``at`` opens it, and it stays open.
         is_strict: whether a line that is not a JSON object is an error; otherwise it is skipped and counted.
     """
 
     def __init__(self, path: Path, is_strict: bool = True) -> None:
         self.path, self.is_strict = path, is_strict
         self.where = str(path)
-        self._at = LinesAt(path)
         self.damaged = 0
         """Lines that the last iteration skipped."""
+        self._file: IO[bytes] | None = None
 
     def lines(self) -> Iterator[JsonLine]:
-        """Iterate over the lines. Raises ``DataError`` as ``read_json_lines``."""
-        if self.is_strict:
-            yield from read_json_lines(self.path)
-            return
-        self.damaged = 0
-        for number, offset, data in _raw_lines(self.path):
-            try:
-                record = load_json(data)
-            except ValueError:
-                record = None
-            if isinstance(record, dict):
-                yield JsonLine(number, offset, record)
-            else:
-                self.damaged += 1
+        """Iterate over the lines, without blank ones.
+
+        Raises:
+            DataError: the file cannot be read, or a line is not a JSON object.
+        """
+        self.damaged = offset = 0
+        try:
+            with open(self.path, "rb") as file:
+                for number, line in enumerate(file, 1):
+                    start, offset = offset, offset + len(line)
+                    if line.strip() and (record := self._record(line, number)) is not None:
+                        yield JsonLine(number, start, record)
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
+
+    def _record(self, line: bytes, number: int) -> dict[str, Any] | None:
+        try:
+            return _object(line, f"{self.path}, line {number}")
+        except DataError:
+            if self.is_strict:
+                raise
+            self.damaged += 1
+            return None
 
     def at(self, place: int) -> dict[str, Any]:
-        """Read the line at a place. Raises ``DataError``."""
-        return self._at.record(place)
+        """Read the line at a place.
+
+        Raises:
+            DataError: the file cannot be read, or has changed since the place was noted.
+        """
+        try:
+            if self._file is None:
+                self._file = open(self.path, "rb")  # noqa: SIM115 - closed with this object
+                weakref.finalize(self, self._file.close)
+            self._file.seek(place)
+            line = self._file.readline()
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        return _object(line, f"{self.path} (changed while it was read?)")
 
 
 class SampleLines(Protocol):
@@ -243,30 +241,6 @@ class JoinedLines:
         return self._sources[place % len(self._sources)].at(place // len(self._sources))
 
 
-class LinesAt:
-    """Objects of a file by the offset of their line. The file is opened on first use and stays open."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: IO[bytes] | None = None
-
-    def record(self, offset: int) -> dict[str, Any]:
-        """Read the object of the line at an offset.
-
-        Raises:
-            DataError: the file cannot be read, or has changed since the offset was noted.
-        """
-        try:
-            if self._file is None:
-                self._file = open(self.path, "rb")  # noqa: SIM115 - closed with this object
-                weakref.finalize(self, self._file.close)
-            self._file.seek(offset)
-            line = self._file.readline()
-        except OSError as error:
-            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        return _record(line, self.path, None)
-
-
 def load_json(data: bytes) -> Any:
     """Read JSON, including NaN and infinities as Python's writer produces them. Raises ``ValueError``."""
     try:
@@ -278,8 +252,8 @@ def load_json(data: bytes) -> Any:
             raise ValueError("nested too deeply") from error
 
 
-def _record(line: bytes, path: Path, number: int | None) -> dict[str, Any]:
-    where = f"{path}, line {number}" if number else f"{path} (changed while it was read?)"
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    """Read a JSON object. Raises ``DataError``."""
     try:
         record = load_json(line)
     except ValueError as error:

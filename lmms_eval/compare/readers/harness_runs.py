@@ -31,14 +31,14 @@ def is_samples(head: FileHead) -> bool:
 
 
 def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
-    """Read the run of a results file from the samples files next to it, else from the run's record.
+    """Read the run of a results file, or of a record (``results.run.read_run``).
 
     Args:
-        path: the results file.
+        path: the file or folder.
         keeps_rest: whether unreadable parts, and missing samples, become notes instead of errors.
 
     Raises:
-        DataError: neither samples nor record exist, or they cannot be read.
+        DataError: the run has no samples, or they cannot be read.
     """
     return rows_of(read_run(path, is_strict=not keeps_rest), keeps_rest)
 
@@ -54,15 +54,6 @@ def read_samples_file(path: Path, keeps_rest: bool = False) -> RunRows:
     if any(naming.task(path.name) is not None for naming in NAMINGS):
         return rows
     return replace(rows, tasks={name: replace(task, is_called_after_file=True) for name, task in rows.tasks.items()})
-
-
-def read_record(folder: Path) -> RunRows:
-    """Read the record of a run: by its results file if the run ended and the file exists, else its journals alone.
-
-    Raises:
-        DataError: the record has no scored document.
-    """
-    return replace(rows_of(read_run(folder, is_strict=True)), source=str(folder))
 
 
 def rows_of(run: Run, keeps_rest: bool = False) -> RunRows:

@@ -7,13 +7,12 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.contract import NO_FILTER, Lookups, TaskBuilder, id_text
+from lmms_eval.compare.readers.contract import NO_FILTER, TaskBuilder, id_text
 from lmms_eval.compare.runs import Answer, Column, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import AGGREGATIONS
@@ -43,7 +42,7 @@ def _unscored(offset: int) -> int:
     return -2 - offset
 
 
-class ReadTask(Struct, frozen=True):
+class ReadTask(NamedTuple):
     """The rows of a task, with sentences about what was left out."""
 
     rows: TaskRows
@@ -89,7 +88,7 @@ def read_lines(
     matched = (Row("exact_match", NO_FILTER),)
     compared = read_lines(source, task, keys, keeps_rest=keeps_rest, wanted=matched)
     note = f"{task}: the lines have no metric: exact_match is the equality of answer and target"
-    return replace(compared, notes=(*compared.notes, note))
+    return compared._replace(notes=(*compared.notes, note))
 
 
 def fallback_number(sample: Mapping[str, Any], metric: str, score_key: str) -> float | None:
@@ -170,8 +169,14 @@ class SampleCollector:
     def task(self) -> ReadTask:
         """Return the rows of what has been added."""
         self.builder.states_filter = "" not in self.places
-        lookups = Lookups(cache(self._metadata), self._answer, self._raw, self._lines)
-        return ReadTask(self.builder.rows(lookups), self.builder.notes, self.is_own)
+        rows = replace(
+            self.builder.rows(),
+            metadata=cache(self._metadata),
+            answer=self._answer,
+            raw=self._raw,
+            lines=self._lines,
+        )
+        return ReadTask(rows, self.builder.notes, self.is_own)
 
     def _add(self, sample: dict[str, Any], offset: int) -> None:
         name = id_text(sample["doc_id"])
