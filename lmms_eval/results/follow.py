@@ -413,8 +413,11 @@ class FollowedRun:
             whole = RunningScore(self.outline.whole, orders) if len(self.outline.whole) > 1 else None
             self._scores[found.key] = _Scores(scores, whole)
         running = self._scores[found.key]
-        for score in (running.tasks.get(found.task), running.whole):
-            if score is not None:
-                score.note(found.record)
+        try:
+            for score in (running.tasks.get(found.task), running.whole):
+                if score is not None:
+                    score.note(found.record)
+        except (KeyError, TypeError, AttributeError) as error:
+            self.problems[f"{found.task}, document {found.doc_id}: no number can be read ({error})"] = None
         if self._take is not None:
             self._take(found)

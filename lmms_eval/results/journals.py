@@ -333,11 +333,14 @@ class Finished(Struct, frozen=True):
     task: str
     doc_id: int
     record: dict[str, Any]
-    rows: Sequence[dict[str, Any]]
-    """Its lines of a samples file, one for each filter pipeline."""
     ending: Ending
     before: Ending | None
     """How it ended before, if it is finished for a second time."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Its lines of a samples file, one for each filter pipeline. Raises ``DataError`` if it has none."""
+        return _scored_rows([self.record])
 
 
 class Journals:
@@ -402,15 +405,15 @@ class Journals:
             key = self._last_keys[place.file] = str(record.get("key"))
             self.key = self.key or key
             try:
-                ending, rows = Ending.of(record, place), list(record_rows(record))
-            except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+                ending = Ending.of(record, place)
+            except (KeyError, TypeError, AttributeError, IndexError) as error:
                 self.problems[f"{task}, document {doc_id}: not the record of a scored document ({error})"] = None
                 continue
             progress = self._by_key.setdefault(key, {}).setdefault(task, TaskProgress())
             before = progress.endings.get(doc_id)
             if counts_now(ending.status == "failed", None if before is None else before.status == "failed"):
                 progress.end(doc_id, ending)
-                yield Finished(key, task, doc_id, record, rows, ending, before)
+                yield Finished(key, task, doc_id, record, ending, before)
 
     def choose_key(self) -> None:
         """Let the documents count that were scored with the settings of the latest score."""
@@ -484,7 +487,11 @@ class Journals:
 
 
 def _scored_rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return list(record_rows(records[0]))
+    try:
+        return list(record_rows(records[0]))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        name = f"{records[0].get('task')}, document {records[0].get('doc_id')}"
+        raise DataError(f"{name}: not the record of a scored document ({error!r})") from error
 
 
 def _unscored_rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -545,10 +552,15 @@ class JournalSamples:
             yield from self._lines(number, self._rows(number))
 
     def add(self, found: Finished) -> list[JsonLine]:
-        """Add a document of a growing journal and return its lines. Raises ``DataError`` if the journal is gone."""
+        """Add a document of a growing journal and return its lines.
+
+        Raises:
+            DataError: the journal is gone, or the record is not one of a scored document.
+        """
+        rows = found.rows
         self._tails.open(found.ending.place.file)
         self._append([found.ending.place])
-        return list(self._lines(len(self._ends) - 1, found.rows))
+        return list(self._lines(len(self._ends) - 1, rows))
 
     def at(self, place: int) -> dict[str, Any]:
         """Read the row at a place. Raises ``DataError``."""

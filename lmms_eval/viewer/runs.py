@@ -114,7 +114,8 @@ def report_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
     state = read_state(record) if is_own(run.facts) or not run.document else {}
     folder = run.source.parent
     places = record_places(record, allowed) if state or not run.document else Places((folder,), (folder, *allowed))
-    return ReportRun(rows, run.document, state, places, rows.notes, JudgePrompts(record))
+    prompts = JudgePrompts(record if state else None)
+    return ReportRun(rows, run.document, state, places, rows.notes, prompts)
 
 
 def record_places(folder: Path, allowed: Sequence[Path]) -> Places:

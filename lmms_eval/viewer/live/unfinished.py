@@ -327,7 +327,7 @@ class UnfinishedRun:
                 tasks[found.task] = self._growing(found.task, tasks)
             tasks[found.task].add(found)
         except DataError as error:
-            self._run.problems[f"{found.task}, document {found.doc_id}: {error}"] = None
+            self._run.problems[str(error)] = None
 
     def _growing(self, task: str, others: Mapping[str, GrowingTask]) -> GrowingTask:
         known = [*self._run.outline.tasks]

@@ -9,10 +9,9 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from loguru import logger
-from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import read_document
@@ -102,7 +101,7 @@ MOST_CHANGES = 20_000
 """Most names of changed pieces that are kept. A page that is further behind loads everything again."""
 
 
-class _Seen(Struct):
+class _Seen(NamedTuple):
     """A run of the view. Its number and name never change."""
 
     run: UnfinishedRun | FinishedRun
