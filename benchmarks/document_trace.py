@@ -8,8 +8,9 @@ the bodies of modules and classes are part of their surroundings, and a generato
 
 A run is what one document needs from the command line to the results. A document's part is the difference of the other
 two runs divided by five: a function belongs to it if it is called at least once more for each further document.
-It is null for a task with fewer than eight documents. Prints JSON: counts by task and by package, with ``--list`` the
-functions.
+It is null for a task with fewer than eight documents.
+
+Prints JSON: counts by task and by package, with ``--list`` the functions.
 """
 
 from __future__ import annotations
