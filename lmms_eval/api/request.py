@@ -1,12 +1,12 @@
 """Requests and responses: the names that authors of models import."""
 
 from lmms_eval.api.response import (
+    Call,
     ErrorKind,
     GeneratedImage,
     Part,
     Response,
     ResponseError,
-    SentCall,
     SentMedia,
     SentMessage,
     SentPart,
@@ -18,6 +18,7 @@ from lmms_eval.api.response import (
 from lmms_eval.api.task import Request, RequestKind, task_of
 
 __all__ = [
+    "Call",
     "ErrorKind",
     "GeneratedImage",
     "Part",
@@ -25,7 +26,6 @@ __all__ = [
     "RequestKind",
     "Response",
     "ResponseError",
-    "SentCall",
     "SentMedia",
     "SentMessage",
     "SentPart",

@@ -15,13 +15,12 @@ from typing import Any, TypeVar
 
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.messages import ChatMessages
+from lmms_eval.api.records import ResponseLine, ScoreRecord
 from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.api.task import is_retry
 from lmms_eval.engine.records import (
     FOLDER,
     NOTHING,
-    RESPONSE,
-    SCORE,
     ImageFolder,
     images_in,
     is_blank,
@@ -269,7 +268,7 @@ class RunStore:
         for path in sorted(set(self.folder.glob("responses-*.jsonl")) - own):
             self._load_responses(path)
         for path in sorted(set(self.folder.glob("scores-*.jsonl")) - own):
-            for place, record in self._journals.load(path, shape=SCORE):
+            for place, record in self._journals.load(path, kind=ScoreRecord):
                 if record.get("key") == self.scoring_key:
                     self._adopt_score(record, place)
 
@@ -311,7 +310,7 @@ class RunStore:
         for path in sorted(self.folder.glob("responses-*.jsonl")):
             self._load_responses(path, is_earlier=True)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
-            for place, record in self._journals.load(path, shape=SCORE):
+            for place, record in self._journals.load(path, kind=ScoreRecord):
                 if record.get("key") == self.scoring_key and "judge" in record:
                     unread = self._unread.setdefault(record["task"], set())
                     verdicts = [Verdict.from_record(verdict) for verdict in record["judge"]]
@@ -323,7 +322,7 @@ class RunStore:
                     self._note_thoughts(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
-        for place, record in self._journals.load(path, shape=RESPONSE):
+        for place, record in self._journals.load(path, kind=ResponseLine):
             request_id = record.get("id")
             if is_earlier:
                 self.spent += spent_in(record)

@@ -14,10 +14,10 @@ import orjson
 from msgspec import Struct, field
 
 from lmms_eval.api.outcome import Status
+from lmms_eval.api.records import ScoreRecord
 from lmms_eval.engine.headline import Part, Prefix
 from lmms_eval.engine.live import VITALS, Outline, TaskOutline, read_outline
 from lmms_eval.engine.looks import number_of
-from lmms_eval.engine.records import SCORE
 from lmms_eval.errors import DataError
 from lmms_eval.results.files import read_state
 from lmms_eval.results.journals import JOURNALS, JournalReplaced, JournalTails, TailRecord
@@ -340,7 +340,7 @@ class FollowedRun:
         self.begun += 1
         self.state: Mapping[str, Any] = read_state(self.folder)
         self.outline: Outline = read_outline(self.folder)
-        self.tails = JournalTails(self.folder, JOURNALS, SCORE)
+        self.tails = JournalTails(self.folder, JOURNALS, ScoreRecord)
         self._by_key: dict[str, Documents] = {}
         self._last_keys: dict[int, str] = {}
         self.key = ""

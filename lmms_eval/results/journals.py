@@ -16,10 +16,11 @@ from typing import IO, Any, Protocol
 import orjson
 from msgspec import Struct, field
 
+from lmms_eval.api.records import ResponseLine, ScoreRecord
 from lmms_eval.api.request import task_of
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.engine.live import read_outline
-from lmms_eval.engine.records import RESPONSE, SCORE, written_response
+from lmms_eval.engine.records import written_response
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.samples_file import record_rows, thoughts_of
@@ -52,8 +53,8 @@ class JournalTails(Struct):
 
     folder: Path
     pattern: str
-    shape: Mapping[str, Any] | None = None
-    """Shape of the records."""
+    kind: type[Struct] | None = None
+    """Kind of the records."""
     files: list[Path] = field(default_factory=list)
     """The files found so far; a file's index is its place here."""
     damaged: int = 0
@@ -107,7 +108,7 @@ class JournalTails(Struct):
                     return
                 start, tail.read = tail.read, tail.read + len(line)
                 tail.size = max(tail.size, tail.read)
-                record = record_in(line, self.shape)
+                record = record_in(line, self.kind)
                 if record is not None:
                     yield TailRecord(number, start, record)
                 elif line != b"\n":  # an empty line closes a torn line
@@ -291,7 +292,7 @@ class Journals(Struct):
     _documents: dict[str, dict[int, _Document]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        tails = JournalTails(self.folder, JOURNALS, SCORE)
+        tails = JournalTails(self.folder, JOURNALS, ScoreRecord)
         key: Any = None
         for found in tails.news():
             key = found.record.get("key")
@@ -360,7 +361,7 @@ class Journals(Struct):
         Raises:
             DataError: a file cannot be read.
         """
-        tails = JournalTails(self.folder, RESPONSES, RESPONSE)
+        tails = JournalTails(self.folder, RESPONSES, ResponseLine)
         places: dict[str, dict[int, list[tuple[int, int]]]] = {}
         for found in tails.news():
             named = str(found.record.get("id", ""))

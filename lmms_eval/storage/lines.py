@@ -14,7 +14,7 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import JournalError
 from lmms_eval.storage import codec
-from lmms_eval.storage.codec import fits, load_record
+from lmms_eval.storage.codec import is_record, load_record
 
 LOOK_EVERY_S = 0.1
 """Seconds between two checks of a writer whether its file still exists."""
@@ -47,16 +47,16 @@ def unsealed(line: bytes) -> bytes | None:
     return fields + b"}" if line[len(fields) :] == b',"crc":"%08x"}\n' % zlib.crc32(fields) else None
 
 
-def record_in(line: bytes, shape: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+def record_in(line: bytes, kind: type[Struct] | None = None) -> dict[str, Any] | None:
     """Return the record of a line; ``None`` if its checksum or its content is damaged.
 
     Args:
         line: the line with its newline.
-        shape: shape of the records of this journal (``codec.shaped``).
+        kind: kind of the records of this journal; records of another form count as damaged.
     """
     content = unsealed(line)
     record = None if content is None else load_record(content)
-    return record if record is not None and (shape is None or fits(record, shape)) else None
+    return record if record is not None and (kind is None or is_record(record, kind)) else None
 
 
 class JournalWriter:
@@ -200,14 +200,14 @@ class LineReader:
 
 
 def read_lines(
-    path: Path, quietly: bool = False, shape: Mapping[str, Any] | None = None
+    path: Path, quietly: bool = False, kind: type[Struct] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the offset and the record of each undamaged line of a file; a missing file has no lines.
 
     Args:
         path: the file.
         quietly: do not log damaged lines; an earlier reading has.
-        shape: shape of the records.
+        kind: kind of the records.
 
     Raises:
         JournalError: the file cannot be read.
@@ -218,7 +218,7 @@ def read_lines(
         with open(path, "rb") as file:
             for line in file:
                 start, offset = offset, offset + len(line)
-                record = record_in(line, shape)
+                record = record_in(line, kind)
                 if record is not None:
                     owners.add(OURS)
                     yield start, record
@@ -305,11 +305,11 @@ class JournalSet:
         return len(self._readers) - 1
 
     def load(
-        self, path: Path, quietly: bool = False, shape: Mapping[str, Any] | None = None
+        self, path: Path, quietly: bool = False, kind: type[Struct] | None = None
     ) -> Iterator[tuple[Place, dict[str, Any]]]:
         """Open a journal and yield its records (``read_lines``)."""
         file = self.add(path)
-        for offset, record in read_lines(path, quietly, shape):
+        for offset, record in read_lines(path, quietly, kind):
             yield Place(file, offset), record
 
     def at(self, place: Place) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from lmms_eval.api.request import Response, SentCall, SentMessage, SentPart, Usage
+from lmms_eval.api.request import Call, Response, SentMessage, SentPart, Usage
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.errors import ModelError
 from lmms_eval.models.remote.errors import AttemptError
@@ -228,7 +228,7 @@ def _recorded(reply: Reply) -> SentMessage:
     """Return a reply in its recorded form."""
     text = reply.message.get("content")
     parts = [SentPart(text=text)] if isinstance(text, str) and text else []
-    calls = [SentPart(call=SentCall(call.id, call.name, call.arguments)) for call in reply.calls]
+    calls = [SentPart(call=Call(call.id, call.name, call.arguments)) for call in reply.calls]
     return SentMessage("assistant", (*parts, *calls))
 
 

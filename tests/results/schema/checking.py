@@ -11,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from lmms_eval.results.files import RUNS
-from lmms_eval.results.schema.schemas import schema_file
+from lmms_eval.results.schema import schema_file
 from lmms_eval.storage.lines import unsealed
 
 JOURNALS = {"responses": "response", "scores": "score", "judgements": "judgement"}
