@@ -22,6 +22,7 @@ KnownError = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(ErrorK
 """Readers accept other kinds too, which a later version may add."""
 MediumKind = Annotated[str, Meta(extra_json_schema={"enum": ["image", "video", "audio"]})]
 """Readers accept other kinds too."""
+Unscored = Annotated[str, Meta(extra_json_schema={"enum": ["unscored"]})]
 TWO = Meta(min_length=2, max_length=2)
 OnlyTrue = Annotated[bool, Meta(extra_json_schema={"const": True})]
 OnlyFalse = Annotated[bool, Meta(extra_json_schema={"const": False})]
@@ -254,7 +255,7 @@ class PipelineRecord(Struct, kw_only=True, frozen=True):
     """The answer after filters."""
     metrics: dict[str, Any]
     """The document's metric values."""
-    status: Literal["unscored"] | UnsetType = UNSET
+    status: Unscored | UnsetType = UNSET
     """Absent if the document is scored."""
     reason: str | UnsetType = UNSET
     """Why the document is unscored."""

@@ -1,8 +1,7 @@
 """Requests and responses: the names that authors of models import."""
 
+from lmms_eval.api.records import Call, ErrorKind
 from lmms_eval.api.response import (
-    Call,
-    ErrorKind,
     GeneratedImage,
     Part,
     Response,

@@ -267,7 +267,7 @@ class SentPart(Struct, frozen=True):
             kind=record.type or "",
             medium=if_set(record.media),
             frame=if_set(record.frame),
-            picture=GeneratedImage(*record.picture) if record.picture else None,
+            picture=GeneratedImage(record.picture[0], record.picture[1]) if record.picture else None,
             call=if_set(record.call),
         )
 
