@@ -83,7 +83,7 @@ class TaskSamples(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True):
-    """The way in which the run has ended."""
+    """How the run has ended."""
 
     state: str
     has_succeeded: bool = True
