@@ -642,23 +642,25 @@ def schema_file(name: str) -> Path:
 _CLASSES = {
     name: value
     for name, value in (*vars(records).items(), *globals().items())
-    if isinstance(value, type) and issubclass(value, Struct)
+    if isinstance(value, type) and value.__module__.startswith("lmms_eval.")
 }
 
 
-def _complete(schema: dict[str, Any], kind: type[Struct]) -> None:
+def _complete(schema: dict[str, Any], kind: type) -> None:
     """Add to the schema of a type what msgspec does not know: descriptions of fields, and whether the type is open."""
     if issubclass(kind, Open):
         schema["additionalProperties"] = True
-    names = {one.name: one.encode_name for one in msgspec.structs.fields(kind)}
+    keys: dict[str, str] = {}
+    if issubclass(kind, Struct):
+        keys = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     for name, text in _field_docs(kind):
-        schema["properties"][names[name]]["description"] = text
+        schema["properties"][keys.get(name, name)]["description"] = text
 
 
-def _field_docs(kind: type[Struct]) -> Iterator[tuple[str, str]]:
+def _field_docs(kind: type) -> Iterator[tuple[str, str]]:
     """Yield the fields of a class and its bases with their docstrings."""
     for owner in kind.__mro__:
-        if not issubclass(owner, Struct) or owner is Struct:
+        if not owner.__module__.startswith("lmms_eval."):
             continue
         [definition] = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
         body = definition.body if isinstance(definition, ast.ClassDef) else []
