@@ -33,7 +33,7 @@ from lmms_eval.engine.records import (
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
 from lmms_eval.storage import codec
-from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
+from lmms_eval.storage.lines import JournalSet, JournalWriter, Place, sealed
 
 T = TypeVar("T")
 
@@ -212,12 +212,19 @@ class RunStore:
                 self._add_to_prompts(_prompt_number(kept.request_id, prompt))
         return kept
 
-    def add_score(self, record: dict[str, Any]) -> None:
-        """Write a scored or failed document; thread-safe."""
+    def add_score(self, record: dict[str, Any], line: bytes = b"") -> None:
+        """Write a scored or failed document; thread-safe.
+
+        Args:
+            record: the document's record.
+            line: the record's line in the journal of another process, which is written as it is.
+        """
         task, doc_id = record["task"], record["doc_id"]
-        record["key"] = self.scoring_key
+        if record.get("key") != self.scoring_key:
+            record["key"], line = self.scoring_key, b""
         try:
-            place = Place(self._score_file, self._score_writer.append(record))
+            line = line or sealed(codec.dumps(record))
+            place = Place(self._score_file, self._score_writer.append_line(line))
         except codec.VolatileValue:
             with self._lock:
                 self._volatile[task, doc_id] = record
@@ -278,6 +285,16 @@ class RunStore:
             known[doc_id] = place
             self._note_thoughts(record)
             self._failures.get(task, {}).pop(doc_id, None)
+
+    def lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        """Yield the journal's lines of all finished documents that this process knows, with their records."""
+        for task, places in self._scores.items():
+            for doc_id, place in places.items():
+                if (task, doc_id) in self._volatile:
+                    record = self._volatile[task, doc_id]
+                    yield sealed(codec.dumps(record)), record
+                else:
+                    yield self._journals.line_at(place)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of all finished documents that this process knows, scored or failed."""

@@ -82,13 +82,15 @@ class JournalWriter:
             self._write(b"\n")
 
     def append(self, record: dict[str, Any]) -> int:
-        """Append one record; returns the offset of its line.
+        """Append one record; returns the offset of its line (``append_line``). Raises ``VolatileValue`` too."""
+        return self.append_line(sealed(codec.dumps(record)))
+
+    def append_line(self, line: bytes) -> int:
+        """Append a line that ``sealed`` returned; returns its offset.
 
         Raises:
             JournalError: the write failed (full disk, quota, lost mount), or the file was deleted.
-            VolatileValue: the record holds a value that a journal cannot hold.
         """
-        line = sealed(codec.dumps(record))
         with self._lock:
             if self._is_torn:
                 self._write(b"\n")
@@ -165,7 +167,11 @@ class LineReader:
         """Offset and content of the last block."""
 
     def at(self, offset: int) -> dict[str, Any]:
-        """Return the record of the line at an offset.
+        """Return the record of the line at an offset. Raises ``JournalError`` (``line_at``)."""
+        return self.line_at(offset)[1]
+
+    def line_at(self, offset: int) -> tuple[bytes, dict[str, Any]]:
+        """Return the line at an offset, and its record.
 
         Raises:
             JournalError: the line can no longer be read, or is damaged.
@@ -181,7 +187,7 @@ class LineReader:
                 f"{self.path}: the line at byte {offset} is no longer what was written; start the same command again: "
                 "what it held is asked or scored again"
             )
-        return record
+        return line, record
 
     def _line_at(self, offset: int) -> bytes:
         start = offset - self._begin
@@ -239,12 +245,17 @@ def has_checksums(data: bytes) -> bool:
 
 
 def records_in(data: bytes, place: Path | str) -> list[dict[str, Any]]:
-    """Return the records of several lines; logs the number of damaged lines under the name ``place``."""
+    """Return the records of several lines (``lines_in``)."""
+    return [record for _, record in lines_in(data, place)]
+
+
+def lines_in(data: bytes, place: Path | str) -> list[tuple[bytes, dict[str, Any]]]:
+    """Return the undamaged lines with their records; logs the number of damaged ones under the name ``place``."""
     lines = [line for line in data.splitlines(keepends=True) if line != b"\n"]
-    records = [record for line in lines if (record := record_in(line)) is not None]
-    if len(records) < len(lines):
-        _warn(place, len(lines) - len(records))
-    return records
+    found = [(line, record) for line in lines if (record := record_in(line)) is not None]
+    if len(found) < len(lines):
+        _warn(place, len(lines) - len(found))
+    return found
 
 
 def _warn(place: Path | str, damaged: int, is_foreign: bool = False) -> None:
@@ -315,6 +326,10 @@ class JournalSet:
     def at(self, place: Place) -> dict[str, Any]:
         """Return one record. Raises ``JournalError`` (``LineReader.at``)."""
         return self._readers[place.file].at(place.offset)
+
+    def line_at(self, place: Place) -> tuple[bytes, dict[str, Any]]:
+        """Return one line with its record. Raises ``JournalError`` (``LineReader.line_at``)."""
+        return self._readers[place.file].line_at(place.offset)
 
     def close(self) -> None:
         for reader in self._readers:
