@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmms_eval.results.schema.schemas import FOLDER, TYPES, schema_file, schema_text
+from lmms_eval.results.schema import FOLDER, TYPES, schema_file, schema_text
 
 
 def main() -> None:

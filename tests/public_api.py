@@ -17,7 +17,7 @@ from typing import Any
 from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.help import EXIT_CODES, default_text, flag_text
 from lmms_eval.config.options import options
-from lmms_eval.results.schema.schemas import TYPES, schema_file
+from lmms_eval.results.schema import TYPES, schema_file
 
 LIST = Path(__file__).with_suffix(".txt")
 MODULES = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.results.schema.schemas import TYPES, schema_file
+from lmms_eval.results.schema import TYPES, schema_file
 
 _HEAD = """# Keys of every file
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from lmms_eval.api.response import ErrorKind, Thoughts
+from lmms_eval.api.records import ErrorKind
+from lmms_eval.api.response import Thoughts
 from lmms_eval.utils.records import to_dict
 
 

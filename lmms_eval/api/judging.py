@@ -11,7 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET, convert
+
+from lmms_eval.api.records import JudgeVerdict
 from lmms_eval.api.response import Usage
+from lmms_eval.utils.records import as_record, if_set
 
 if TYPE_CHECKING:  # it costs the import of pydantic
     from lmms_eval.api.messages import ChatMessages
@@ -63,32 +67,34 @@ class Verdict:
 
     def as_record(self) -> dict[str, Any]:
         """Return the verdict as JSON, without empty fields."""
-        record: dict[str, Any] = {"name": self.name, "text": self.text, "accepted": self.accepted, "model": self.model}
-        for key in ("prompt", "error"):
-            if getattr(self, key):
-                record[key] = getattr(self, key)
-        if len(self.replies) > 1:
-            record["replies"] = list(self.replies)
-        if self.usage is not None:
-            record["usage"] = list(self.usage.to_dict().values())
-        if self.details:
-            record["details"] = dict(self.details)
-        return record
+        return as_record(
+            JudgeVerdict(
+                name=self.name,
+                text=self.text,
+                accepted=self.accepted,
+                model=self.model,
+                prompt=self.prompt or UNSET,
+                error=self.error or UNSET,
+                replies=list(self.replies) if len(self.replies) > 1 else UNSET,
+                usage=UNSET if self.usage is None else list(self.usage.to_dict().values()),
+                details=dict(self.details) or UNSET,
+            )
+        )
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Verdict:
-        """Undo ``as_record``."""
-        text = record["text"]
+        """Undo ``as_record``. Raises ``msgspec.ValidationError`` if the record is not one of a verdict."""
+        found = convert(record, JudgeVerdict)
         return cls(
-            name=record["name"],
-            text=text,
-            accepted=record["accepted"],
-            model=record["model"],
-            prompt=record.get("prompt", ""),
-            replies=tuple(record.get("replies", () if text is None else (text,))),
-            usage=Usage(*record["usage"]) if "usage" in record else None,
-            error=record.get("error"),
-            details=dict(record.get("details", {})),
+            name=found.name,
+            text=found.text,
+            accepted=found.accepted,
+            model=found.model or "",
+            prompt=found.prompt or "",
+            replies=tuple(found.replies or (() if found.text is None else (found.text,))),
+            usage=Usage(*found.usage[:3]) if found.usage else None,
+            error=if_set(found.error),
+            details=found.details or {},
         )
 
 

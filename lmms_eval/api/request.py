@@ -1,12 +1,11 @@
 """Requests and responses: the names that authors of models import."""
 
+from lmms_eval.api.records import Call, ErrorKind
 from lmms_eval.api.response import (
-    ErrorKind,
     GeneratedImage,
     Part,
     Response,
     ResponseError,
-    SentCall,
     SentMedia,
     SentMessage,
     SentPart,
@@ -18,6 +17,7 @@ from lmms_eval.api.response import (
 from lmms_eval.api.task import Request, RequestKind, task_of
 
 __all__ = [
+    "Call",
     "ErrorKind",
     "GeneratedImage",
     "Part",
@@ -25,7 +25,6 @@ __all__ = [
     "RequestKind",
     "Response",
     "ResponseError",
-    "SentCall",
     "SentMedia",
     "SentMessage",
     "SentPart",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from operator import index
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from unicodedata import category
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, convert
 
-from lmms_eval.utils.records import to_dict
+from lmms_eval.api.records import Call, ErrorKind, Medium, Message, MessagePart
+from lmms_eval.utils.records import as_record, if_set, known
 
 MOST_TOKENS = 2**53
 """Larger counts are treated as unknown: JSON of most servers cannot hold them as whole numbers."""
@@ -76,12 +77,6 @@ def _token_count(value: Any) -> int | None:
         return None
     count = index(value)
     return count if 0 <= count < MOST_TOKENS else None
-
-
-ErrorKind = Literal[
-    "rate_limit", "server_error", "timeout", "connection", "malformed", "bad_request", "auth", "refused",
-    "out_of_memory", "media", "document", "internal", "budget", "tool",
-]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,25 +145,51 @@ class SentMedia:
         """Number of pictures that a model receives if it takes a video as frames."""
         return {"image": 1, "video": len(self.frames)}.get(self.type, 0)
 
+    def to_record(self) -> Medium:
+        return Medium(
+            type=self.type,
+            path=self.path or UNSET,
+            url=self.url or UNSET,
+            name=self.name or UNSET,
+            sha256=self.sha256 or UNSET,
+            bytes=known(self.nbytes),
+            width=known(self.width),
+            height=known(self.height),
+            seconds=known(self.seconds),
+            frames=list(self.frames) or UNSET,
+            times=list(self.times) or UNSET,
+            fps=known(self.fps),
+            processed=list(self.processed) or UNSET,
+            tokens=known(self.tokens),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the non-empty fields, with tuples as lists and ``nbytes`` as ``bytes``."""
-        names = {"nbytes": "bytes"}
-        return {
-            names.get(name, name): list(value) if isinstance(value, tuple) else value
-            for name in self.__dataclass_fields__
-            if (value := getattr(self, name)) not in ("", None, ())
-        }
+        return as_record(self.to_record())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SentMedia:
-        """Reverse ``to_dict``; unknown keys are ignored."""
-        names = {"nbytes": "bytes"}
-        given: dict[str, Any] = {
-            item.name: tuple(value) if isinstance(value, list) else value
-            for item in fields(cls)
-            if (value := data.get(names.get(item.name, item.name))) is not None
-        }
-        return cls(**given)
+        """Reverse ``to_dict``; unknown keys are ignored. Raises ``msgspec.ValidationError``."""
+        return cls.from_record(convert(data, Medium))
+
+    @classmethod
+    def from_record(cls, record: Medium) -> SentMedia:
+        return cls(
+            type=cast(Any, record.type),
+            path=record.path or "",
+            url=record.url or "",
+            name=record.name or "",
+            sha256=record.sha256 or "",
+            nbytes=if_set(record.bytes),
+            width=if_set(record.width),
+            height=if_set(record.height),
+            seconds=if_set(record.seconds),
+            frames=tuple(record.frames or ()),
+            times=tuple(record.times or ()),
+            fps=if_set(record.fps),
+            processed=tuple(record.processed or ()),
+            tokens=if_set(record.tokens),
+        )
 
 
 class Sight(Struct, frozen=True):
@@ -210,15 +231,6 @@ def _shared(tokens: int | None, pictures: int) -> list[int]:
     return [each + (number < rest) for number in range(pictures)]
 
 
-class SentCall(Struct, frozen=True):
-    """A tool call in a message of the model."""
-
-    id: str
-    name: str
-    arguments: str
-    """The arguments as the model wrote them."""
-
-
 class SentPart(Struct, frozen=True):
     """A piece of a message: a text, a sent medium, a picture from the model or a tool, or a tool call."""
 
@@ -232,32 +244,31 @@ class SentPart(Struct, frozen=True):
     frame: int | None = None
     """Number of a single frame of the video."""
     picture: GeneratedImage | None = None
-    call: SentCall | None = None
+    call: Call | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_record(self) -> MessagePart:
         if self.call is not None:
-            return {"call": to_dict(self.call)}
+            return MessagePart(call=self.call)
         if self.span is not None:
-            return {"input": list(self.span)}
+            return MessagePart(input=list(self.span))
         if self.text is not None:
-            return {"text": self.text}
+            return MessagePart(text=self.text)
         if self.picture is not None:
-            return {"picture": [self.picture.sha256, self.picture.media_type]}
+            return MessagePart(picture=[self.picture.sha256, self.picture.media_type])
         if self.medium is None:
-            return {"type": self.kind}
-        return {"media": self.medium} if self.frame is None else {"media": self.medium, "frame": self.frame}
+            return MessagePart(type=self.kind)
+        return MessagePart(media=self.medium, frame=known(self.frame))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> SentPart:
-        span, picture = data.get("input"), data.get("picture")
+    def from_record(cls, record: MessagePart) -> SentPart:
         return cls(
-            text=data.get("text"),
-            span=None if span is None else (span[0], span[1]),
-            kind=data.get("type", ""),
-            medium=data.get("media"),
-            frame=data.get("frame"),
-            picture=None if picture is None else GeneratedImage(picture[0], picture[1]),
-            call=SentCall(**data["call"]) if "call" in data else None,
+            text=if_set(record.text),
+            span=(record.input[0], record.input[1]) if record.input else None,
+            kind=record.type or "",
+            medium=if_set(record.media),
+            frame=if_set(record.frame),
+            picture=GeneratedImage(record.picture[0], record.picture[1]) if record.picture else None,
+            call=if_set(record.call),
         )
 
 
@@ -276,23 +287,35 @@ class SentMessage(Struct, frozen=True):
     call: str = ""
     """For the result of a tool: the id of the call."""
 
+    def to_record(self) -> Message:
+        return Message(
+            role=self.role,
+            content=[part.to_record() for part in self.content],
+            round=self.round or UNSET,
+            after=known(self.after),
+            continues=self.continues or UNSET,
+            call=self.call or UNSET,
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"role": self.role, "content": [part.to_dict() for part in self.content]}
-        if self.round:
-            record["round"] = self.round
-        if self.after is not None:
-            record["after"] = self.after
-        if self.continues:
-            record["continues"] = True
-        if self.call:
-            record["call"] = self.call
-        return record
+        """Return the message as JSON."""
+        return as_record(self.to_record())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SentMessage:
-        content = tuple(SentPart.from_dict(part) for part in data["content"])
-        continues, call = bool(data.get("continues")), data.get("call", "")
-        return cls(data["role"], content, data.get("round", 0), data.get("after"), continues, call)
+        """Reverse ``to_dict``; unknown keys are ignored. Raises ``msgspec.ValidationError``."""
+        return cls.from_record(convert(data, Message))
+
+    @classmethod
+    def from_record(cls, record: Message) -> SentMessage:
+        return cls(
+            role=record.role,
+            content=tuple(SentPart.from_record(part) for part in record.content),
+            round=record.round or 0,
+            after=if_set(record.after),
+            continues=bool(record.continues),
+            call=record.call or "",
+        )
 
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me"})

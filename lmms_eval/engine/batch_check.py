@@ -15,9 +15,10 @@ from msgspec import Struct, field
 
 from lmms_eval.api.interleaved import response_text
 from lmms_eval.api.model import Model
+from lmms_eval.api.records import ResponseLine
 from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.api.task import Task, is_retry
-from lmms_eval.engine.records import RESPONSE, response_from_record
+from lmms_eval.engine.records import response_from_record
 from lmms_eval.engine.signals import EndNow, Interrupts, run_coroutine
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ModelError
@@ -97,7 +98,7 @@ class Answered:
         self._places: dict[str, Place] = {}
         self._batched: set[str] = set()
         for path in sorted(store.folder.glob("responses-*.jsonl")):
-            for place, record in self._journals.load(path, quietly=True, shape=RESPONSE):
+            for place, record in self._journals.load(path, quietly=True, kind=ResponseLine):
                 if "id" in record and "error" not in record:
                     self._places[record["id"]] = place
                     self._batched.discard(record["id"])

@@ -19,12 +19,13 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model
 from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.api.records import ResponseLine
 from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage, Usage
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations, Job
 from lmms_eval.engine.drive import AskReport, Drive, Driven
 from lmms_eval.engine.prompts import content_fingerprint
-from lmms_eval.engine.records import NOTHING, RESPONSE, failure, response_from_record, response_record, spent_in
+from lmms_eval.engine.records import NOTHING, failure, response_from_record, response_record, spent_in
 from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
 from lmms_eval.engine.stage import LOOK_S, Failure, Stage
 from lmms_eval.engine.stream import StreamLimits
@@ -211,7 +212,7 @@ class JudgementStore:
         """Spending of earlier starts."""
         self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")  # first, as in RunStore
         for path in sorted(folder.glob(PATTERN)):
-            for place, record in self._journals.load(path, shape=RESPONSE):
+            for place, record in self._journals.load(path, kind=ResponseLine):
                 self.spent += spent_in(record)
                 if "messages" in record:
                     self._prompts_kept.add(record.get("prompt", ""))

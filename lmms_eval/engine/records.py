@@ -7,12 +7,20 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from loguru import logger
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, UnsetType, convert, structs
 
 from lmms_eval.api.interleaved import InterleavedText, media_type_of
+from lmms_eval.api.records import (
+    AnswerRecord,
+    PipelineRecord,
+    ResponseFailure,
+    ResponseLine,
+    ScoreRecord,
+    ThoughtsRecord,
+)
 from lmms_eval.api.request import (
     ErrorKind,
     GeneratedImage,
@@ -28,9 +36,9 @@ from lmms_eval.api.response import is_invisible
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.errors import FunctionError, ItemError, JournalError, LmmsEvalError, MediaError
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.storage.codec import NEEDS
 from lmms_eval.utils.installed import error_text
 from lmms_eval.utils.prices import Spending
+from lmms_eval.utils.records import as_record, if_set, known
 from lmms_eval.utils.redaction import redact_text
 
 FOLDER = "images"
@@ -259,7 +267,7 @@ def spent_in(record: Mapping[str, Any]) -> Spending:
     if record.get("cached") or "id" not in record:
         return NOTHING
     usage = Usage(*record.get("usage", ())[:3])
-    read, written, thought = (count or 0 for count in usage.to_dict().values())
+    read, written, thought = usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens or 0
     untold = not usage.is_known and "error" not in record
     return Spending(read, written, thought, untold=int(untold)) + media_spent(media_from_record(record))
 
@@ -269,61 +277,36 @@ def spending_from(sums: Mapping[str, Any]) -> Spending:
     return Spending(**sums)
 
 
-_MEDIUM = {
-    NEEDS: ("type",), **dict.fromkeys(("type", "path", "url", "name", "sha256"), str),
-    **dict.fromkeys(("bytes", "width", "height", "seconds"), float), "frames": [int], "times": [float],
-}  # fmt: skip
-_TOOL_MESSAGES = [{NEEDS: ("content",), "content": [{}]}]
-RESPONSE: Mapping[str, Any] = {
-    "id": str, "prompt": str, "key": str, "usage": [int], "media": [_MEDIUM], "tool_messages": _TOOL_MESSAGES,
-    "batch": [str], "messages": [{}],
-}  # fmt: skip
-"""Shape of the records of responses and judgements."""
-SCORE: Mapping[str, Any] = {
-    NEEDS: ("task", "doc_id", "answers"),
-    "task": str, "doc_id": int, "key": str, "failed": str,
-    "answers": [{"tool_messages": _TOOL_MESSAGES, "media": [_MEDIUM]}],
-    "scores": [{}], "judge": [{}],
-}  # fmt: skip
-"""Shape of the records of finished documents."""
-
-
 def response_record(response: Response, prompt: str) -> dict[str, Any]:
     """Return the record of a response without empty values; ``prompt`` is the fingerprint of the rendered request."""
-    record: dict[str, Any] = {"id": response.request_id, **_content(response)}
-    if response.usage is not None:
-        record["usage"] = list(response.usage.to_dict().values())
-    if response.thoughts is not None:
-        record["thoughts"] = _thoughts_record(response.thoughts)
-    if response.stops:
-        record["stops"] = list(response.stops)
-    record |= _stated(response, ("finish_reason", "ended_by", "latency", "model"))
-    if response.attempts > 1:
-        record["attempts"] = response.attempts
-    if response.batch:
-        record["batch"] = list(response.batch)
-    record |= _lists_of_objects(response, ("media", "messages", "tool_messages"))
-    if response.is_cached:
-        record["cached"] = True
-    if prompt:
-        record["prompt"] = prompt
-    return record
+    thoughts = response.thoughts
+    return as_record(
+        ResponseLine(
+            id=response.request_id,
+            **_outcome(response),
+            usage=_usage_record(response.usage),
+            thoughts=UNSET if thoughts is None else _thoughts_record(thoughts),
+            stops=list(response.stops) or UNSET,
+            finish_reason=known(response.finish_reason),
+            ended_by=known(response.ended_by),
+            latency=known(response.latency),
+            model=known(response.model),
+            attempts=response.attempts if response.attempts > 1 else UNSET,
+            batch=list(response.batch) or UNSET,
+            media=[medium.to_record() for medium in response.media] or UNSET,
+            messages=[message.to_record() for message in response.messages] or UNSET,
+            tool_messages=[message.to_record() for message in response.tool_messages] or UNSET,
+            cached=response.is_cached or UNSET,
+            prompt=prompt or UNSET,
+        )
+    )
 
 
-def _stated(item: Response | Answer, names: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of these names that are not ``None``."""
-    return {name: value for name in names if (value := getattr(item, name)) is not None}
-
-
-def _lists_of_objects(item: Response | Answer, names: Sequence[str]) -> dict[str, Any]:
-    """Return as JSON the fields of these names that are not empty."""
-    return {name: [each.to_dict() for each in values] for name in names if (values := getattr(item, name))}
-
-
-def _content(response: Response) -> dict[str, Any]:
+def _outcome(response: Response) -> dict[str, Any]:
+    """Return the fields that hold the outcome of a request; exactly one kind of outcome is written."""
     if response.error is not None:
         error = response.error
-        return {"error": {"kind": error.kind, "message": redact_text(error.message), "attempts": error.attempts}}
+        return {"error": ResponseFailure(kind=error.kind, message=redact_text(error.message), attempts=error.attempts)}
     if response.rounds is not None:
         return {"rounds": list(response.rounds)}
     if response.loglikelihood is not None:
@@ -334,48 +317,56 @@ def _content(response: Response) -> dict[str, Any]:
 
 
 def response_from_record(record: Mapping[str, Any]) -> Response:
-    likelihood = record.get("loglikelihood") or (None, None, False)
-    error = record.get("error")
+    """Reverse ``response_record``. Raises ``msgspec.ValidationError`` if the record is not one of a response."""
+    line = convert(record, ResponseLine)
+    greedy: tuple[Any, Any, Any] = tuple(line.loglikelihood) if line.loglikelihood else (None, None, False)
+    error = line.error
     return Response(
-        request_id=record["id"],
-        text=record.get("text"),
-        parts=parts_from_record(record.get("parts", ())),
-        rounds=tuple(record["rounds"]) if "rounds" in record else None,
-        loglikelihood=likelihood[0],
-        is_greedy=likelihood[1],
-        is_loss=likelihood[2],
-        error=ResponseError(error["kind"], error["message"], error["attempts"]) if error else None,
-        finish_reason=record.get("finish_reason"),
-        usage=Usage(*record["usage"][:3]) if "usage" in record else None,
-        latency=record.get("latency"),
-        attempts=record.get("attempts", 1),
-        batch=tuple(record.get("batch", ())),
-        model=record.get("model"),
-        media=media_from_record(record),
-        messages=_messages_from_record(record),
-        tool_messages=_messages_from_record(record, "tool_messages"),
-        thoughts=_thoughts_from_record(record.get("thoughts")),
-        stops=tuple(record.get("stops", ())),
-        ended_by=record.get("ended_by"),
-        is_cached=record.get("cached", False),
+        request_id=line.id,
+        text=if_set(line.text),
+        parts=parts_from_record(line.parts or ()),
+        rounds=None if line.rounds is UNSET else tuple(line.rounds),
+        loglikelihood=greedy[0],
+        is_greedy=greedy[1],
+        is_loss=greedy[2],
+        error=ResponseError(cast(ErrorKind, error.kind), error.message, error.attempts) if error else None,
+        finish_reason=if_set(line.finish_reason),
+        usage=_usage_from_record(if_set(line.usage)),
+        latency=if_set(line.latency),
+        attempts=line.attempts or 1,
+        batch=tuple(line.batch or ()),
+        model=if_set(line.model),
+        media=tuple(SentMedia.from_record(medium) for medium in line.media or ()),
+        messages=tuple(SentMessage.from_record(message) for message in line.messages or ()),
+        tool_messages=tuple(SentMessage.from_record(message) for message in line.tool_messages or ()),
+        thoughts=_thoughts_from_record(if_set(line.thoughts)),
+        stops=tuple(line.stops or ()),
+        ended_by=if_set(line.ended_by),
+        is_cached=bool(line.cached),
     )
 
 
-def _thoughts_record(thoughts: Thoughts) -> dict[str, Any]:
-    record: dict[str, Any] = {"text": thoughts.text}
-    if thoughts.opening:
-        record["opening"] = thoughts.opening
-    if thoughts.closing:
-        record["closing"] = thoughts.closing
-    if not thoughts.is_finished:
-        record["finished"] = False
-    return record
+def _usage_record(usage: Usage | None) -> list[int | None] | UnsetType:
+    return UNSET if usage is None else [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens]
 
 
-def _thoughts_from_record(record: Mapping[str, Any] | None) -> Thoughts | None:
+def _usage_from_record(counts: Sequence[int | None] | None) -> Usage | None:
+    return None if counts is None else Usage(*counts[:3])
+
+
+def _thoughts_record(thoughts: Thoughts) -> ThoughtsRecord:
+    return ThoughtsRecord(
+        text=thoughts.text,
+        opening=thoughts.opening or UNSET,
+        closing=thoughts.closing or UNSET,
+        finished=UNSET if thoughts.is_finished else False,
+    )
+
+
+def _thoughts_from_record(record: ThoughtsRecord | None) -> Thoughts | None:
     if record is None:
         return None
-    return Thoughts(record["text"], record.get("opening", ""), record.get("closing", ""), record.get("finished", True))
+    return Thoughts(record.text, record.opening or "", record.closing or "", record.finished is not False)
 
 
 def is_blank(record: Mapping[str, Any]) -> bool:
@@ -415,7 +406,7 @@ def written(record: Mapping[str, Any]) -> Any:
     value, found = record["value"], record.get("thoughts")
     if not found or "parts" in record:
         return value
-    thoughts = [_thoughts_from_record(each) for each in found]
+    thoughts = [_thoughts_from_record(each) for each in convert(found, list[ThoughtsRecord | None])]
     if isinstance(value, str) and len(thoughts) == 1:
         return value if thoughts[0] is None else thoughts[0].before(value)
     if isinstance(value, list | tuple) and len(value) == len(thoughts):
@@ -443,42 +434,48 @@ def is_cut(record: Mapping[str, Any]) -> bool:
 
 def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
     """Return the record of an answer; ``with_paths`` adds the paths of pictures for another process."""
-    record: dict[str, Any] = {"value": answer.value, "input": answer.input}
-    parts = value_parts(answer.value, with_paths)
-    if parts is not None:
-        record["parts"] = parts
-    if any(usage is not None for usage in answer.usage):
-        record["usage"] = [usage and list(usage.to_dict().values()) for usage in answer.usage]
-    if answer.thoughts:
-        record["thoughts"] = [thoughts and _thoughts_record(thoughts) for thoughts in answer.thoughts]
-    record |= {name: list(values) for name in ("stops", "ended_by") if (values := getattr(answer, name))}
-    record |= _stated(answer, ("finish_reason", "latency", "model"))
-    if answer.error is not None:
-        record["error"] = redact_text(answer.error)
-    if not answer.is_loss:
-        record["is_loss"] = False
-    record |= _lists_of_objects(answer, ("media", "messages"))
-    if answer.attempts > 1:
-        record["attempts"] = answer.attempts
-    return record
+    return as_record(_answer_record(answer, with_paths))
+
+
+def _answer_record(answer: Answer, with_paths: bool = False) -> AnswerRecord:
+    usage = [None if each is None else _usage_record(each) for each in answer.usage]
+    return AnswerRecord(
+        value=answer.value,
+        input=answer.input,
+        parts=known(value_parts(answer.value, with_paths)),
+        usage=cast(Any, usage) if any(usage) else UNSET,
+        thoughts=[None if each is None else _thoughts_record(each) for each in answer.thoughts] or UNSET,
+        stops=list(answer.stops) or UNSET,
+        ended_by=list(answer.ended_by) or UNSET,
+        finish_reason=known(answer.finish_reason),
+        latency=known(answer.latency),
+        model=known(answer.model),
+        error=UNSET if answer.error is None else redact_text(answer.error),
+        is_loss=UNSET if answer.is_loss else False,
+        media=[medium.to_record() for medium in answer.media] or UNSET,
+        messages=[message.to_record() for message in answer.messages] or UNSET,
+        attempts=answer.attempts if answer.attempts > 1 else UNSET,
+    )
 
 
 def answer_from_record(record: Mapping[str, Any]) -> Answer:
+    """Reverse ``answer_record``. Raises ``msgspec.ValidationError`` if the record is not one of an answer."""
+    found = convert(record, AnswerRecord)
     return Answer(
-        value=value_with_parts(record["value"], record["parts"]) if "parts" in record else record["value"],
-        usage=tuple(Usage(*usage[:3]) if usage else None for usage in record.get("usage", ())),
-        thoughts=tuple(_thoughts_from_record(thoughts) for thoughts in record.get("thoughts", ())),
-        stops=tuple(record.get("stops", ())),
-        ended_by=tuple(record.get("ended_by", ())),
-        finish_reason=record.get("finish_reason"),
-        latency=record.get("latency"),
-        error=record.get("error"),
-        input=record["input"],
-        is_loss=record.get("is_loss", True),
-        model=record.get("model"),
-        media=media_from_record(record),
-        messages=_messages_from_record(record),
-        attempts=record.get("attempts", 1),
+        value=found.value if found.parts is UNSET else value_with_parts(found.value, found.parts),
+        usage=tuple(_usage_from_record(usage) if usage else None for usage in found.usage or ()),
+        thoughts=tuple(_thoughts_from_record(thoughts) for thoughts in found.thoughts or ()),
+        stops=tuple(found.stops or ()),
+        ended_by=tuple(found.ended_by or ()),
+        finish_reason=if_set(found.finish_reason),
+        latency=if_set(found.latency),
+        error=if_set(found.error),
+        input=found.input,
+        is_loss=found.is_loss is not False,
+        model=if_set(found.model),
+        media=tuple(SentMedia.from_record(medium) for medium in found.media or ()),
+        messages=tuple(SentMessage.from_record(message) for message in found.messages or ()),
+        attempts=found.attempts or 1,
     )
 
 
@@ -494,43 +491,37 @@ def media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
     return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
 
 
-def _messages_from_record(record: Mapping[str, Any], key: str = "messages") -> tuple[SentMessage, ...]:
-    return tuple(SentMessage.from_dict(message) for message in record.get(key, ()))
-
-
 def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: ScoredDoc) -> dict[str, Any]:
     """Return the record of a scored document: all that the samples file and the aggregation need."""
-    return {
-        "task": task,
-        "doc_id": doc_id,
-        "answers": [answer_record(answer) for answer in answers],
-        "target": scored.target,
-        "doc": dict(scored.doc),
-        "doc_hash": scored.doc_hash,
-        "media": list(scored.media),
-        "scores": [_pipeline_record(score) for score in scored.scores],
-    }
+    return as_record(
+        ScoreRecord(
+            task=task,
+            doc_id=doc_id,
+            answers=[_answer_record(answer) for answer in answers],
+            target=scored.target,
+            doc=dict(scored.doc),
+            doc_hash=scored.doc_hash,
+            media=list(scored.media),
+            scores=[_pipeline_record(score) for score in scored.scores],
+        )
+    )
 
 
 def failure_record(task: str, doc_id: int, answers: Sequence[Answer], reason: str) -> dict[str, Any]:
     """Return the record of a document whose request was given up, or whose scoring raised."""
-    return {
-        "task": task,
-        "doc_id": doc_id,
-        "answers": [answer_record(answer) for answer in answers],
-        "failed": redact_text(reason),
-    }
+    found = [_answer_record(answer) for answer in answers]
+    return as_record(ScoreRecord(task=task, doc_id=doc_id, answers=found, failed=redact_text(reason)))
 
 
-def _pipeline_record(score: PipelineScore) -> dict[str, Any]:
-    record: dict[str, Any] = {"filter": score.filter, "filtered": score.filtered, "metrics": dict(score.metrics)}
-    if score.status != "scored":
-        record["status"] = score.status
-        record["reason"] = score.reason
-    if score.per_answer:
-        record["per_answer"] = [dict(metrics) for metrics in score.per_answer]
-    if score.drew:
-        record["drew"] = True
-    if score.reading.rule:
-        record["reading"] = {"rule": score.reading.rule, "extracted": list(score.reading.found)}
-    return record
+def _pipeline_record(score: PipelineScore) -> PipelineRecord:
+    reading = score.reading
+    return PipelineRecord(
+        filter=score.filter,
+        filtered=score.filtered,
+        metrics=dict(score.metrics),
+        status=UNSET if score.status == "scored" else score.status,
+        reason=UNSET if score.status == "scored" else score.reason,
+        per_answer=[dict(metrics) for metrics in score.per_answer] or UNSET,
+        drew=score.drew or UNSET,
+        reading={"rule": reading.rule, "extracted": list(reading.found)} if reading.rule else UNSET,
+    )

@@ -15,8 +15,7 @@ from lmms_eval.engine.records import images_in, parts_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.team import Team, TeamError
 from lmms_eval.errors import UsageError
-from lmms_eval.storage import codec
-from lmms_eval.storage.lines import records_in, sealed
+from lmms_eval.storage.lines import lines_in
 from lmms_eval.utils.records import to_dict
 
 RECORDS_AT_ONCE = 200
@@ -105,11 +104,10 @@ class Share:
         rank, pieces = self.team.place.rank, 0
         images: dict[str, GeneratedImage] = {}
         if not self.shared_files:
-            unsent = store.records()
-            while records := list(islice(unsent, RECORDS_AT_ONCE)):
-                images |= self._send_images(store, records, images)
-                lines = b"".join(sealed(codec.dumps(record)) for record in records)
-                self.team.publish_bytes(f"records/{rank}/{pieces}", lines)
+            unsent = store.lines()
+            while lines := list(islice(unsent, RECORDS_AT_ONCE)):
+                images |= self._send_images(store, [record for _, record in lines], images)
+                self.team.publish_bytes(f"records/{rank}/{pieces}", b"".join(line for line, _ in lines))
                 pieces += 1
         finished = {
             "report": to_dict(report),
@@ -145,8 +143,8 @@ class Share:
             self.team.delete(name)
         for piece in range(finished["pieces"]):
             lines = self.team.receive_bytes(f"records/{rank}/{piece}", rank)
-            for record in records_in(lines, f"records of process {rank}"):
-                store.add_score(record)
+            for line, record in lines_in(lines, f"records of process {rank}"):
+                store.add_score(record, line)
 
 
 def _add_report(report: AskReport, other: dict[str, Any]) -> None:

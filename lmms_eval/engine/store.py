@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lmms_eval.api.judging import Verdict, has_unread
+from lmms_eval.api.records import ResponseLine, ScoreRecord
 from lmms_eval.api.request import Response, task_of
 from lmms_eval.api.task import is_retry
 from lmms_eval.engine.records import (
     FOLDER,
     NOTHING,
-    RESPONSE,
-    SCORE,
     ImageFolder,
     images_in,
     is_blank,
@@ -34,7 +33,7 @@ from lmms_eval.engine.records import (
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
 from lmms_eval.storage import codec
-from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
+from lmms_eval.storage.lines import JournalSet, JournalWriter, Place, sealed
 
 T = TypeVar("T")
 
@@ -223,12 +222,19 @@ class RunStore:
                 self._add_to_prompts(_prompt_number(kept.request_id, prompt))
         return kept
 
-    def add_score(self, record: dict[str, Any]) -> None:
-        """Write a scored or failed document; thread-safe."""
+    def add_score(self, record: dict[str, Any], line: bytes = b"") -> None:
+        """Write a scored or failed document; thread-safe.
+
+        Args:
+            record: the document's record.
+            line: the record's line in the journal of another process, which is written as it is.
+        """
         task, doc_id = record["task"], record["doc_id"]
-        record["key"] = self.scoring_key
+        if record.get("key") != self.scoring_key:
+            record["key"], line = self.scoring_key, b""
         try:
-            place = Place(self._score_file, self._score_writer.append(record))
+            line = line or sealed(codec.dumps(record))
+            place = Place(self._score_file, self._score_writer.append_line(line))
         except codec.VolatileValue:
             with self._lock:
                 self._volatile[task, doc_id] = record
@@ -273,7 +279,7 @@ class RunStore:
         for path in sorted(set(self.folder.glob("responses-*.jsonl")) - own):
             self._load_responses(path)
         for path in sorted(set(self.folder.glob("scores-*.jsonl")) - own):
-            for place, record in self._journals.load(path, shape=SCORE):
+            for place, record in self._journals.load(path, kind=ScoreRecord):
                 if record.get("key") == self.scoring_key:
                     self._adopt_score(record, place)
 
@@ -290,6 +296,16 @@ class RunStore:
         else:
             self._note_thoughts(record)
             failures.pop(doc_id, None)
+
+    def lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        """Yield the journal's lines of all finished documents that this process knows, with their records."""
+        for task, places in self._scores.items():
+            for doc_id, place in places.items():
+                if (task, doc_id) in self._volatile:
+                    record = self._volatile[task, doc_id]
+                    yield sealed(codec.dumps(record)), record
+                else:
+                    yield self._journals.line_at(place)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of all finished documents that this process knows, scored or failed."""
@@ -316,7 +332,7 @@ class RunStore:
         for path in sorted(self.folder.glob("responses-*.jsonl")):
             self._load_responses(path, is_earlier=True)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
-            for place, record in self._journals.load(path, shape=SCORE):
+            for place, record in self._journals.load(path, kind=ScoreRecord):
                 if record.get("key") == self.scoring_key and "judge" in record:
                     unread = self._unread.setdefault(record["task"], set())
                     verdicts = [Verdict.from_record(verdict) for verdict in record["judge"]]
@@ -328,7 +344,7 @@ class RunStore:
                     self._note_thoughts(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
-        for place, record in self._journals.load(path, shape=RESPONSE):
+        for place, record in self._journals.load(path, kind=ResponseLine):
             request_id = record.get("id")
             if is_earlier:
                 self.spent += spent_in(record)

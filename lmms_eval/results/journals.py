@@ -18,10 +18,11 @@ import orjson
 from msgspec import Struct, field
 
 from lmms_eval.api.outcome import Status
+from lmms_eval.api.records import ResponseLine, ScoreRecord
 from lmms_eval.api.request import task_of
 from lmms_eval.engine.headline import STRATA, place_in
 from lmms_eval.engine.live import read_outline
-from lmms_eval.engine.records import RESPONSE, SCORE, written_response
+from lmms_eval.engine.records import written_response
 from lmms_eval.engine.store import counts_now
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.facts import part_of
@@ -48,11 +49,11 @@ class JournalTails:
     Args:
         folder: the run's record.
         pattern: the names of the journals.
-        shape: shape of the records.
+        kind: kind of the records.
     """
 
-    def __init__(self, folder: Path, pattern: str, shape: Mapping[str, Any] | None = None) -> None:
-        self.folder, self.pattern, self._shape = folder, pattern, shape
+    def __init__(self, folder: Path, pattern: str, kind: type[Struct] | None = None) -> None:
+        self.folder, self.pattern, self._kind = folder, pattern, kind
         self.files: list[Path] = []
         """The files found so far; a file's index is its place here."""
         self.damaged = 0
@@ -124,7 +125,7 @@ class JournalTails:
                     return
                 start, tail.read = tail.read, tail.read + len(line)
                 tail.size = max(tail.size, tail.read)
-                record = record_in(line, self._shape)
+                record = record_in(line, self._kind)
                 if record is not None:
                     yield Place(number, start), record
                 elif line != b"\n":  # an empty line closes a torn line
@@ -355,7 +356,7 @@ class Journals:
 
     def __init__(self, folder: Path, only: Mapping[str, Collection[int]] | None = None) -> None:
         self.folder, self._only = folder, only or {}
-        self.tails = JournalTails(folder, JOURNALS, SCORE)
+        self.tails = JournalTails(folder, JOURNALS, ScoreRecord)
         self._by_key: dict[str, dict[str, TaskProgress]] = {}
         self._last_keys: dict[int, str] = {}
         self._responses_damaged = 0
@@ -470,7 +471,7 @@ class Journals:
         Raises:
             DataError: a file cannot be read.
         """
-        tails = JournalTails(self.folder, RESPONSES, RESPONSE)
+        tails = JournalTails(self.folder, RESPONSES, ResponseLine)
         places: dict[str, dict[int, list[Place]]] = {}
         for place, record in tails.news():
             named = str(record.get("id", ""))

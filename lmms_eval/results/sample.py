@@ -158,7 +158,7 @@ class JudgePrompts:
 def _are_messages(messages: Any) -> bool:
     try:
         return bool([SentMessage.from_dict(one) for one in messages])
-    except (TypeError, KeyError, AttributeError, IndexError):
+    except (msgspec.ValidationError, TypeError):
         return False
 
 

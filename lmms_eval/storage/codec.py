@@ -11,7 +11,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import orjson
+from msgspec import Struct
 
 EACH = "*"
 """Key in the shape of an object: the shape of all keys that are not listed."""
@@ -53,11 +55,11 @@ def shaped(value: Any, shape: Any, place: tuple[str, ...] = ()) -> Any:
     return value
 
 
-def fits(value: Any, shape: Any) -> bool:
-    """Return whether a value has the given shape."""
+def is_record(value: Any, kind: type[Struct]) -> bool:
+    """Return whether a decoded value is a record of the given kind; further keys are allowed."""
     try:
-        shaped(value, shape)
-    except MisshapenError:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
         return False
     return True
 

@@ -14,7 +14,7 @@ import os
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import JournalError
 from lmms_eval.storage import codec
-from lmms_eval.storage.codec import fits, load_record
+from lmms_eval.storage.codec import is_record, load_record
 
 LOOK_EVERY_S = 0.1
 """Seconds between two checks of a writer whether its file still exists."""
@@ -47,16 +47,16 @@ def unsealed(line: bytes) -> bytes | None:
     return fields + b"}" if line[len(fields) :] == b',"crc":"%08x"}\n' % zlib.crc32(fields) else None
 
 
-def record_in(line: bytes, shape: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+def record_in(line: bytes, kind: type[Struct] | None = None) -> dict[str, Any] | None:
     """Return the record of a line; ``None`` if its checksum or its content is damaged.
 
     Args:
         line: the line with its newline.
-        shape: shape of the records of this journal (``codec.shaped``).
+        kind: kind of the records of this journal; records of another form count as damaged.
     """
     content = unsealed(line)
     record = None if content is None else load_record(content)
-    return record if record is not None and (shape is None or fits(record, shape)) else None
+    return record if record is not None and (kind is None or is_record(record, kind)) else None
 
 
 class JournalWriter:
@@ -82,13 +82,15 @@ class JournalWriter:
             self._write(b"\n")
 
     def append(self, record: dict[str, Any]) -> int:
-        """Append one record; returns the offset of its line.
+        """Append one record; returns the offset of its line (``append_line``). Raises ``VolatileValue`` too."""
+        return self.append_line(sealed(codec.dumps(record)))
+
+    def append_line(self, line: bytes) -> int:
+        """Append a line that ``sealed`` returned; returns its offset.
 
         Raises:
             JournalError: the write failed (full disk, quota, lost mount), or the file was deleted.
-            VolatileValue: the record holds a value that a journal cannot hold.
         """
-        line = sealed(codec.dumps(record))
         with self._lock:
             if self._is_torn:
                 self._write(b"\n")
@@ -165,7 +167,11 @@ class LineReader:
         """Offset and content of the last block."""
 
     def at(self, offset: int) -> dict[str, Any]:
-        """Return the record of the line at an offset.
+        """Return the record of the line at an offset. Raises ``JournalError`` (``line_at``)."""
+        return self.line_at(offset)[1]
+
+    def line_at(self, offset: int) -> tuple[bytes, dict[str, Any]]:
+        """Return the line at an offset, and its record.
 
         Raises:
             JournalError: the line can no longer be read, or is damaged.
@@ -181,7 +187,7 @@ class LineReader:
                 f"{self.path}: the line at byte {offset} is no longer what was written; start the same command again: "
                 "what it held is asked or scored again"
             )
-        return record
+        return line, record
 
     def _line_at(self, offset: int) -> bytes:
         start = offset - self._begin
@@ -200,14 +206,14 @@ class LineReader:
 
 
 def read_lines(
-    path: Path, quietly: bool = False, shape: Mapping[str, Any] | None = None
+    path: Path, quietly: bool = False, kind: type[Struct] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the offset and the record of each undamaged line of a file; a missing file has no lines.
 
     Args:
         path: the file.
         quietly: do not log damaged lines; an earlier reading has.
-        shape: shape of the records.
+        kind: kind of the records.
 
     Raises:
         JournalError: the file cannot be read.
@@ -218,7 +224,7 @@ def read_lines(
         with open(path, "rb") as file:
             for line in file:
                 start, offset = offset, offset + len(line)
-                record = record_in(line, shape)
+                record = record_in(line, kind)
                 if record is not None:
                     owners.add(OURS)
                     yield start, record
@@ -239,12 +245,17 @@ def has_checksums(data: bytes) -> bool:
 
 
 def records_in(data: bytes, place: Path | str) -> list[dict[str, Any]]:
-    """Return the records of several lines; logs the number of damaged lines under the name ``place``."""
+    """Return the records of several lines (``lines_in``)."""
+    return [record for _, record in lines_in(data, place)]
+
+
+def lines_in(data: bytes, place: Path | str) -> list[tuple[bytes, dict[str, Any]]]:
+    """Return the undamaged lines with their records; logs the number of damaged ones under the name ``place``."""
     lines = [line for line in data.splitlines(keepends=True) if line != b"\n"]
-    records = [record for line in lines if (record := record_in(line)) is not None]
-    if len(records) < len(lines):
-        _warn(place, len(lines) - len(records))
-    return records
+    found = [(line, record) for line in lines if (record := record_in(line)) is not None]
+    if len(found) < len(lines):
+        _warn(place, len(lines) - len(found))
+    return found
 
 
 def _warn(place: Path | str, damaged: int, is_foreign: bool = False) -> None:
@@ -305,16 +316,20 @@ class JournalSet:
         return len(self._readers) - 1
 
     def load(
-        self, path: Path, quietly: bool = False, shape: Mapping[str, Any] | None = None
+        self, path: Path, quietly: bool = False, kind: type[Struct] | None = None
     ) -> Iterator[tuple[Place, dict[str, Any]]]:
         """Open a journal and yield its records (``read_lines``)."""
         file = self.add(path)
-        for offset, record in read_lines(path, quietly, shape):
+        for offset, record in read_lines(path, quietly, kind):
             yield Place(file, offset), record
 
     def at(self, place: Place) -> dict[str, Any]:
         """Return one record. Raises ``JournalError`` (``LineReader.at``)."""
         return self._readers[place.file].at(place.offset)
+
+    def line_at(self, place: Place) -> tuple[bytes, dict[str, Any]]:
+        """Return one line with its record. Raises ``JournalError`` (``LineReader.line_at``)."""
+        return self._readers[place.file].line_at(place.offset)
 
     def close(self) -> None:
         for reader in self._readers:

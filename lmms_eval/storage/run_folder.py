@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
 from lmms_eval.storage.atomic import write_atomically
@@ -32,6 +32,33 @@ TORN_AFTER_S = 1.0
 """An unreadable owner file that is newer than this may still be being written; an older one was torn by a kill."""
 
 RunState = Literal["running", "complete", "stopped early", "withheld", "interrupted"]
+
+
+class RunFile(Struct, kw_only=True, frozen=True):
+    """Content of ``run.json``, without its checksum line. Processes that joined write only the first three keys."""
+
+    key: str
+    """Hash over everything that can change an answer; also the folder's name."""
+    state: RunState
+    """State of the run; ``running`` also after a kill."""
+    date: str
+    """First start of the run."""
+    stamp: str | UnsetType | None = UNSET
+    """Date stamp in the names of the result files."""
+    starts: int | UnsetType = UNSET
+    """How often the run was started."""
+    arguments: dict[str, Any] | UnsetType = UNSET
+    """The options, with secrets masked."""
+    model: dict[str, Any] | UnsetType = UNSET
+    """Back end and identity of the model."""
+    launcher: str | UnsetType = UNSET
+    """The process that started the run, to distinguish the attempts of an elastic launcher."""
+    tasks: dict[str, Any] | UnsetType = UNSET
+    """Metrics of each task, needed to read its numbers from the journal."""
+    early_stops: dict[str, Any] | UnsetType = UNSET
+    """Tasks that ``--until`` ended early."""
+    command: str | UnsetType = UNSET
+    """Command that asks for the missing answers; empty if none are missing."""
 
 
 class Owner(Struct, frozen=True):

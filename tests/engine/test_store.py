@@ -292,3 +292,19 @@ def test_no_flipped_bit_changes_a_number_or_crashes(tmp_path: Path, name: str) -
         assert sum(response is not None for response in found) + len(scores) >= 4  # at most two lines made one
         path.with_name(f"{name}.other-form-1").unlink(missing_ok=True)
     logger.enable("lmms_eval")
+
+
+def test_lines_of_another_process_are_written_as_they_are(tmp_path: Path) -> None:
+    records = [*values_of(TASK, "m", [0.5, (1, float("nan"))]), failed(TASK, 2, "broken")]
+    filled(tmp_path / "one", records=records)
+    sender, receiver = reopened(tmp_path / "one"), RunStore(tmp_path / "two", KEY)
+    for line, record in sender.lines():
+        receiver.add_score(record, line)
+    sender.close()
+    receiver.close()
+    written, again = ((tmp_path / name / "scores-0.jsonl").read_bytes() for name in ("one", "two"))
+    assert again == b"".join(written.splitlines(keepends=True)[:2])  # the failed one is scored again
+    other = RunStore(tmp_path / "three", "another")
+    other.add_score({**records[0], "key": KEY}, written.splitlines(keepends=True)[0])
+    other.close()
+    assert b'"key":"another"' in (tmp_path / "three" / "scores-0.jsonl").read_bytes()

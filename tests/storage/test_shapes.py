@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.storage.codec import EACH, NEEDS, MisshapenError, fits, shaped
+from lmms_eval.storage.codec import EACH, NEEDS, MisshapenError, shaped
 
 SHAPE: dict[str, Any] = {
     NEEDS: ("name",), "name": str, "parts": {EACH: {"n": float}}, "all": [{}], "flag": bool, "count": int,
@@ -16,6 +16,14 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*SHAPE, "n", "x"]), inner, max_size=3),
     max_leaves=12,
 )
+
+
+def fits(value: Any, shape: Any) -> bool:
+    try:
+        shaped(value, shape)
+    except MisshapenError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from lmms_eval.api.request import Response, SentCall, SentMessage, SentPart, Usage
+from lmms_eval.api.request import Call, Response, SentMessage, SentPart, Usage
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.errors import ModelError
 from lmms_eval.models.remote.errors import AttemptError
@@ -227,7 +227,7 @@ def _recorded(reply: Reply) -> SentMessage:
     """Return a reply in its recorded form."""
     text = reply.message.get("content")
     parts = [SentPart(text=text)] if isinstance(text, str) and text else []
-    calls = [SentPart(call=SentCall(call.id, call.name, call.arguments)) for call in reply.calls]
+    calls = [SentPart(call=Call(call.id, call.name, call.arguments)) for call in reply.calls]
     return SentMessage("assistant", (*parts, *calls))
 
 

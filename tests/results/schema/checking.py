@@ -8,22 +8,24 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from jsonschema import Draft202012Validator
 
 from lmms_eval.results.files import RUNS
-from lmms_eval.results.schema.schemas import schema_file
+from lmms_eval.results.schema import TYPES, schema_file
 from lmms_eval.storage.lines import unsealed
 
 JOURNALS = {"responses": "response", "scores": "score", "judgements": "judgement"}
 
 
 def checked(folder: Path) -> Counter[str]:
-    """Check every file of the runs in a folder, and count what was checked by its kind."""
+    """Check every file of the runs in a folder, decode it as its type, and count what was checked by its kind."""
     counts: Counter[str] = Counter()
     for path in sorted(folder.rglob("*")):
         for kind, content in _contents(path):
             problems = [f"{error.json_path}: {error.message[:300]}" for error in validator(kind).iter_errors(content)]
             assert not problems, f"{path.name}: {problems}"
+            msgspec.convert(content, TYPES[kind])
             counts[kind] += 1
     return counts
 
