@@ -159,7 +159,7 @@ class TaskSource(Struct, frozen=True):
 
     @classmethod
     def of_config(cls, config: RunConfig) -> TaskSource:
-        return cls(config.include_paths, config.plugin_packages, config.data_root, config.for_tasks())
+        return cls(config.include_paths, config.names("plugins"), config.data_root, config.for_tasks())
 
     @classmethod
     def of_flags(cls, given: argparse.Namespace) -> TaskSource:

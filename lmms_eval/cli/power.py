@@ -41,7 +41,7 @@ def report_for_config(config: RunConfig) -> list[str]:
     question = PowerQuestion(
         config.effect_size, config.std_a, config.std_b, config.alpha, config.power, config.correlation
     )
-    return power_lines(question, config.task_names, TaskSource.of_config(config))
+    return power_lines(question, config.names("tasks"), TaskSource.of_config(config))
 
 
 def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: TaskSource | None = None) -> list[str]:

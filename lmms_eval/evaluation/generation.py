@@ -29,7 +29,7 @@ def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
     Raises:
         ModelError: there are such options, and ``--allow_ignored`` is not given.
     """
-    taken, stated = model.generation_options(), config.generation_arguments
+    taken, stated = model.generation_options(), config.arguments("gen_kwargs")
     if config.retry_truncated:
         _check_retry(config, taken)
     if taken is None:
