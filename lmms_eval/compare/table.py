@@ -39,7 +39,7 @@ def flips_json(flips: Iterable[Flip]) -> Iterator[str]:
     """Format flips as lines of JSON; NaN and infinite numbers are ``null``."""
     for flip in flips:
         try:
-            yield orjson.dumps(flip, option=orjson.OPT_APPEND_NEWLINE).decode("utf-8")
+            yield orjson.dumps(to_dict(flip), option=orjson.OPT_APPEND_NEWLINE).decode("utf-8")
         except TypeError:  # a text with a lone surrogate
             yield json.dumps(_plain(to_dict(flip)), ensure_ascii=False, allow_nan=False) + "\n"
 

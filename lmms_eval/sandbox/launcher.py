@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.sandbox.confine import Setup
@@ -33,13 +35,13 @@ from lmms_eval.sandbox.layers import (
     interpreter,
 )
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
+from lmms_eval.utils.records import to_dict
 
 Style = Literal["script", "captured"]
 Reason = Literal["ok", "nonzero", "cpu", "wall", "memory", "output", "killed", "refused"]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A Python program and its input.
 
     ``script``: the program runs as ``__main__``, with ``stdin`` as its standard input; its standard output is the
@@ -59,8 +61,7 @@ class Program:
     """Installed packages that it may import in addition to the standard library; absent ones are ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Resources that a program may use."""
 
     cpu_s: int = 2
@@ -73,8 +74,7 @@ class Limits:
     open_files: int = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The ending of a program.
 
     ``ok``: exit status 0; ``nonzero``: any other status, or an exception; ``cpu``, ``wall``, ``memory``, ``output``:
@@ -113,8 +113,7 @@ def _found_here() -> Sequence[Layer]:
     return probe_layers()
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """Conditions that must hold before a program runs."""
 
     allow_unsafe: bool = False
@@ -179,8 +178,7 @@ def run(program: Program, limits: Limits | None = None, policy: Policy | None = 
     return _pool.run(_Kind.of(layers, program), program, limits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """The setup of a child; children of the same kind are interchangeable."""
 
     layers: frozenset[str]
@@ -272,7 +270,7 @@ class _Pool:
 
     def run(self, kind: _Kind, program: Program, limits: Limits) -> Outcome:
         child = self._take(kind)
-        job = {**asdict(program), "limits": asdict(limits)}
+        job = {**to_dict(program), "limits": to_dict(limits)}
         begin = time.monotonic()
         with ExitStack() as unless_answered:
             unless_answered.callback(child.end)
@@ -286,8 +284,8 @@ class _Pool:
         child.calls += 1
         with self._lock:
             self._idle.append(child)
-        outcome = Outcome(reply["reason"], reply["status"], cpu_s=reply["cpu_s"], wall_s=reply["wall_s"])
-        return replace(outcome, stdout=base64.b64decode(reply["stdout"]), stderr=base64.b64decode(reply["stderr"]))
+        stdout, stderr = base64.b64decode(reply["stdout"]), base64.b64decode(reply["stderr"])
+        return Outcome(reply["reason"], reply["status"], stdout, stderr, reply["cpu_s"], reply["wall_s"])
 
     def close(self) -> None:
         """End all idle children."""

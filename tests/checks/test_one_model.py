@@ -6,6 +6,7 @@ import importlib.metadata
 from collections.abc import Mapping
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.checks import findings
 from lmms_eval.checks.findings import (
@@ -80,7 +81,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Checked]:
         patch.syspath_prepend(str(home))
         for number, (name, (model, arguments)) in enumerate(jobs.items()):
             made[name] = model_job(model, arguments, ["checkplug"])
-            object.__setattr__(made[name], "name", str(number))  # one report for each set of arguments
+            made[name] = structs.replace(made[name], name=str(number))  # one report for each set of arguments
         checks = run_checks(made.values(), CheckOptions(timeout_s=60, processes=1))
     return dict(zip(jobs, checks.checked, strict=True))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from msgspec import structs
 
 from lmms_eval.checks.findings import Checked, Checks, check_lines, joined
 from lmms_eval.checks.workers import CheckOptions, check_tasks
@@ -158,7 +158,7 @@ def checks(tmp_path_factory: pytest.TempPathFactory) -> Checks:
     (folder / "hangs.txt").rename(folder / "hangs.yaml")
     # By itself: a limit that ends it soon would end others too where the machine is busy.
     catalogue = Catalogue([folder], include_defaults=False)
-    return joined([found, check_tasks(catalogue, ["hangs"], replace(options, timeout_s=1.0))])
+    return joined([found, check_tasks(catalogue, ["hangs"], structs.replace(options, timeout_s=1.0))])
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,10 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.sandbox import launcher
 from lmms_eval.sandbox.launcher import Outcome, Policy, Program

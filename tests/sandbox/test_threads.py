@@ -9,10 +9,10 @@ import textwrap
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lmms_eval.sandbox import launcher, threads
 from lmms_eval.sandbox.launcher import Limits, Policy, Program

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import structs
 
 from lmms_eval.api.model import Model
 from lmms_eval.compat.plugins.delegating import DelegatingModel
@@ -76,7 +77,7 @@ class HookedInputs(InputBuilder):
     def __init__(self, hooks: Hooks, loaded: Loaded, options: HFOptions, profile: Profile) -> None:
         video = hooks._build_video_kwargs()
         count = video.get("nframes") or video.get("max_frames") or options.max_num_frames
-        chosen = replace(
+        chosen = structs.replace(
             options,
             max_num_frames=int(count),
             fps=None if "nframes" in video else float(video.get("fps") or DEFAULT_FPS),
@@ -86,7 +87,7 @@ class HookedInputs(InputBuilder):
         self._hooks = hooks
         most = video.get("max_pixels")
         if most and most != options.max_pixels:  # else the processor's own limit, if it has one
-            self.frame_bounds = replace(self.frame_bounds, max_pixels=int(most))
+            self.frame_bounds = structs.replace(self.frame_bounds, max_pixels=int(most))
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:
         (text,) = self._hooks._apply_chat_template([messages])

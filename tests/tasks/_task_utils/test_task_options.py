@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+from msgspec import Struct
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, read_options, wrong_option
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     size: int = 3
     name: str = ""
 
@@ -26,8 +25,7 @@ def test_an_unknown_name_and_a_wrong_value_are_named() -> None:
     assert str(wrong_option("Toy", "size", "a number", "x")) == "Toy: task option size must be a number, not 'x'"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sheets(BenchmarkOptions):
+class Sheets(BenchmarkOptions, frozen=True, kw_only=True):
     benchmark: ClassVar[str] = "Toy"
 
     sheets: int = 0

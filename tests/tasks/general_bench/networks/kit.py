@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from PIL import Image
 
 from lmms_eval.tasks.general_bench.facts import find_task
@@ -33,7 +33,7 @@ def item(folder: Path, task: str = PLAIN, form: Form = "image", **more: Any) -> 
         prediction_folder=folder / "out",
         raw={"id": 7, "input": {}, "output": {}},
     )
-    return replace(plain, **more)
+    return structs.replace(plain, **more)
 
 
 def picture(seed: int, size: tuple[int, int] = (40, 48)) -> Image.Image:
