@@ -12,7 +12,7 @@ from lmms_eval.config import RunConfig, build_config, check_config, check_names,
 from lmms_eval.config.keywords import EvaluateArguments
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation.inputs import Start
-from lmms_eval.evaluation.run import Run, RunReport, run
+from lmms_eval.evaluation.run import EvaluationRun, RunReport, run
 from lmms_eval.tasks import Catalogue, TaskManager, select_tasks
 from lmms_eval.tasks.manager import task_of_mapping
 from lmms_eval.utils.arguments import DEFAULT_SEEDS
@@ -105,7 +105,7 @@ def _run(
             raise ConfigError(f"{function}: there are two tasks of the name {task.name!r}")
     returns_samples = bool(arguments.get("log_samples") or config.predict_only)
     start = Start(catalogue=catalogue, tasks=tuple(tasks), returns_samples=returns_samples)
-    return Run(config, None if isinstance(model, str) else model, start).report().results
+    return EvaluationRun(config, None if isinstance(model, str) else model, start).report().results
 
 
 def evaluate(

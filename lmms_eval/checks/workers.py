@@ -14,7 +14,7 @@ import orjson
 from msgspec import Struct, field
 
 from lmms_eval.api.task import Task, TaskOptions
-from lmms_eval.checks.findings import OFFLINE, Checked, Checks, Finding, What
+from lmms_eval.checks.findings import OFFLINE, CheckReport, Checks, Finding, What
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.yaml.included import included_folders
@@ -24,7 +24,7 @@ from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded
 from lmms_eval.utils.records import to_dict
 
 
-class Job(Struct, frozen=True):
+class CheckJob(Struct, frozen=True):
     """A check of a task, group or model."""
 
     what: What
@@ -39,9 +39,9 @@ class Job(Struct, frozen=True):
         return self.file.rpartition("/")[0] if self.what == "task" else self.what
 
 
-def task_job(spec: Mapping[str, Any]) -> Job:
+def task_job(spec: Mapping[str, Any]) -> CheckJob:
     """Make a job from a task's ``spec``. The worker opens the documents itself, and knows the included folders."""
-    return Job("task", spec["name"], spec["file"], {**spec, "documents": None, "included": []})
+    return CheckJob("task", spec["name"], spec["file"], {**spec, "documents": None, "included": []})
 
 
 def model_job(
@@ -50,13 +50,13 @@ def model_job(
     plugins: Sequence[str] = (),
     force_simple: bool = False,
     **built: int | str | None,
-) -> Job:
+) -> CheckJob:
     """Make a job for a model. ``built``: ``batch_size`` and ``device``."""
     spec = {"name": name, "arguments": arguments, "plugins": list(plugins), "force_simple": force_simple}
-    return Job("model", name, "", {"batch_size": 1, "device": None, **spec, **built})
+    return CheckJob("model", name, "", {"batch_size": 1, "device": None, **spec, **built})
 
 
-def jobs_of(catalogue: Catalogue, names: Sequence[str], options: TaskOptions) -> Iterator[Job]:
+def jobs_of(catalogue: Catalogue, names: Sequence[str], options: TaskOptions) -> Iterator[CheckJob]:
     """Make the jobs for names, or for everything in the catalogue without names. This imports no task code.
 
     A group is one job. After it has been checked, its members become jobs if they are not jobs already.
@@ -66,7 +66,7 @@ def jobs_of(catalogue: Catalogue, names: Sequence[str], options: TaskOptions) ->
     found = list(dict.fromkeys(members))
     for name in sorted(found, key=lambda name: name not in catalogue.groups):
         if name in catalogue.groups:
-            yield Job("group", name, str(catalogue.groups[name].file))
+            yield CheckJob("group", name, str(catalogue.groups[name].file))
         elif name in catalogue.tasks:
             source = TaskSource(name, str(catalogue.tasks[name].file), {}, {})
             yield task_job(spec_of(source, options))
@@ -109,7 +109,7 @@ class CheckOptions(Struct, frozen=True):
     verbosity: str = "ERROR"
 
 
-def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
+def run_checks(jobs: Iterable[CheckJob], options: CheckOptions) -> Checks:
     """Check tasks, groups and models in worker processes. The report is in the order of the jobs.
 
     Code that raises, exits, crashes or hangs affects its own job only.
@@ -130,11 +130,11 @@ def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
 class _Agenda:
     """The jobs, in shares of one folder each, the largest first. Groups add the jobs of their members."""
 
-    def __init__(self, jobs: Iterable[Job]) -> None:
+    def __init__(self, jobs: Iterable[CheckJob]) -> None:
         self._condition = threading.Condition()
-        self._order: dict[tuple[str, str], Job] = {}
-        self._shares: deque[tuple[Job, ...]] = deque()
-        self._reports: dict[tuple[str, str], Checked] = {}
+        self._order: dict[tuple[str, str], CheckJob] = {}
+        self._shares: deque[tuple[CheckJob, ...]] = deque()
+        self._reports: dict[tuple[str, str], CheckReport] = {}
         self._taken = 0
         self._failure: BaseException | None = None
         self._add(jobs)
@@ -147,7 +147,7 @@ class _Agenda:
     def may_grow(self) -> bool:
         return any(job.what == "group" for job in self._order.values())
 
-    def _add(self, jobs: Iterable[Job]) -> None:
+    def _add(self, jobs: Iterable[CheckJob]) -> None:
         new = [job for job in jobs if (job.what, job.name) not in self._order]
         self._order.update({(job.what, job.name): job for job in new})
         by_place = [tuple(found) for _, found in groupby(sorted(new, key=lambda job: job.place), lambda job: job.place)]
@@ -157,7 +157,7 @@ class _Agenda:
         # Groups come first, since they may add tasks; then the largest shares, so that all processes end together.
         self._shares.extend(sorted(shares, key=lambda share: (share[0].what != "group", -len(share))))
 
-    def take(self) -> tuple[Job, ...]:
+    def take(self) -> tuple[CheckJob, ...]:
         """Return the next share, which is empty when everything is done."""
         with self._condition:
             while not self._shares and self._taken and self._failure is None:
@@ -167,7 +167,7 @@ class _Agenda:
             self._taken += 1
             return self._shares.popleft()
 
-    def note(self, job: Job, report: Checked, members: Sequence[Mapping[str, Any]]) -> None:
+    def note(self, job: CheckJob, report: CheckReport, members: Sequence[Mapping[str, Any]]) -> None:
         with self._condition:
             self._reports[job.what, job.name] = report
             self._add(task_job(spec) for spec in members)
@@ -184,7 +184,7 @@ class _Agenda:
         if self._failure is not None:
             raise self._failure
 
-    def reports(self) -> list[Checked]:
+    def reports(self) -> list[CheckReport]:
         return [self._reports[key] for key in self._order]
 
 
@@ -212,7 +212,7 @@ class _Worker:
         self._options = options
         self._process: LineProcess | None = None
 
-    def check(self, job: Job) -> tuple[Checked, list[Mapping[str, Any]]]:
+    def check(self, job: CheckJob) -> tuple[CheckReport, list[Mapping[str, Any]]]:
         begin = time.monotonic()
         step = "start"
         try:
@@ -227,7 +227,7 @@ class _Worker:
             self.close(by_force=True)
             message = {"findings": [to_dict(_of_end(step, ended, self._options.timeout_s))], "members": []}
         found = tuple(Finding.of_record(record) for record in message["findings"])
-        return Checked(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
+        return CheckReport(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
 
     def _started(self) -> LineProcess:
         if self._process is None or self._process.has_ended:
@@ -272,7 +272,7 @@ def check_tasks(catalogue: Catalogue, names: Sequence[str], options: CheckOption
     if names:
         return checks
     unread = tuple(
-        Checked(str(file), "file", str(file), (Finding("yaml", "failed", "task file wrong", reason, reason),))
+        CheckReport(str(file), "file", str(file), (Finding("yaml", "failed", "task file wrong", reason, reason),))
         for file, reason in sorted(catalogue.broken.items())
     )
     return Checks(unread + checks.checked, checks.seconds, checks.processes)

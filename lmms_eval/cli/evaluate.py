@@ -71,7 +71,7 @@ def run_options(given: Mapping[str, Any], arguments: Sequence[str]) -> int:
 
 
 def _list(configs: Sequence[RunConfig]) -> int:
-    from lmms_eval.cli.arguments import TaskSource
+    from lmms_eval.cli.arguments import TaskSources
     from lmms_eval.cli.tasks import listing
 
     for config in configs:
@@ -80,7 +80,7 @@ def _list(configs: Sequence[RunConfig]) -> int:
                 raise UsageError(
                     f"--tasks: {name!r} cannot be combined with a listing; give either tasks or one of {[*LISTINGS]}"
                 )
-            emit(listing(LISTINGS[name], TaskSource.of_config(config)))
+            emit(listing(LISTINGS[name], TaskSources.of_config(config)))
     return 0
 
 

@@ -17,8 +17,8 @@ from lmms_eval import stats
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.differences import sequential
 from lmms_eval.compare.matching import PairedColumn, Shared, share
-from lmms_eval.compare.readers.samples import Results, SampleFacts, read_samples
-from lmms_eval.compare.runs import Column, TaskRows
+from lmms_eval.compare.readers.samples import ReadResults, SampleFacts, read_samples
+from lmms_eval.compare.runs import MetricColumn, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.looks import looked_interval, stop_mark
@@ -142,7 +142,7 @@ def _stop_beside(path: Path) -> EarlyStop | None:
     """Return the early stop of a samples file's task, from the results file of the same run."""
     stamp, mark, task = path.stem.partition("_samples_")
     results = path.with_name(f"{stamp}_results.json")
-    return early_stop_of(Results.read(results).content, task) if mark and results.is_file() else None
+    return early_stop_of(ReadResults.read(results).content, task) if mark and results.is_file() else None
 
 
 def _read(path: Path, task: str, facts: SampleFacts) -> TaskRows:
@@ -174,7 +174,7 @@ def _current(result: TaskResult, store: RunStore, means: Mapping[str, MetricResu
         for key, column in scores.items():
             number = numbers.get(key)
             column.append(math.nan if number is None else float(number))
-    columns = {key: Column(one.metric, one.filter, np.array(scores[key])) for key, one in means.items()}
+    columns = {key: MetricColumn(one.metric, one.filter, np.array(scores[key])) for key, one in means.items()}
     stop = result.early_stop
     early = None if stop is None else EarlyStop(stop.asked, stop.of, stop.order, stop.rule)
     return TaskRows(result.task.name, ids, statuses, columns, hashes, early_stop=early)

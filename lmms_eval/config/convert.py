@@ -30,7 +30,7 @@ _SWITCH = {"true": True, "false": False}
 _NO_TAGS = ("", "none", "null", "false")
 
 
-class Bound(Struct, frozen=True):
+class ScoreBound(Struct, frozen=True):
     """A number in the units of a score, or a share of its range."""
 
     number: float
@@ -43,7 +43,7 @@ class StoppingRule(Struct, frozen=True):
     text: str
     """The rule as it was written, without the target."""
     kind: Literal["halfwidth", "decided"]
-    bound: Bound | None = None
+    bound: ScoreBound | None = None
     """The greatest half-width, or the number that the score must differ from."""
     baseline: str = ""
     """The ``--baseline`` that the score must differ from, if ``bound`` is ``None``."""
@@ -89,7 +89,7 @@ def _is_statement(text: str) -> bool:
     return text.startswith(_DECIDED) or "".join(text.split()).startswith("halfwidth<")
 
 
-def _bound(text: str) -> Bound | None:
+def _bound(text: str) -> ScoreBound | None:
     """Parse ``0.01`` or ``1%``; ``None`` for anything else."""
     is_share = text.endswith("%")
     try:
@@ -98,7 +98,7 @@ def _bound(text: str) -> Bound | None:
         return None
     if not math.isfinite(number):
         return None
-    return Bound(number / 100 if is_share else number, is_share)
+    return ScoreBound(number / 100 if is_share else number, is_share)
 
 
 def argument_mapping(value: str | Mapping[str, Any] | None, name: str = "") -> dict[str, Any]:

@@ -495,7 +495,7 @@ def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResu
         for ends in ([within.low for _, within in known], [within.high for _, within in known])
     )
     return Certainty.of(
-        float(value), stats.Spread.stratified([spread for spread, _ in known], weights), ScoreRange(low, high)
+        float(value), stats.MeanSpread.stratified([spread for spread, _ in known], weights), ScoreRange(low, high)
     )
 
 

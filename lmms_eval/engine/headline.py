@@ -328,8 +328,8 @@ class Prefix:
         value = self.value()
         if value is None or any(part.is_clustered for part in self._parts.values()):
             return None
-        spreads = [stats.Spread.of_moments(one.count, one.total, one.squares, SHARES) for one in self._moments]
-        spread = stats.Spread.stratified(spreads, [one.span for one in self._moments])
+        spreads = [stats.MeanSpread.of_moments(one.count, one.total, one.squares, SHARES) for one in self._moments]
+        spread = stats.MeanSpread.stratified(spreads, [one.span for one in self._moments])
         found = stats.score_interval((value - self._low) / self._span, spread, SHARES)
         return None if isinstance(found, stats.NoInterval) else self._mapped(found)
 

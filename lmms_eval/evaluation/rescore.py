@@ -21,7 +21,7 @@ from lmms_eval.config.environment import environment_defaults
 from lmms_eval.engine.records import answer_from_record
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
-from lmms_eval.evaluation.run import Run, RunReport
+from lmms_eval.evaluation.run import EvaluationRun, RunReport
 from lmms_eval.results.files import RUNS, model_folder
 from lmms_eval.storage.lines import read_lines
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
@@ -147,7 +147,7 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
     config = _config(folder, record, given)
     # The run's own command asks for missing answers; this one does not.
     start = Start(str(record.get("command") or command or this_command()), recorded=_model(folder, record, config))
-    return Run(config, start=start).report(ends)
+    return EvaluationRun(config, start=start).report(ends)
 
 
 def run_folder(place: Path) -> Path:

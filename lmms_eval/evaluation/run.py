@@ -155,10 +155,10 @@ def run(
     Raises:
         LmmsEvalError: ``docs/commands.md`` lists what ends a run. ``exit_code`` of the error is the command's.
     """
-    return Run(config, model, Start(command or this_command(), catalogue)).report(ends)
+    return EvaluationRun(config, model, Start(command or this_command(), catalogue)).report(ends)
 
 
-class Run:
+class EvaluationRun:
     """One evaluation, from its options to its report.
 
     Everything that it opens is entered into one exit stack, which closes it in reverse order however the run ends.

@@ -22,7 +22,7 @@ from lmms_eval.media.image import (
     to_rgb,
 )
 from lmms_eval.media.reference import MediaRef, digest, resolve
-from lmms_eval.media.video import Sampling, VideoFrames, probe, read_frames, sample_count, uniform_indices
+from lmms_eval.media.video import FrameSampling, VideoFrames, probe, read_frames, sample_count, uniform_indices
 from lmms_eval.media.video_file import VideoInfo
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
     "Bounds",
     "EncodedAudio",
     "EncodedImage",
+    "FrameSampling",
     "ImageHeader",
     "MediaRef",
-    "Sampling",
     "VideoFrames",
     "VideoInfo",
     "WireOptions",

@@ -24,7 +24,7 @@ class JobError(LmmsEvalError):
     """The job itself raised; the message names the error."""
 
 
-class Guard:
+class GuardedProcess:
     """One child process, started at the first call, replaced after ``calls_per_child`` calls or when it was killed.
 
     Calls from several threads wait for each other. After a fork the child belongs to the parent, and the forked process

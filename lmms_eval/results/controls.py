@@ -358,5 +358,7 @@ def _interval(
     scores: Sequence[float], clusters: Sequence[str | None] | None, within: ScoreRange
 ) -> stats.Interval | stats.NoInterval:
     """Return the interval of a mean by the project's rule."""
-    spread = stats.Spread.of_scores(scores, within) if clusters is None else stats.Spread.clustered(scores, clusters)
+    spread = (
+        stats.MeanSpread.of_scores(scores, within) if clusters is None else stats.MeanSpread.clustered(scores, clusters)
+    )
     return stats.score_interval(math.fsum(scores) / len(scores), spread, within)

@@ -16,7 +16,16 @@ from lmms_eval.config.tracking import HUB, Destination
 from lmms_eval.engine.live import Progress, RunningScore
 from lmms_eval.engine.signals import Interrupts
 from lmms_eval.trackers.content import live_step
-from lmms_eval.trackers.contract import Beginning, Ending, Message, Place, Step, TrackerError, line_of, read_reply
+from lmms_eval.trackers.contract import (
+    Beginning,
+    LiveNumbers,
+    Message,
+    RunEnding,
+    TrackerError,
+    TrackerPlace,
+    line_of,
+    read_reply,
+)
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 from lmms_eval.utils.redaction import redact_text
@@ -30,7 +39,7 @@ _LOOK_S, _KILLED_S = 0.5, 5.0
 State = Literal["starting", "running", "finished", "failed"]
 
 
-class Patience(Struct, frozen=True):
+class TrackerTimeouts(Struct, frozen=True):
     """Seconds after which a tracker is given up."""
 
     start: float = 120.0
@@ -46,7 +55,7 @@ class TrackerReport(Struct, frozen=True):
 
     name: str
     state: State
-    place: Place
+    place: TrackerPlace
     error: str = ""
     """The first error, secrets masked."""
 
@@ -61,15 +70,15 @@ class TrackerProcess:
         patience: the times after which the tracker is given up.
     """
 
-    def __init__(self, name: str, module: str, beginning: Beginning, patience: Patience | None = None) -> None:
+    def __init__(self, name: str, module: str, beginning: Beginning, patience: TrackerTimeouts | None = None) -> None:
         self.name, self._module, self._beginning = name, module, beginning
-        self._patience = patience or Patience()
+        self._patience = patience or TrackerTimeouts()
         self._changed = threading.Condition()
-        self._step: Step | None = None
+        self._step: LiveNumbers | None = None
         self._last: deque[Message] = deque()
         self._is_killed = False
         self._state: State = "starting"
-        self._place, self._error = Place(), ""
+        self._place, self._error = TrackerPlace(), ""
         self._process: LineProcess | None = None
         self._thread = threading.Thread(target=self._send_all, name=f"tracker-{name}", daemon=True)
         self._thread.start()
@@ -79,15 +88,15 @@ class TrackerProcess:
         """Most seconds from the end of the run until everything is sent."""
         return self._patience.end
 
-    def offer(self, step: Step) -> None:
+    def offer(self, step: LiveNumbers) -> None:
         """Queue live numbers for sending, merged with those that still wait."""
         with self._changed:
             waiting = {} if self._step is None else self._step.values
-            self._step = Step(step.documents, {**waiting, **step.values})
+            self._step = LiveNumbers(step.documents, {**waiting, **step.values})
             self._changed.notify()
 
     def send(self, message: Message) -> None:
-        """Queue a message after all others. ``Ending`` must be the last one. ``wait`` blocks until it is sent."""
+        """Queue a message after all others. ``RunEnding`` must be the last one. ``wait`` blocks until it is sent."""
         with self._changed:
             self._last.append(message)
             self._changed.notify()
@@ -144,7 +153,7 @@ class TrackerProcess:
                     self._ask(message, self._patience.answer)
                 except TrackerError as error:  # the next message may succeed
                     self.fail(str(error))
-                if isinstance(message, Ending):
+                if isinstance(message, RunEnding):
                     break
         except (TrackerError, ProcessEnded) as error:
             self.fail(str(error))
@@ -191,7 +200,7 @@ class TrackerProcess:
 
 STEP_S = 5.0
 """Seconds between live numbers."""
-UPLOAD = Patience(answer=1_800.0, end=1_800.0)
+UPLOAD = TrackerTimeouts(answer=1_800.0, end=1_800.0)
 """Patience with the hub, which uploads files of any size between two replies."""
 
 
@@ -207,7 +216,7 @@ class Session:
         step_s: seconds between live numbers.
     """
 
-    def __init__(self, step_s: float = STEP_S, patience: Patience | None = None) -> None:
+    def __init__(self, step_s: float = STEP_S, patience: TrackerTimeouts | None = None) -> None:
         self._step_s, self._patience = step_s, patience
         self._trackers: list[TrackerProcess] = []
         self._absent: list[TrackerReport] = []
@@ -218,11 +227,11 @@ class Session:
         """Start a tracker, without waiting for it."""
         if package_version(destination.package) is None:
             error = f"the package {destination.package} is missing: pip install 'lmms_eval[{destination.name}]'"
-            self._absent.append(TrackerReport(destination.name, "failed", Place(), error))
+            self._absent.append(TrackerReport(destination.name, "failed", TrackerPlace(), error))
             logger.warning("{}: {}; the run does not depend on it", destination.name, error)
             return
         module = f"{__package__}.{destination.name}"
-        patience = self._patience or (UPLOAD if destination is HUB else Patience())
+        patience = self._patience or (UPLOAD if destination is HUB else TrackerTimeouts())
         self._trackers.append(TrackerProcess(destination.name, module, beginning, patience))
 
     def follow(self, progress: Progress) -> None:
@@ -242,7 +251,7 @@ class Session:
             if tracker.name in names:
                 tracker.fail(error)
 
-    def end(self, ending: Ending, grace_s: float, interrupted: int | None = None) -> tuple[TrackerReport, ...]:
+    def end(self, ending: RunEnding, grace_s: float, interrupted: int | None = None) -> tuple[TrackerReport, ...]:
         """Send the last message and wait until everything is sent or the patience with each tracker ends.
 
         Args:

@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.trackers.content import name_of_file
-from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, Table, TaskSamples
+from lmms_eval.trackers.contract import (
+    Beginning,
+    FinalResults,
+    LiveNumbers,
+    RunEnding,
+    TaskSamples,
+    TrackerPlace,
+    TrackerTable,
+)
 
 PROJECT = "lmms-eval"
 
@@ -22,7 +30,7 @@ class Trackio:
     def __init__(self) -> None:
         self._run: Any = None
 
-    def start(self, beginning: Beginning) -> Place:
+    def start(self, beginning: Beginning) -> TrackerPlace:
         import trackio
 
         # The package finds a run by its name alone, and another run may have the same name.
@@ -36,10 +44,10 @@ class Trackio:
         self._run = trackio.init(config=dict(beginning.config), **arguments)
         return self._place()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: LiveNumbers) -> None:
         self._run.log(dict(step.values))
 
-    def results(self, results: Results) -> None:
+    def results(self, results: FinalResults) -> None:
         tables = {name: _table(table) for name, table in results.tables.items()}
         self._run.log({**results.scalars, **results.texts, **tables})
         self._log_file("results", "eval_results", results.file, "results.json")
@@ -57,7 +65,7 @@ class Trackio:
         if samples.file:
             self._log_file(f"samples_{samples.task}", "samples", samples.file, Path(samples.file).name)
 
-    def finish(self, ending: Ending) -> Place:
+    def finish(self, ending: RunEnding) -> TrackerPlace:
         place = self._place()
         if self._run is not None:
             self._run.log({"state": ending.state})
@@ -71,19 +79,19 @@ class Trackio:
         artifact.add_file(path, name=name_in)
         self._run.log_artifact(artifact)
 
-    def _place(self) -> Place:
+    def _place(self) -> TrackerPlace:
         import trackio
 
         if self._run is None:
-            return Place()
+            return TrackerPlace()
         if self._run.url:
-            return Place(url=str(self._run.url))
-        return Place(
+            return TrackerPlace(url=str(self._run.url))
+        return TrackerPlace(
             folder=str(trackio.TRACKIO_DIR), hint=f"look at it with: trackio show --project {self._run.project}"
         )
 
 
-def _table(table: Table) -> Any:
+def _table(table: TrackerTable) -> Any:
     import trackio
 
     return trackio.Table(columns=list(table.columns), data=[list(row) for row in table.rows])

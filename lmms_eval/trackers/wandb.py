@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.trackers.content import LIVE, name_of_file
-from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, Table, TaskSamples
+from lmms_eval.trackers.contract import (
+    Beginning,
+    FinalResults,
+    LiveNumbers,
+    RunEnding,
+    TaskSamples,
+    TrackerPlace,
+    TrackerTable,
+)
 
 
 def new() -> Wandb:
@@ -20,7 +28,7 @@ class Wandb:
     def __init__(self) -> None:
         self._run: Any = None
 
-    def start(self, beginning: Beginning) -> Place:
+    def start(self, beginning: Beginning) -> TrackerPlace:
         import wandb
 
         settings = wandb.Settings(console="off", silent=True, disable_code=True, disable_git=True)
@@ -30,10 +38,10 @@ class Wandb:
         self._run.define_metric(f"{LIVE}/*", step_metric=f"{LIVE}/documents")
         return self._place()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: LiveNumbers) -> None:
         self._run.log(dict(step.values))
 
-    def results(self, results: Results) -> None:
+    def results(self, results: FinalResults) -> None:
         self._run.config.update(dict(results.config), allow_val_change=True)
         self._run.log({**results.scalars, **{name: _table(table) for name, table in results.tables.items()}})
         self._run.summary.update(dict(results.texts))
@@ -54,7 +62,7 @@ class Wandb:
         if samples.file:
             self._log_file(f"samples_{samples.task}", "samples", samples.file, Path(samples.file).name)
 
-    def finish(self, ending: Ending) -> Place:
+    def finish(self, ending: RunEnding) -> TrackerPlace:
         place = self._place()
         if self._run is not None:
             self._run.summary["state"] = ending.state
@@ -68,16 +76,16 @@ class Wandb:
         artifact.add_file(path, name=name_in)
         self._run.log_artifact(artifact)
 
-    def _place(self) -> Place:
+    def _place(self) -> TrackerPlace:
         if self._run is None or self._run.disabled:
-            return Place()
+            return TrackerPlace()
         if self._run.offline:
             folder = self._run.settings.sync_dir
-            return Place(folder=folder, hint=f"send it with: wandb sync {folder}")
-        return Place(url=str(self._run.url or ""))
+            return TrackerPlace(folder=folder, hint=f"send it with: wandb sync {folder}")
+        return TrackerPlace(url=str(self._run.url or ""))
 
 
-def _table(table: Table) -> Any:
+def _table(table: TrackerTable) -> Any:
     import wandb
 
     return wandb.Table(columns=list(table.columns), data=[list(row) for row in table.rows])

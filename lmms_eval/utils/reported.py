@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-_REPORTS: dict[str, Report] = {}
+_REPORTS: dict[str, TotalsReporter] = {}
 
 
-class Report(Struct, frozen=True):
+class TotalsReporter(Struct, frozen=True):
     """Functions for one kind of totals of this process."""
 
     read: Callable[[], Mapping[str, Any]]
@@ -19,7 +19,7 @@ class Report(Struct, frozen=True):
     """Resets the totals, at the start of a run."""
 
 
-def offer(name: str, report: Report) -> None:
+def offer(name: str, report: TotalsReporter) -> None:
     """Register a kind of totals (``usage``, ``throughput``). The modules that plugins import call this."""
     _REPORTS[name] = report
 

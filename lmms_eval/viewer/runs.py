@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from lmms_eval.compare.readers import harness_runs, read_runs
 from lmms_eval.compare.readers.contract import FileHead
-from lmms_eval.compare.readers.samples import Results, SampleFacts
+from lmms_eval.compare.readers.samples import ReadResults, SampleFacts
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import record_facts, sample_keys
 from lmms_eval.results.files import RUNS, find_runs, read_state, run_path
 from lmms_eval.results.run import results_of_record
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
-from lmms_eval.viewer.media import Places
+from lmms_eval.viewer.media import MediaFolders
 
 
 class ReportRun(Struct, frozen=True):
@@ -31,7 +31,7 @@ class ReportRun(Struct, frozen=True):
     """The results document, which is empty if the run has no results."""
     state: Mapping[str, Any]
     """The content of ``run.json``, which is empty if the run has no record."""
-    places: Places
+    places: MediaFolders
     problems: tuple[str, ...] = ()
     """Sentences about things that could not be read."""
     prompts: JudgePrompts = field(default_factory=lambda: JudgePrompts(None))
@@ -44,7 +44,7 @@ class ReportRun(Struct, frozen=True):
 
     def facts(self, task: str) -> SampleFacts:
         """Return the facts that are needed to read the samples of a task."""
-        return Results(self.stated).facts(task)
+        return ReadResults(self.stated).facts(task)
 
     def keys(self, task: str) -> SampleKeys:
         """Return the keys by which samples of a task are typed. A record does not list all metrics of its journals."""
@@ -71,7 +71,7 @@ def read_report_runs(paths: Sequence[str], allowed: Sequence[Path] = ()) -> tupl
             if len(paths) == 1:
                 raise
             rows = RunRows(name=place.name or str(place), source=str(place), kind="unreadable", tasks={})
-            damaged.append(ReportRun(rows, {}, {}, Places((place,), ()), (str(error),)))
+            damaged.append(ReportRun(rows, {}, {}, MediaFolders((place,), ()), (str(error),)))
     found, damaged = list(_once(found)), list(_once(damaged))
     if not found:
         raise DataError("; ".join(problem for run in damaged for problem in run.problems))
@@ -105,23 +105,23 @@ def _runs_of(path: Path, allowed: Sequence[Path]) -> Iterator[ReportRun]:
 
 def finished_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
     """Read the run of a results file, of ours or of the family. Raises ``DataError``."""
-    document = Results.read(path)
+    document = ReadResults.read(path)
     record = path.parent / RUNS / document.run_key
     state = read_state(record) if document.is_own else {}
     rows = harness_runs.read_results(path, keeps_rest=True)
     prompts = JudgePrompts(record if document.is_own else None)
-    places = record_places(record, allowed) if state else Places((path.parent,), (path.parent, *allowed))
+    places = record_places(record, allowed) if state else MediaFolders((path.parent,), (path.parent, *allowed))
     return ReportRun(rows, document.content, state, places, rows.notes, prompts)
 
 
-def record_places(folder: Path, allowed: Sequence[Path]) -> Places:
+def record_places(folder: Path, allowed: Sequence[Path]) -> MediaFolders:
     """Return where the media of a run with a record may be: anywhere, if the record belongs to the present user."""
     output = folder.parent.parent
     try:
         is_ours = folder.stat().st_uid == os.getuid()
     except OSError:
         is_ours = False
-    return Places((output, folder), None if is_ours else (output, *allowed))
+    return MediaFolders((output, folder), None if is_ours else (output, *allowed))
 
 
 def _record(folder: Path, allowed: Sequence[Path]) -> ReportRun:
@@ -136,4 +136,4 @@ def _record(folder: Path, allowed: Sequence[Path]) -> ReportRun:
 
 
 def _of_rows(rows: RunRows, folder: Path, allowed: Sequence[Path]) -> ReportRun:
-    return ReportRun(rows, rows.results or {}, {}, Places((folder,), (folder, *allowed)), rows.notes)
+    return ReportRun(rows, rows.results or {}, {}, MediaFolders((folder,), (folder, *allowed)), rows.notes)

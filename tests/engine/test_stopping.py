@@ -132,9 +132,10 @@ def test_a_macro_mean_weighs_strata_alike_and_another_mean_documents() -> None:
         assert for_all.value() == pytest.approx(mean)
         ends[is_macro] = for_all.shown_interval()
     spreads = [
-        stats.Spread.of_scores([right[d] for d in strata if strata[d] == name], SHARE) for name in set(strata.values())
+        stats.MeanSpread.of_scores([right[d] for d in strata if strata[d] == name], SHARE)
+        for name in set(strata.values())
     ]
-    found = stats.score_interval(0.375, stats.Spread.stratified(spreads, [1.0, 1.0]), SHARE)
+    found = stats.score_interval(0.375, stats.MeanSpread.stratified(spreads, [1.0, 1.0]), SHARE)
     assert ends[True] == found and ends[False] is not None and ends[False].method == "wilson"
 
 

@@ -32,7 +32,7 @@ ANSWER, LEAST_ANSWERED = "answer", 3
 """Word that a shell's script passes, followed by the shell's name and the words of the line."""
 
 
-class Line(NamedTuple):
+class TypedLine(NamedTuple):
     """The words after the command. A named tuple, since one is built at every key press."""
 
     words: list[str]
@@ -52,7 +52,7 @@ class Line(NamedTuple):
         return _UNSAFE.sub(r"\\\g<0>", rest)
 
 
-def lexed(text: str, breaks: str) -> Line:
+def lexed(text: str, breaks: str) -> TypedLine:
     """Split a line up to the cursor into words. Leading assignments and the command itself are dropped.
 
     Args:
@@ -79,9 +79,9 @@ def lexed(text: str, breaks: str) -> Line:
             kept = len(word) if char in ":=" and char in breaks else kept
     words.append(word)
     if not breaks:
-        return Line(words, quote, kept)
+        return TypedLine(words, quote, kept)
     first = next((place for place, each in enumerate(words) if not _is_assignment(each)), 0)
-    return Line(words[first + 1 :] or [""], quote, kept)
+    return TypedLine(words[first + 1 :] or [""], quote, kept)
 
 
 def _is_assignment(word: str) -> bool:

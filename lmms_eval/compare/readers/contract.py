@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.runs import Answer, Column, RunRows, TaskRows
+from lmms_eval.compare.runs import DocumentTexts, MetricColumn, RunRows, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.journals import load_json
 
@@ -43,7 +43,7 @@ class Lookups(Struct, frozen=True):
     """The functions of ``TaskRows`` that read on demand."""
 
     metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
-    answer: Callable[[int], Answer | None] = field(default=lambda _: None)
+    answer: Callable[[int], DocumentTexts | None] = field(default=lambda _: None)
     raw: Callable[[str, int], Any] = field(default=lambda _column, _row: None)
     lines: Callable[[int], Sequence[Mapping[str, Any]]] = field(default=lambda _: ())
 
@@ -115,7 +115,9 @@ class TaskBuilder:
 
     def rows(self, lookups: Lookups = Lookups()) -> TaskRows:
         columns = {
-            f"{metric},{pipeline}": Column(metric, pipeline, self._padded(scores), states_filter=self.states_filter)
+            f"{metric},{pipeline}": MetricColumn(
+                metric, pipeline, self._padded(scores), states_filter=self.states_filter
+            )
             for (metric, pipeline), scores in self._columns.items()
         }
         count = range(len(self.ids))

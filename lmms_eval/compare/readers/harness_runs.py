@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmms_eval.compare.readers.contract import FileHead, Format
-from lmms_eval.compare.readers.samples import ReadTask, Results, is_sample, read_lines, read_samples
+from lmms_eval.compare.readers.samples import ReadResults, ReadTask, is_sample, read_lines, read_samples
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.config import argument_text
 from lmms_eval.errors import DataError
@@ -40,7 +40,7 @@ def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
     Raises:
         DataError: neither samples nor record exist, or they cannot be read.
     """
-    results = Results.read(path)
+    results = ReadResults.read(path)
     record = path.parent / RUNS / results.run_key
     journals = Journals(record) if results.is_own and has_documents_of(record, path) else None
     found: list[ReadTask] = []
@@ -82,12 +82,12 @@ def read_samples_file(path: Path, keeps_rest: bool = False) -> RunRows:
         if (found := naming.task(path.name)) is not None:
             date, task = found
             beside = path.with_name(naming.results.replace("DATE", date))
-            results = Results.read(beside) if beside.is_file() else Results({})
+            results = ReadResults.read(beside) if beside.is_file() else ReadResults({})
             name = results.model or path.stem
             return _run(name, path, [read_samples(path, task, results.facts(task), keeps_rest=keeps_rest)], results, ())
     read = read_samples(path, path.stem, keeps_rest=keeps_rest)
     read = replace(read, rows=replace(read.rows, is_called_after_file=True))
-    return _run(path.stem, path, [read], Results({}), ())
+    return _run(path.stem, path, [read], ReadResults({}), ())
 
 
 def read_record(folder: Path) -> RunRows:
@@ -99,7 +99,7 @@ def read_record(folder: Path) -> RunRows:
     finished = results_of_record(folder)
     if finished is not None:
         return replace(read_results(finished), source=str(folder))
-    run, results = load_record(folder), Results.of_record(read_state(folder))
+    run, results = load_record(folder), ReadResults.of_record(read_state(folder))
     tasks = [_from_journal(JoinedLines(task.sources), name, results) for name, task in run.tasks.items()]
     if not tasks:
         raise DataError(f"{folder}: no document of this run has been scored yet ({JOURNALS} have none)")
@@ -117,7 +117,7 @@ def record_name(folder: Path, state: Mapping[str, Any]) -> str:
     return str(name or folder.name)
 
 
-def _from_journal(lines: SampleLines, task: str, results: Results) -> ReadTask:
+def _from_journal(lines: SampleLines, task: str, results: ReadResults) -> ReadTask:
     """Read a task from the journals, which have no other keys than metrics."""
     return read_lines(lines, task, replace(results.facts(task), metrics=None))
 
@@ -140,7 +140,7 @@ def _dates(path: Path) -> set[str]:
     return {date for date in found if date is not None}
 
 
-def _run(name: str, source: Path, tasks: Iterable[ReadTask], results: Results, notes: tuple[str, ...]) -> RunRows:
+def _run(name: str, source: Path, tasks: Iterable[ReadTask], results: ReadResults, notes: tuple[str, ...]) -> RunRows:
     tasks = list(tasks)
     by_name = {task.rows.task: results.complete(task.rows) for task in tasks}
     groups = {
@@ -157,7 +157,7 @@ def _run(name: str, source: Path, tasks: Iterable[ReadTask], results: Results, n
     )
 
 
-def _kind(tasks: Iterable[ReadTask], results: Results) -> str:
+def _kind(tasks: Iterable[ReadTask], results: ReadResults) -> str:
     if results.is_own or all(task.is_own for task in tasks):
         return OWN
     return LM_EVAL if "lm_eval_version" in results.content else LMMS_EVAL

@@ -23,8 +23,8 @@ from lmms_eval.compare.readers.contract import (
     id_text,
 )
 from lmms_eval.compare.readers.samples import scale_of
-from lmms_eval.compare.readers.tables import WORKBOOK, Table, TableRow, number_of, open_table
-from lmms_eval.compare.runs import Answer, Column, RunRows
+from lmms_eval.compare.readers.tables import WORKBOOK, FileRow, TableFile, number_of, open_table
+from lmms_eval.compare.runs import DocumentTexts, MetricColumn, RunRows
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.journals import LinesAt, read_json_lines
@@ -68,11 +68,11 @@ def read_reviews(path: Path) -> RunRows:
             metadata = lines.record(offset)["sample_score"].get("sample_metadata")
             yield row, metadata if isinstance(metadata, Mapping) else {}
 
-    def answer(row: int) -> Answer:
+    def answer(row: int) -> DocumentTexts:
         review = lines.record(places[row])
         score = review["sample_score"]["score"]
         text = score.get("prediction") or score.get("extracted_prediction")
-        return Answer(plain_text(text), plain_text(review.get("target")), _prompt(review))
+        return DocumentTexts(plain_text(text), plain_text(review.get("target")), _prompt(review))
 
     def raw(column: str, row: int) -> Any:
         return lines.record(places[row])["sample_score"]["score"]["value"].get(column.rpartition(",")[0])
@@ -135,7 +135,7 @@ def is_table(head: FileHead) -> bool:
     return _open(head) is not None
 
 
-def _open(head: FileHead) -> Table | None:
+def _open(head: FileHead) -> TableFile | None:
     is_workbook = WORKBOOK in head.members
     return None if head.members and not is_workbook else open_table(head.path, is_workbook, fits)
 
@@ -182,7 +182,7 @@ def names(path: Path) -> tuple[str, str]:
     return (model, dataset) if dataset else (path.stem, path.stem)
 
 
-def _add_question(builder: TaskBuilder, number: int, row: TableRow, metrics: Sequence[str]) -> Status:
+def _add_question(builder: TaskBuilder, number: int, row: FileRow, metrics: Sequence[str]) -> Status:
     is_answered = _NO_PREDICTION not in row.values.get("prediction", "")
     status: Status = "unscored" if is_answered else "failed"
     for metric in metrics:
@@ -197,13 +197,13 @@ def _add_question(builder: TaskBuilder, number: int, row: TableRow, metrics: Seq
     return status
 
 
-def _lookups(table: Table, builder: TaskBuilder) -> Lookups:
+def _lookups(table: TableFile, builder: TaskBuilder) -> Lookups:
     @cache
-    def answers() -> dict[int, Answer]:
-        found: dict[int, Answer] = {}
+    def answers() -> dict[int, DocumentTexts]:
+        found: dict[int, DocumentTexts] = {}
         for row in table.rows():
             values = row.values
-            answer = Answer(values.get("prediction", ""), values.get("answer", ""), values.get("question", ""))
+            answer = DocumentTexts(values.get("prediction", ""), values.get("answer", ""), values.get("question", ""))
             found.setdefault(builder.row(values["index"]), answer)
         return found
 
@@ -259,10 +259,10 @@ def read_log(path: Path) -> RunRows:
     def sample(row: int) -> Any:
         return library.read_eval_log_sample(str(path), id=first[row].id, epoch=first[row].epoch)
 
-    def answer(row: int) -> Answer:
+    def answer(row: int) -> DocumentTexts:
         found = sample(row)
         asked = found.input if isinstance(found.input, str) else " ".join(message.text for message in found.input)
-        return Answer(found.output.completion, plain_text(found.target), asked)
+        return DocumentTexts(found.output.completion, plain_text(found.target), asked)
 
     def raw(column: str, row: int) -> Any:
         scorer, _, key = column.rpartition(",")[0].partition("/")
@@ -322,7 +322,7 @@ def _to_float() -> Any:
     return importlib.import_module("inspect_ai.scorer").value_to_float()
 
 
-def _reported(column: Column, log: Any) -> Column:
+def _reported(column: MetricColumn, log: Any) -> MetricColumn:
     """Add the log's own mean of a scorer, if it has one."""
     scorer, _, key = column.metric.partition("/")
     for score in log.results.scores if log.results else ():

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers.contract import NO_FILTER, Lookups, TaskBuilder, id_text
-from lmms_eval.compare.runs import Answer, Column, TaskRows
+from lmms_eval.compare.runs import DocumentTexts, MetricColumn, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.results.baseline import Row
@@ -269,7 +269,7 @@ class SampleCollector:
     def _read(self, place: int) -> dict[str, Any]:
         return self.source.at(place if place >= 0 else _unscored(place))
 
-    def _answer(self, row: int) -> Answer | None:
+    def _answer(self, row: int) -> DocumentTexts | None:
         sample = self._line(row)
         return None if sample is None else answer_of(sample)
 
@@ -286,29 +286,29 @@ class SampleCollector:
         )
 
 
-def answer_of(sample: Mapping[str, Any]) -> Answer:
+def answer_of(sample: Mapping[str, Any]) -> DocumentTexts:
     """Return the answer of a sample's line."""
     answer = sample.get("filtered_resps", sample.get("resps", sample.get("raw_resps")))
-    return Answer(plain_text(answer), plain_text(sample.get("target")), plain_text(prompt_of(sample)))
+    return DocumentTexts(plain_text(answer), plain_text(sample.get("target")), plain_text(prompt_of(sample)))
 
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-class Results(Struct, frozen=True):
+class ReadResults(Struct, frozen=True):
     """A results document, or an empty one."""
 
     content: Mapping[str, Any]
 
     @classmethod
-    def read(cls, path: Path) -> Results:
+    def read(cls, path: Path) -> ReadResults:
         """Read a file. Raises ``DataError`` if it cannot be read."""
         content = read_document(path)
         return cls(content if isinstance(content, dict) else {})
 
     @classmethod
-    def of_record(cls, state: Mapping[str, Any]) -> Results:
+    def of_record(cls, state: Mapping[str, Any]) -> ReadResults:
         """Read the facts of a run without results from ``run.json``."""
         return cls(record_facts(state))
 
@@ -356,7 +356,7 @@ class Results(Struct, frozen=True):
     def _of(self, task: str, key: str) -> Mapping[str, Any]:
         return part_of(self.content, key, task)
 
-    def _column(self, rows: TaskRows, column: Column) -> Column:
+    def _column(self, rows: TaskRows, column: MetricColumn) -> MetricColumn:
         import numpy as np
 
         known = column.scores[~np.isnan(column.scores)]
@@ -388,7 +388,7 @@ class Results(Struct, frozen=True):
         name = aggregation_of(self.content, task, metric)
         return name not in AGGREGATIONS or AGGREGATIONS[name].is_mean
 
-    def _can_be_mean(self, rows: TaskRows, column: Column) -> bool:
+    def _can_be_mean(self, rows: TaskRows, column: MetricColumn) -> bool:
         """Return whether the metric's aggregation takes a mean, or is a function that may do so.
 
         A function that sees further facts of a document may group by them, and equal the mean by chance if there are

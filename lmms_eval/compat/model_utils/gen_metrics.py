@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lmms_eval.compat.model_utils.numbers import number_of
-from lmms_eval.utils.reported import Report, offer
+from lmms_eval.utils.reported import TotalsReporter, offer
 
 
 class MetricsCollector:
@@ -62,7 +62,7 @@ class MetricsCollector:
 
 
 COLLECTOR = MetricsCollector()
-offer("throughput", Report(COLLECTOR.summary, COLLECTOR.reset))
+offer("throughput", TotalsReporter(COLLECTOR.summary, COLLECTOR.reset))
 
 
 def log_metrics(

@@ -20,7 +20,7 @@ from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply
 from lmms_eval.models.remote.stops import Stops, StopSending, ended_in_thoughts, without_stops
 from lmms_eval.models.thoughts import Reading
-from lmms_eval.utils.concurrency import AdaptiveConfig, Window, decide, requests_before_decision
+from lmms_eval.utils.concurrency import AdaptiveConfig, LatencyWindow, decide, requests_before_decision
 
 DEFAULT_TARGET_LATENCY_S = 15.0
 BURST_SHARE = 4
@@ -152,9 +152,9 @@ class Gate:
             "peak_open": self.peak_open,
         }
 
-    def _take_window(self) -> Window:
+    def _take_window(self) -> LatencyWindow:
         """Return the completions since the last decision, and reset the counts."""
-        window = Window(self._total, self._failed, self._rate_limited, self._latencies)
+        window = LatencyWindow(self._total, self._failed, self._rate_limited, self._latencies)
         self._total = self._failed = self._rate_limited = 0
         self._latencies = []
         return window

@@ -30,7 +30,7 @@ from lmms_eval.models.remote.errors import AttemptError, error_in_body
 from lmms_eval.models.remote.model import import_sdk
 from lmms_eval.models.remote.reply import Reply, picture_of_base64, picture_of_url, read_tokens
 from lmms_eval.models.remote.stops import StopSending
-from lmms_eval.utils.picture_marks import Wanted, split_marks
+from lmms_eval.utils.picture_marks import WantedPicture, split_marks
 
 if TYPE_CHECKING:
     from lmms_eval.models.openai.client import Client
@@ -313,7 +313,7 @@ class IllustratedModel(Model):
         if response.parts or not response.text:
             return response
         pieces = split_marks(response.text)
-        wanted = [piece.description for piece in pieces if isinstance(piece, Wanted)]
+        wanted = [piece.description for piece in pieces if isinstance(piece, WantedPicture)]
         if not wanted:
             return response
         try:

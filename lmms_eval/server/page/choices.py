@@ -18,7 +18,7 @@ from lmms_eval.config.options import GROUPS, RunConfig, options
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.models.building import INSTALL_NAMES, Argument, ArgumentKind, arguments_of, kind_of
 from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelRegistry
-from lmms_eval.tasks.catalogue import Catalogue, Entry
+from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
 from lmms_eval.tasks.describing import EntryKind, card_of, describe
 from lmms_eval.tasks.facts import NEEDS, facts_of
 from lmms_eval.utils.files import read_text
@@ -260,7 +260,7 @@ class TaskChoices:
             raise self._catalogue.unknown(name)
         return read_text(entry.file)
 
-    def _entry(self, entry: Entry) -> TaskChoice:
+    def _entry(self, entry: IndexEntry) -> TaskChoice:
         facts = facts_of(entry.name, is_group=entry.kind == "group")
         title = card_of(entry.file.parent).partition(". ")[0].replace("\\", "")  # escapes of Markdown
         return TaskChoice(

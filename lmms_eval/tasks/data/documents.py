@@ -28,7 +28,7 @@ _ROW_BYTES = 1024
 """Bytes of a row in addition to its texts."""
 
 
-class Row(Struct):
+class PlainRow(Struct):
     """The columns of a document that hold no media."""
 
     values: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Row(Struct):
     """Results of functions over the document, by function and further arguments."""
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Row:
+    def of(cls, values: Mapping[str, Any]) -> PlainRow:
         return cls(values, tuple([name for name, value in values.items() if isinstance(value, _NESTED)]))
 
     def copy(self) -> dict[str, Any]:
@@ -55,18 +55,18 @@ class RowsInFlight:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes, self._bytes = max_bytes, 0
-        self._rows: dict[Hashable, tuple[Row, int]] = {}
+        self._rows: dict[Hashable, tuple[PlainRow, int]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def get(self, key: Hashable) -> Row | None:
+    def get(self, key: Hashable) -> PlainRow | None:
         """Return a row; ``None`` if it is not in the cache."""
         found = self._rows.get(key)
         return None if found is None else found[0]
 
-    def keep(self, key: Hashable, row: Row) -> None:
+    def keep(self, key: Hashable, row: PlainRow) -> None:
         """Keep a row until it is dropped, or until newer rows need its place."""
         size = _ROW_BYTES + sum(map(_size, row.values.values()))
         with self._lock:
@@ -114,7 +114,7 @@ _LONGEST_SUFFIX = max(map(len, PICTURE_SUFFIXES))
 MAX_PICTURES = 4
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Rows as stored: media columns undecoded."""
 
     columns: tuple[str, ...]
@@ -228,7 +228,7 @@ class Documents(Sequence[Mapping[str, Any]]):
         rows: the cache of rows of documents in flight.
     """
 
-    def __init__(self, source: Source, media: MediaPolicy | None = None, rows: RowsInFlight = ROWS) -> None:
+    def __init__(self, source: RowSource, media: MediaPolicy | None = None, rows: RowsInFlight = ROWS) -> None:
         self.source, self._media, self._rows = source, media, rows
         self.columns = source.columns
         self.media_columns = tuple(name for name in self.columns if is_media(source.features.get(name)))
@@ -237,7 +237,7 @@ class Documents(Sequence[Mapping[str, Any]]):
         self._key = object()
         self._length = len(source)
 
-    def over(self, source: Source) -> Documents:
+    def over(self, source: RowSource) -> Documents:
         """Return documents of another source with the same media policy and cache."""
         return Documents(source, self._media, self._rows)
 
@@ -268,17 +268,17 @@ class Documents(Sequence[Mapping[str, Any]]):
 
     def take(self, index: int, values: Mapping[str, Any]) -> None:
         """Cache the columns without media of a document as if they had been read."""
-        self._rows.keep((self._key, index), Row.of(values))
+        self._rows.keep((self._key, index), PlainRow.of(values))
 
     def drop(self, index: int) -> None:
         """Drop the row of a scored document."""
         self._rows.drop((self._key, index))
 
-    def _row(self, number: int) -> Row:
+    def _row(self, number: int) -> PlainRow:
         key = (self._key, number)
         row = self._rows.get(key)
         if row is None:
-            row = Row.of(self.source.row(number, self.text_columns))
+            row = PlainRow.of(self.source.row(number, self.text_columns))
             self._rows.keep(key, row)
         return row
 
@@ -292,7 +292,7 @@ class Documents(Sequence[Mapping[str, Any]]):
     def _read(self, number: int) -> Document:
         return self._document(number, self.source.row(number, self.columns), None)
 
-    def _document(self, number: int, values: Mapping[str, Any], row: Row | None) -> Document:
+    def _document(self, number: int, values: Mapping[str, Any], row: PlainRow | None) -> Document:
         made = Document(values, None if row is None else row.parsed)
         for name, feature in self._decoded.items():
             if values.get(name) is not None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingDataError, TaskError
 from lmms_eval.tasks.data import hub, text_files
-from lmms_eval.tasks.data.documents import Documents, Source
+from lmms_eval.tasks.data.documents import Documents, RowSource
 from lmms_eval.tasks.data.locate import (
     SUFFIXES,
     FilesBySplit,
@@ -71,7 +71,7 @@ class DataSet:
     """Splits by name. ``process_docs`` is applied to the splits in ``processed``, once each."""
 
     def __init__(
-        self, openers: Mapping[str, Callable[[], Source]], where: str, media: MediaPolicy | None = None
+        self, openers: Mapping[str, Callable[[], RowSource]], where: str, media: MediaPolicy | None = None
     ) -> None:
         self._openers, self.where = openers, where
         self.from_root: Path | None = None
@@ -133,7 +133,7 @@ class DataSet:
 class _Processed(hub.DatasetSource):
     """Documents that ``process_docs`` made from a source, with the identity of its files."""
 
-    def __init__(self, dataset: Any, origin: Source) -> None:
+    def __init__(self, dataset: Any, origin: RowSource) -> None:
         super().__init__(dataset, origin.where)
         self._origin = origin
         self.files = getattr(origin, "files", ())
@@ -171,7 +171,7 @@ def open_data(request: DataRequest, split: str) -> DataSet:
     return _from_hub(request)
 
 
-def _of_function(request: DataRequest, split: str) -> Source:
+def _of_function(request: DataRequest, split: str) -> RowSource:
     """Return the rows of a function. It gets those arguments that it takes of ``name``, ``split``, ``data_root``,
     ``lmms_eval_specific_kwargs`` and the items of ``dataset_kwargs``."""
     import pyarrow as pa
@@ -203,7 +203,7 @@ def _local_builder(request: DataRequest, builder: str) -> DataSet:
     )
 
 
-def _opener(builder: str, files: Sequence[Path], options: Mapping[str, Any]) -> Callable[[], Source]:
+def _opener(builder: str, files: Sequence[Path], options: Mapping[str, Any]) -> Callable[[], RowSource]:
     if builder == "parquet":
         return lambda: ParquetSource(files)
     readers = {

@@ -128,7 +128,7 @@ class MessageBuilder(Struct, frozen=True):
             return self.requests.prompts.allowed(turns)
 
 
-class Question(Struct, frozen=True):
+class MediaQuestion(Struct, frozen=True):
     """A user message with the document's media and another text."""
 
     prompts: Prompts

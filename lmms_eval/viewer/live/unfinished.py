@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers import harness_runs
-from lmms_eval.compare.readers.samples import ReadTask, Results, SampleCollector, SampleFacts
-from lmms_eval.compare.runs import Column, RunRows, TaskRows
+from lmms_eval.compare.readers.samples import ReadResults, ReadTask, SampleCollector, SampleFacts
+from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.engine.judging import PATTERN as JUDGEMENTS
 from lmms_eval.engine.live import Outline
 from lmms_eval.errors import DataError
@@ -39,7 +39,7 @@ from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_pi
 from lmms_eval.viewer.numbers import warning
 from lmms_eval.viewer.report import run_details, run_entry, selection_entry
 from lmms_eval.viewer.runs import ReportRun, record_places
-from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
+from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, redacted
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ class GrowingTask:
             self._index = (self.version, TaskIndex(kept, is_growing=True))
         return self._index[1]
 
-    def shown(self, without_interval: str) -> TaskFacts:
+    def shown(self, without_interval: str) -> IndexedTask:
         """Return the facts for breakdowns. ``without_interval``: the reason why these have no interval."""
         self._update_audit()
         return self.writer.facts(range(self.size), without_interval)
@@ -155,7 +155,7 @@ def live_rows(tasks: Mapping[str, TaskRows], outline: Outline, scores: Mapping[s
     return rows
 
 
-def _mean_so_far(task: str, column: Column) -> Plain | None:
+def _mean_so_far(task: str, column: MetricColumn) -> Plain | None:
     known = [float(score) for score in column.scores if not math.isnan(score)]
     if not known:
         return None
@@ -338,7 +338,7 @@ class UnfinishedRun:
     def _growing(self, task: str, others: Mapping[str, GrowingTask]) -> GrowingTask:
         known = [*self._run.outline.tasks]
         place = known.index(task) if task in known else len(known) + len(set(others) - set(known))
-        facts = replace(Results.of_record(self._run.state).facts(task), metrics=None)
+        facts = replace(ReadResults.of_record(self._run.state).facts(task), metrics=None)
         key, empty = f"{self.number}-{place}", TaskRows(task, [], [], {})
         writer = TaskWriter(self._report_run(), empty, key, self._viewed.options, self._viewed.media)
         return GrowingTask(task, facts, JournalSamples(self._run.tails.files), writer)
@@ -383,7 +383,7 @@ class UnfinishedRun:
             return found
 
     def _rows(self, growing: GrowingTask) -> TaskRows:
-        return Results.of_record(self._run.state).complete(growing.rows())
+        return ReadResults.of_record(self._run.state).complete(growing.rows())
 
     def _warnings(self, found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         kept = [one for one in found if one["kind"] != "state"]

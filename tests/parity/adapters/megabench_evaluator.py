@@ -17,7 +17,7 @@ from lmms_eval.tasks.megabench.conversions.literals import read_literal
 from lmms_eval.tasks.megabench.facts import Labels, labels
 from lmms_eval.tasks.megabench.reference import ReferenceTask, load_reference
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import Panel, Sources, evaluate
+from lmms_eval.tasks.megabench.standalone import JudgePanel, Sources, evaluate
 from lmms_eval.tasks.megabench.submission import dumps, read_submission, record
 from tests.parity import vectors
 from tests.parity.adapters.megabench import outside_data, same
@@ -72,7 +72,7 @@ def evaluated(
 ) -> dict[str, Any]:
     """The output file's content, as a reader of the file has it."""
     pool = ScorePool(1, data=outside_data({}))
-    panel = Panel(ask, lambda name: SLICE / name)
+    panel = JudgePanel(ask, lambda name: SLICE / name)
     try:
         found = evaluate(submission, Sources(reference(configuration), previous or {}), pool, panel, Silent())
     finally:
