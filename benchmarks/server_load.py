@@ -24,7 +24,7 @@ from tests.server.process import ServerProcess
 
 SUBMISSIONS, CLIENTS, POLLERS, JOBS = 200, 32, 4, 1000
 MOST_GROWTH = 0.1
-"""Share by which memory may grow over the second half of the jobs."""
+"""Share that memory may grow by over the second half of the jobs."""
 WORDS = ("--submissions_per_minute", "1000000", "--parallel", "4", "--max_completed_jobs", "300")
 
 

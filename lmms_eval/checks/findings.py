@@ -84,7 +84,7 @@ class Finding(Struct, frozen=True):
     step: str
     status: Status = "ok"
     kind: str = ""
-    """A few words by which findings are counted: ``package missing``, ``data not at hand``, ..."""
+    """A few words that group findings for counting: ``package missing``, ``data not at hand``, ..."""
     cause: str = ""
     """The part of the message that is the same for all tasks with this fault."""
     message: str = ""
@@ -305,7 +305,7 @@ def _lacking(error: BaseException) -> str:
 
 
 def _looked_in(chain: list[BaseException]) -> str:
-    """Return a hint at the cache in which a data set of the hub was looked for."""
+    """Return a hint at the cache that was searched for a data set of the hub."""
     if not any(_is_offline(link) or isinstance(link, ConnectionError) for link in chain):
         return ""
     from datasets import config

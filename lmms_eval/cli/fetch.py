@@ -45,7 +45,7 @@ def fetch_tasks(tasks: Sequence[Task], is_dry: bool) -> list[str]:
     absent = {file for download in known.values() for file in download.absent}
     if is_dry:
         size = sum(file.size for file in {file for download in known.values() for file in download.files})
-        emit(f"in all {shown_size(size)}, of which {shown_size(sum(file.size for file in absent))} are not here yet")
+        emit(f"in all {shown_size(size)}, {shown_size(sum(file.size for file in absent))} of them not here yet")
     return failures
 
 

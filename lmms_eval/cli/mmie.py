@@ -1,4 +1,4 @@
-"""``lmms-eval mmie``: the benchmark's stand-alone script, in which a judge scores a file of answers."""
+"""``lmms-eval mmie``: the benchmark's stand-alone script: a judge scores a file of answers."""
 
 from __future__ import annotations
 

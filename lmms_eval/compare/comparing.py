@@ -159,7 +159,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
 
 
 def refuse_without_intervals(comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:
-    """Refuse a comparison of complete runs in which no row has an interval.
+    """Refuse a comparison of complete runs if no row has an interval.
 
     Raises:
         UsageError: no row has an interval, for example because of a single document or constant scores.

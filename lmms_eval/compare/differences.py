@@ -45,7 +45,7 @@ class SequentialFinding(Struct, frozen=True):
 
 
 def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[bool_] | None = None) -> SequentialFinding:
-    """Follow the differences of a column in the order in which the runs asked the documents.
+    """Follow the differences of a column in the order of the runs' documents.
 
     Args:
         column: the paired scores.

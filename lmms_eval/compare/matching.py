@@ -387,7 +387,7 @@ def _match_task(task: str, first: RunRows, second: RunRows, options: CompareOpti
 def _is_count(first: MetricColumn, second: MetricColumn) -> bool:
     """Return whether a column is bookkeeping: all values are equal and the task's number is not their mean.
 
-    This is the case for counts of documents or queries, to which each document adds 1.
+    This is the case for counts of documents or queries: each document adds 1.
     """
     import numpy as np
 

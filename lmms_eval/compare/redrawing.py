@@ -241,12 +241,12 @@ def _sign_p(changes: NDArray[float64], draws: int, rng: Generator) -> tuple[floa
 
 
 def _slack(changes: NDArray[float64]) -> float:
-    """Return the difference up to which sums count as equal."""
+    """Return the largest difference of sums that count as equal."""
     return 1e-12 * float(abs(changes).sum())
 
 
 def _p_of(value: float, drawn: NDArray[float64]) -> tuple[float | None, str]:
-    """Return the two-sided p of a value among draws in which documents' answers change sides."""
+    """Return the two-sided p of a value among draws that swap documents' answers between the sides."""
     import numpy as np
 
     known = drawn[np.isfinite(drawn)]

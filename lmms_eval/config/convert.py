@@ -158,7 +158,7 @@ def tag_pairs(text: str, option: str = "reasoning_tags") -> tuple[tuple[str, str
 
 
 def arguments(value: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]) -> Any:
-    """Convert ``k=v,k=v``, a mapping, or a list of both, in which later entries win."""
+    """Convert ``k=v,k=v``, a mapping, or a list of both; later entries win."""
     if isinstance(value, Mapping):
         return {str(key): item for key, item in value.items()}
     if not isinstance(value, list | tuple):

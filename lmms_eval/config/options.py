@@ -201,7 +201,7 @@ class RunConfig:
         "file with the prompts that benchmarks' authors give their judges, in place of our wording",
         metavar="FILE", variables=("LMMS_EVAL_JUDGE_PROMPTS",), for_tasks=True)
     human_scores: str | None = run(None, JUDGE,
-        "file with human scores of some of the answers, by which the judge is calibrated (MMIE)",
+        "file with human scores of some of the answers, to calibrate the judge (MMIE)",
         metavar="FILE", variables=("LMMS_EVAL_HUMAN_SCORES",), for_tasks=True)
     t2i: str | None = option(None, MODEL,
         "model that draws the pictures that answers describe: a name on an images API, or diffusers:PATH",
@@ -211,7 +211,7 @@ class RunConfig:
         "YAML file of names for --baseline: NAME: PLACE or NAME: {TASK: PLACE}",
         metavar="FILE", variables=("LMMS_EVAL_BASELINE_PRESETS",))
     thinking_tags: str | None = run(None, GENERATION,
-        "JSON list of further [open, close] pairs in which the model writes its thoughts", form="tags")
+        "JSON list of further [open, close] pairs around the model's thoughts", form="tags")
     bootstrap_iters: int = run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out", least=0)
     nltk_data: str | None = run(None, TASKS,
         "folder with NLTK's data for scoring; `lmms-eval fetch nltk` installs it (NLTK's usual places)",
@@ -233,7 +233,7 @@ class RunConfig:
         "cache folder of data sets",
         metavar="DIR", variables=("LMMS_EVAL_DATASETS_CACHE", "HF_DATASETS_CACHE", "HF_HOME"))
     media_root: str | None = option(None, MEDIA,
-        "further folder in which media paths are looked up",
+        "further folder to look up media paths",
         metavar="DIR", variables=("LMMS_EVAL_MEDIA_ROOT",), for_tasks=True)
     allow_media: str | None = run(None, MEDIA,
         "comma list of folders, files and addresses that documents from the hub may name; their own folders and the "
@@ -250,7 +250,7 @@ class RunConfig:
         "controls run with each task: no-media, blank-media, shuffled-media, choices-only",
         form="names", metavar="X,...")
     permute_choices: int | None = run(None, TASKS,
-        "rotations of the choices in which a question is asked", metavar="N", least=2)
+        "rotations of a question's choices; each is asked", metavar="N", least=2)
     ids: str | None = option(None, TASKS,
         "only these documents: numbers and ranges, or TASK:1,2;TASK2:5, or a file of them; --limit counts among them",
         form="ids", metavar="FILE|N,N-N")
@@ -315,7 +315,7 @@ class RunConfig:
 
 @cache
 def options() -> tuple[Option, ...]:
-    """Return all options, in the order in which results record them."""
+    """Return all options, in the order of the results."""
     return tuple(
         _option(item.name, item.default, str(item.type), item.metadata) for item in dataclasses.fields(RunConfig)
     )

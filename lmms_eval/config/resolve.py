@@ -58,7 +58,7 @@ class FileItem(Struct, frozen=True):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML loader that refuses duplicate keys, of which YAML would silently keep the last."""
+    """YAML loader that refuses duplicate keys. YAML would silently keep the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()

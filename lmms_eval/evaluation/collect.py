@@ -400,7 +400,7 @@ def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> di
 
 
 class RunKeys(Struct, frozen=True):
-    """The contents of which the keys of a run are hashes.
+    """The contents that the keys of a run are hashes of.
 
     Only ``common`` contains controls. They follow from their tasks, so a run and the same run with controls are one
     record.

@@ -126,7 +126,7 @@ class RunReport:
     anew; before, it only shows the report again."""
 
     def as_json(self) -> bytes:
-        """Return everything except ``end`` as JSON, from which ``shown_again`` works after a kill."""
+        """Return everything except ``end`` as JSON, which ``shown_again`` reads after a kill."""
         shown = {"exit_code": self.exit_code, "table": self.table, "lines": self.lines, "results": self.results}
         return json_text(shown).encode("utf-8", "replace")
 

@@ -169,7 +169,7 @@ class FrameSampling(Struct, frozen=True):
     """The frames to take from a video.
 
     The first option that is set applies: ``indices``; every ``step``-th frame; ``count`` evenly spaced frames, or
-    ``fps`` per second with at most ``count``; otherwise all. ``start`` and ``end`` (seconds) limit the part from which
+    ``fps`` per second with at most ``count``; otherwise all. ``start`` and ``end`` (seconds) limit the part that
     ``count``, ``fps`` and ``step`` select.
     """
 

@@ -12,7 +12,7 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 
 START_LIMIT = 120.0
-"""Seconds in which a new child must be ready; importing sympy on a loaded machine takes several."""
+"""Seconds until a new child must be ready; importing sympy on a loaded machine takes several."""
 CALLS_PER_CHILD = 500
 
 

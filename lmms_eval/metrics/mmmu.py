@@ -14,7 +14,7 @@ from lmms_eval.utils.answer_reading import guessed
 MARKS = ",.!?;:'"
 """Marks that are removed from both ends of an answer, one kind after the other."""
 SHORTEST_SENTENCE = 6
-"""Number of words from which an answer may name an option by its text."""
+"""Least number of words of an answer that may name an option by its text."""
 
 
 class LetterSign(Struct, frozen=True):

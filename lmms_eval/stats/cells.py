@@ -132,7 +132,7 @@ class _Bets(Struct, frozen=True):
 
 
 def _floors(values: Floats, codes: Codes, count: int, stakes: _Stakes, alpha: float) -> Floats:
-    """Return lower limits of the cells' means, each of which fails with probability ``alpha``; rounded downwards."""
+    """Return lower limits of the cells' means, rounded downwards. Each fails with probability ``alpha``."""
     import numpy as np
 
     inside = codes >= 0

@@ -250,7 +250,7 @@ def _density(t: float, df: float) -> float:
 
 
 MANY = 30
-"""Number of documents from which the normal quantile is used."""
+"""Least number of documents for the normal quantile."""
 ANY_NUMBER = ScoreRange()
 _ROUNDING = 1e-12
 """Squares with a smaller relative difference are equal."""
@@ -453,7 +453,7 @@ def _share_interval(share: float, n: float, q: float, level: float) -> Interval:
 
 
 def _rare_limit(count: float, n: float, alpha: float) -> float:
-    """Poisson limit that replaces Wilson's for 1 to 3 successes, for which Wilson's covers the true share only in 84 %.
+    """Poisson limit that replaces Wilson's for 1 to 3 successes, since Wilson's covers the share in only 84 % there.
 
     It applies to up to 2 successes of up to 50, else to 3 (Brown, Cai and DasGupta 2001, "Interval estimation for a
     binomial proportion", Statistical Science 16, section 4.1.1); infinite for other counts.

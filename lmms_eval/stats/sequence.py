@@ -288,7 +288,7 @@ _DOCUMENTS_AT_ONCE = 4096
 
 
 class Sampled:
-    """Interval for the mean of ``total`` values ``within`` a range, of which some are known, in random order.
+    """Interval for the mean of ``total`` values ``within`` a range; some are known, in random order.
 
     The values are fixed and the order is random. Nothing is assumed about their distribution, and documents need not be
     independent. With probability ``level`` the interval contains the mean over all ``total`` values after every ``add``

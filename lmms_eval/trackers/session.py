@@ -61,7 +61,7 @@ class TrackerReport(Struct, frozen=True):
 
 
 class TrackerProcess:
-    """A tracker in its own process, to which a thread sends messages. Only ``wait`` blocks the caller.
+    """A tracker in its own process. A thread sends messages to it. Only ``wait`` blocks the caller.
 
     Args:
         name: the tracker's name.

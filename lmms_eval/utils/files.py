@@ -70,7 +70,7 @@ def read_table(path: Path) -> Sequence[Row]:
 
 
 def state_of(path: Path) -> tuple[int, int]:
-    """Return the modification time and size of a file, by which changes are detected."""
+    """Return the modification time and size of a file, which show changes."""
     try:
         found = path.stat()
     except OSError as error:

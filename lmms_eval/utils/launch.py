@@ -16,7 +16,7 @@ from lmms_eval.errors import ModelError
 
 _M_ARENA_MAX = -8
 STORE_PORT, STORE_TOKEN = "LMMS_EVAL_STORE_PORT", "LMMS_EVAL_STORE_TOKEN"
-"""Variables by which the processes of ``--processes`` find their store: a port of the loopback address, and a key."""
+"""Variables that lead the processes of ``--processes`` to their store: a port of the loopback address, and a key."""
 LAUNCHER_VARIABLES = frozenset({
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
     "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", STORE_PORT, STORE_TOKEN,

@@ -156,9 +156,9 @@ class MediaFolders(Struct, frozen=True):
     """Folders with the files of a run's media."""
 
     folders: tuple[Path, ...]
-    """Folders in which relative names are looked up, in this order."""
+    """Folders to look up relative names, in this order."""
     bounds: tuple[Path, ...] | None = None
-    """Folders outside of which no file is opened, because a foreign run may name any file of this machine. ``None`` if
+    """The only folders with files that are opened, because a foreign run may name any file of this machine. ``None`` if
     the run was made here."""
 
     def permit(self, path: Path) -> bool:

@@ -47,7 +47,7 @@ class ReportRun(Struct, frozen=True):
         return ReadResults(self.stated).facts(task)
 
     def keys(self, task: str) -> SampleKeys:
-        """Return the keys by which samples of a task are typed. A record does not list all metrics of its journals."""
+        """Return the keys that type a task's samples. A record does not list all metrics of its journals."""
         keys = sample_keys(self.stated, task)
         return keys if self.document else replace(keys, metrics=())
 

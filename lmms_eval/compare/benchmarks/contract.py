@@ -80,7 +80,7 @@ class Kept(Struct, frozen=True):
 
 
 def kept(pair: TaskPair, value: Callable[[TaskRows, int], Any]) -> Kept:
-    """Return the documents of a task for which ``value`` is not ``None`` in both runs."""
+    """Return the documents of a task that have a ``value`` other than ``None`` in both runs."""
     rows: list[tuple[int, int]] = []
     values: list[tuple[Any, Any]] = []
     unscored, failed = [0, 0], [0, 0]

@@ -78,7 +78,7 @@ def _entry(facts: Dataset, mean: float) -> FigureEntry:
 
 
 def _members(entry: FigureEntry) -> int:
-    """Return the number of an entry's data sets, each of which counts as one sample in ``_entry``."""
+    """Return the number of an entry's data sets; each counts as one sample in ``_entry``."""
     return entry.samples if entry.scores is not None else 0
 
 

@@ -161,7 +161,7 @@ LONGEST_LINE = 1 << 26
 
 
 class FileHead:
-    """The beginning of a file, by which its format is recognised."""
+    """The beginning of a file, which shows its format."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

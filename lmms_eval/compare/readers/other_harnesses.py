@@ -124,7 +124,7 @@ _SCORES = ("hit", "score", "acc", "accuracy", "correct", "match", "eval_score", 
 _TEXTS = frozenset({"index", "question", "prediction", "answer", "image", "image_path", "log", "res", "hint", *_SCORES})
 """Columns that do not divide documents."""
 _NO_PREDICTION = "Failed to obtain answer via API."
-"""The prediction in rows for which the model's server gave no answer."""
+"""The prediction in rows without an answer of the model's server."""
 
 
 def fits(columns: Sequence[str]) -> bool:
@@ -193,7 +193,7 @@ def _add_question(builder: TaskBuilder, number: int, row: FileRow, metrics: Sequ
         elif is_answered:
             builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
     if not is_answered:
-        builder.pass_over("questions to which the model's server gave no answer: failed")
+        builder.pass_over("questions that the model's server did not answer: failed")
     return status
 
 

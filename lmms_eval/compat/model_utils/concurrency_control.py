@@ -69,7 +69,7 @@ def decide_next_concurrency(
 
 
 def make_prefix_hash(text: str | None, prefix_chars: int | str = 256) -> str:
-    """Return the SHA-1 of the first characters (at least one), by which requests with a common prefix are grouped."""
+    """Return the SHA-1 of the first characters (at least one), which groups requests with a common prefix."""
     prefix = (text or "")[: max(1, int(prefix_chars))]
     return hashlib.sha1(prefix.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
 

@@ -118,7 +118,7 @@ def _forecast(plan: TaskPlan, options: MeasureOptions, threads: int) -> TaskFore
 
 
 def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:
-    """Determine the form in which the model takes media, from its arguments alone.
+    """Determine the form of media that the model takes, from its arguments alone.
 
     Raises:
         ModelError: an argument is wrong.

@@ -64,7 +64,7 @@ class Rows(Struct, frozen=True):
     rows: Sequence[Mapping[str, Any]]
     """Rows with the same columns. The values of a column have one type, or are ``None``."""
     files: Sequence[Path]
-    """The files from which the rows were read. They show whether the data changed."""
+    """The files of the rows. They show whether the data changed."""
 
 
 class DataSet:
@@ -75,7 +75,7 @@ class DataSet:
     ) -> None:
         self._openers, self.where = openers, where
         self.from_root: Path | None = None
-        """The ``--data_root`` in which the files lie, where no folder there says that they are this task's."""
+        """The ``--data_root`` with the files, if no folder there shows that they are this task's."""
         self.media = media
         """Files and addresses that the documents may name; ``None`` for the user's own data."""
         self._process: Callable[[Any], Any] | None = None
@@ -126,7 +126,7 @@ class DataSet:
         return datasets.DatasetDict({split: self.documents(split).source.dataset() for split in self.splits})
 
     def identity(self, split: str) -> str:
-        """Return the hash of the files from which the split was read."""
+        """Return the hash of the split's files."""
         return hashlib.sha256(f"{split}|{self.documents(split).source.identity()}".encode()).hexdigest()
 
 

@@ -1,6 +1,6 @@
 """The data of MEGA-Bench: finds rows and media, unpacks the media archive, reads rows.
 
-A row has fifteen text columns, five of which hold Python literals.
+A row has fifteen text columns. Five hold Python literals.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The prompt as the benchmark's authors send it: text pieces and media in their places, videos as marked frames.
 
 The task option ``interleave: true`` (``lmms_eval_specific_kwargs``) selects it. Budgets are the authors':
-``max_images`` a call, of which ``demo_video_frames`` are for the demonstration.
+``max_images`` a call, ``demo_video_frames`` of them for the demonstration.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def official(sample: PromptParts, folder: str, budget: ContextBudget | None = No
 def by_index(sample: PromptParts, folder: str, budget: ContextBudget | None = None, combine: int = 0) -> FinishedPrompt:
     """Return the prompt with every picture at its placeholder, as often as it is named.
 
-    Pictures that no placeholder names stand in front, in order; so do sheets, of which there may be any number. With a
+    Pictures that no placeholder names stand in front, in order; so do sheets, in any number. With a
     ``budget`` the end is kept: texts are cut from the front, a picture that does not fit ends the prompt there.
 
     Raises:

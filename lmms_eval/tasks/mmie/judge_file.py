@@ -59,7 +59,7 @@ class OutputFiles(Struct, frozen=True):
         return self.record / "judgements-0.jsonl"
 
     def forget(self) -> None:
-        """Remove the files from which judging would resume. Raises ``DataError``."""
+        """Remove the files that judging would resume from. Raises ``DataError``."""
         for path in (self.temporary, self.journal):
             try:
                 path.unlink(missing_ok=True)

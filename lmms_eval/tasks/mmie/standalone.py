@@ -23,7 +23,7 @@ NAMED: tuple[Outcome, ...] = ("unparsable", "unscored", "skipped")
 
 
 class ReadingOptions(Struct, frozen=True):
-    """The options by which a file is read."""
+    """The options for reading a file."""
 
     find: Find
     view: ViewOptions = field(default_factory=ViewOptions)

@@ -41,7 +41,7 @@ class FewShot(Struct, frozen=True):
     count: int
     split: str
     same_split: bool
-    """Whether examples come from the evaluated split, in which case a document is never its own example."""
+    """Whether examples come from the evaluated split. A document is never its own example."""
     sampler: str
     seed: str
 

@@ -141,7 +141,7 @@ class MediaQuestion(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """The arguments in which the requests of one exchange differ."""
+    """The arguments that differ between the requests of one exchange."""
 
     context: str
     messages: MessageBuilder

@@ -205,7 +205,7 @@ _USUAL_FOLDERS = ("images", "videos")
 
 
 def media_folders(config: TaskConfig, file: str, options: TaskOptions, prompt_options: Any) -> list[Path]:
-    """Find the folders to which a relative path of a document may refer, the most specific first.
+    """Find the folders that a relative path of a document may refer to, the most specific first.
 
     Args:
         config: the task.
@@ -243,7 +243,7 @@ _TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "description")
 
 
 class TaskSource(Struct, frozen=True):
-    """The origin of a task, from which another process can build it again."""
+    """The origin of a task, which lets another process build it again."""
 
     name: str
     file: str

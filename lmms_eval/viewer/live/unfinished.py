@@ -44,7 +44,7 @@ from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, redacted
 
 @dataclass(slots=True)
 class GrowingTask:
-    """The rows of a task in the order in which they were finished, and the pieces of its index."""
+    """The rows of a task in the order of finishing, and the pieces of its index."""
 
     name: str
     facts: SampleFacts
@@ -235,7 +235,7 @@ def read_gpus(lines: Sequence[str]) -> list[Plain]:
     """Parse the lines of nvidia-smi, passing over lines of another form.
 
     Returns:
-        For each GPU ``name``, ``busy`` (share of the time in which it computed), and ``used`` and ``total`` memory in
+        For each GPU ``name``, ``busy`` (share of the time that it computed), and ``used`` and ``total`` memory in
         bytes. Numbers that the driver does not report are ``None``.
     """
     found = []

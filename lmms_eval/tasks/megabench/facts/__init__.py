@@ -16,7 +16,7 @@ Subset = Literal["core", "open"]
 
 
 class Labels(Struct, frozen=True):
-    """Keywords by which the breakdown groups a task."""
+    """Keywords that the breakdown groups tasks by."""
 
     skills: tuple[str, ...]
     input_format: str

@@ -95,7 +95,7 @@ def occurs(piece: str, text: str) -> bool:
 
 
 class _Words:
-    """A text in which pieces are looked for between word borders."""
+    """A text that is searched for pieces between word borders."""
 
     __slots__ = ("_ends", "_text")
 

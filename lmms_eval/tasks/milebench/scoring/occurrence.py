@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LARGE = 2_000_000
-"""Length of the text times number of pieces from which a search for each piece costs more than the index."""
+"""Length of the text times number of pieces that makes a search for each piece costlier than the index."""
 _SIZE = 4
 
 

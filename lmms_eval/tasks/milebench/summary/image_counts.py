@@ -38,9 +38,9 @@ class Pool(Struct, frozen=True):
     """Mean number of images."""
     datasets: int
     by_sample: Pair
-    """Score in which every sample has equal weight."""
+    """Score with equal weight for every sample."""
     by_dataset: Pair
-    """Score in which every data set with such samples has equal weight."""
+    """Score with equal weight for every data set with such samples."""
 
 
 class NeedleGrid(Struct, frozen=True):
