@@ -1,13 +1,15 @@
-"""Client of an evaluation server: a training loop submits a checkpoint, keeps training, and reads the scores later.
+"""Clients of an evaluation server: a training loop submits a checkpoint, keeps training, and reads the scores later.
 
-It uses httpx2, a dependency of ``openai`` and ``huggingface_hub``.
+``EvalClient`` blocks; ``AsyncEvalClient`` is for asyncio programs. They use httpx2,
+a dependency of ``openai`` and ``huggingface_hub``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, closing
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
@@ -17,12 +19,17 @@ import httpx2
 from lmms_eval.errors import EvaluationServerError
 from lmms_eval.server import calls
 from lmms_eval.server.calls import (
+    ENDED_EARLY,
     PATIENCE_S,
+    SILENCE_S,
     Call,
     Download,
     Exchange,
+    Following,
     Job,
+    JobEvent,
     JobResults,
+    ProgressEvent,
     Reply,
     headers,
     limits,
@@ -30,10 +37,10 @@ from lmms_eval.server.calls import (
     reply,
     request,
 )
-from lmms_eval.server.job_events import ENDED_EARLY, SILENCE_S, Following, JobEvent, ProgressEvent
 
 if TYPE_CHECKING:
     from lmms_eval.results.follow import Snapshot
+
 
 _T = TypeVar("_T")
 
@@ -259,5 +266,157 @@ class EvalClient:
                 continue
             try:
                 answer = reply(self._http.send(request(self._http, step)))
+            except httpx2.TransportError as error:
+                answer = no_reply(error)
+
+
+class AsyncEvalClient:
+    """``EvalClient`` for asyncio programs; an asynchronous context manager."""
+
+    def __init__(
+        self,
+        base_url: str = "http://localhost:8000",
+        timeout: float | None = None,
+        *,
+        token: str | None = None,
+        patience: float = PATIENCE_S,
+    ) -> None:
+        self._patience = patience
+        self._http = httpx2.AsyncClient(base_url=base_url, timeout=limits(timeout), headers=headers(token))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def health(self) -> dict[str, Any]:
+        return await self._ask(Call("GET", "/health"), patience=0)
+
+    async def is_healthy(self) -> bool:
+        try:
+            return (await self.health()).get("status") == "healthy"
+        except EvaluationServerError:
+            return False
+
+    async def list_tasks(self) -> list[str]:
+        return list((await self._ask(Call("GET", "/tasks")))["tasks"])
+
+    async def list_models(self) -> list[str]:
+        return list((await self._ask(Call("GET", "/models")))["models"])
+
+    async def evaluate(
+        self, model: str, tasks: Sequence[str], *, idempotency_key: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Submit an evaluation. ``options`` are the keyword arguments of ``EvalClient.evaluate``."""
+        return await self._ask(calls.evaluation(model, tasks, options, idempotency_key))
+
+    async def get_job(self, job_id: str) -> Job:
+        return await self._ask(calls.job(job_id))
+
+    async def progress(self, job_id: str) -> Snapshot | None:
+        """Return the current progress of a job's run; ``None`` before the run has any."""
+        async with aclosing(self.events(job_id)) as events:
+            first = await anext(events, None)  # the first event is the progress, if the run has any
+        return first.snapshot if isinstance(first, ProgressEvent) else None
+
+    async def cancel_job(self, job_id: str) -> dict[str, Any]:
+        return await self._ask(calls.cancellation(job_id))
+
+    async def wait_for_job(
+        self, job_id: str, poll_interval: float = 5.0, timeout: float | None = None, verbose: bool = True
+    ) -> Job:
+        """Wait until a job is completed, as ``EvalClient.wait_for_job`` does."""
+        return await self._run(calls.awaited(job_id, self._patience, poll_interval, timeout, verbose))
+
+    async def results(self, job_id: str) -> JobResults:
+        """Return the scores of a job that has results."""
+        return JobResults.read(await self._ask(calls.job(job_id, "/results")))
+
+    async def samples(
+        self, job_id: str, task: str | None = None, offset: int = 0, limit: int = 100, where: str | None = None
+    ) -> dict[str, Any]:
+        """Return ``total`` and a page of ``samples`` of a task, also while the run continues.
+
+        Args:
+            task: optional if the job has only one task.
+            where: expression that selects samples, such as ``score < 1``.
+        """
+        return await self._ask(calls.samples(job_id, task, offset, limit, where))
+
+    async def events(self, job_id: str, last_event_id: str | None = None) -> AsyncGenerator[JobEvent, None]:
+        """Yield the events of a job as ``EvalClient.events`` does."""
+        following = Following(job_id, last_event_id or "", self._patience)
+        while not following.has_ended:
+            lost = ENDED_EARLY
+            try:
+                async with aclosing(
+                    await self._http.send(request(self._http, following.call, SILENCE_S), stream=True)
+                ) as found:
+                    if found.status_code == 200:
+                        async for one in httpx2.EventSource(found):
+                            if (event := following.read(one.event, one.id, one.data)) is not None:
+                                yield event
+                    else:
+                        await found.aread()
+                        lost = reply(found)
+            except httpx2.TransportError as error:
+                lost = no_reply(error)
+            if not following.has_ended:
+                await asyncio.sleep(following.pause(lost))
+
+    async def download(self, job_id: str, folder: str | Path) -> list[Path]:
+        """Write the files of a job's run into a folder as ``EvalClient.download`` does."""
+        call, waiting = calls.job(job_id, "/files"), calls.Patience(self._patience)
+        with Download(Path(folder)) as download:
+            while (found := await self._fetch(call, download)).status != 200:
+                await asyncio.sleep(calls.pause_before(call, found, waiting))
+            return await asyncio.to_thread(download.unpack)
+
+    async def get_queue_status(self) -> dict[str, Any]:
+        return await self._ask(Call("GET", "/queue"))
+
+    async def merge_checkpoint(
+        self,
+        checkpoint_path: str,
+        output_path: str | None = None,
+        checkpoint_type: Literal["regular", "ema"] = "regular",
+    ) -> dict[str, Any]:
+        return await self._ask(calls.merging(checkpoint_path, output_path, checkpoint_type), patience=0)
+
+    async def _ask(self, call: Call, patience: float | None = None) -> dict[str, Any]:
+        return await self._run(calls.asked(call, self._patience if patience is None else patience))
+
+    async def _fetch(self, call: Call, download: Download) -> Reply:
+        try:
+            async with aclosing(await self._http.send(request(self._http, call), stream=True)) as found:
+                if found.status_code != 200:
+                    await found.aread()
+                    return reply(found)
+                download.begin()
+                async for data in found.aiter_bytes():
+                    download.add(data)
+                return Reply(200, b"")
+        except httpx2.TransportError as error:
+            return no_reply(error)
+
+    async def _run(self, exchange: Exchange[_T]) -> _T:
+        answer: Reply | None = None
+        while True:
+            try:
+                step = exchange.send(answer)
+            except StopIteration as end:
+                return cast(_T, end.value)
+            answer = None
+            if not isinstance(step, Call):
+                await asyncio.sleep(step)
+                continue
+            try:
+                answer = reply(await self._http.send(request(self._http, step)))
             except httpx2.TransportError as error:
                 answer = no_reply(error)

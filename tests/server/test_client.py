@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import EvaluationServerError, JobFailedError, JobTimeoutError
-from lmms_eval.server.async_client import AsyncEvalClient
-from lmms_eval.server.client import EvalClient
+from lmms_eval.server.client import AsyncEvalClient, EvalClient
 from tests.server.scripted import Answer, scripted
 
 Ask = Callable[..., Any]

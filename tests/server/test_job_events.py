@@ -15,7 +15,7 @@ import pytest
 from benchmarks.workload import text_task
 from lmms_eval.entrypoints import AsyncEvalClient, EvalClient
 from lmms_eval.errors import EvaluationServerError
-from lmms_eval.server.job_events import JobEvent, LogEvent, ProgressEvent, StateEvent
+from lmms_eval.server.calls import JobEvent, LogEvent, ProgressEvent, StateEvent
 from tests.server.process import ServerProcess
 from tests.server.scripted import Answer, scripted
 

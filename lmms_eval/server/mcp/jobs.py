@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from lmms_eval.errors import EvaluationServerError, UsageError
 from lmms_eval.results.follow import Snapshot
-from lmms_eval.server.async_client import AsyncEvalClient
+from lmms_eval.server.client import AsyncEvalClient
 from lmms_eval.server.events import JobsProgress
 from lmms_eval.server.outcome import Runs, page_of, records, scores_of
 from lmms_eval.server.service import FolderInUseError, Service
