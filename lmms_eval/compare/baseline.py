@@ -24,7 +24,7 @@ from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.looks import looked_interval, stop_mark
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
-from lmms_eval.results.baseline import PairedScores, Row
+from lmms_eval.results.baseline import BaselineRow, PairedScores
 from lmms_eval.results.facts import EarlyStop, early_stop_of
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
@@ -42,7 +42,7 @@ def check_baseline(path: Path) -> None:
     Raises:
         DataError: the file is missing, or a line is not a sample.
     """
-    _read(path, "baseline", SampleFacts(wanted=(Row("", ""),)))
+    _read(path, "baseline", SampleFacts(wanted=(BaselineRow("", ""),)))
 
 
 def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str) -> dict[str, PairedScores]:
@@ -63,7 +63,7 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
 
     means = {f"{one.metric},{one.filter}": one for one in result.metrics if one.scale > 0 and one.value is not None}
     facts = SampleFacts(
-        score_key=result.task.score_key, wanted=tuple(Row(one.metric, one.filter) for one in means.values())
+        score_key=result.task.score_key, wanted=tuple(BaselineRow(one.metric, one.filter) for one in means.values())
     )
     if not means:
         return {}
@@ -88,13 +88,13 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     return found
 
 
-def baseline_scores(path: Path, row: Row, score_key: str) -> dict[int, float]:
+def baseline_scores(path: Path, row: BaselineRow, score_key: str) -> dict[int, float]:
     """Read the scores of a metric and filter pipeline from a samples file, by document.
 
     Raises:
         DataError: the file is missing, or a line is not a sample.
     """
-    facts = SampleFacts(score_key=score_key, wanted=(Row(row.metric, row.filter),))
+    facts = SampleFacts(score_key=score_key, wanted=(BaselineRow(row.metric, row.filter),))
     return _by_document(_read(path, "baseline", facts), str(row))
 
 

@@ -16,7 +16,7 @@ from lmms_eval.engine.looks import Sampling, Stop, headline_metric, strata_of
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.results.baseline import Baseline, Row, find_baseline
+from lmms_eval.results.baseline import BaselineRow, BaselineSamples, find_baseline
 from lmms_eval.utils.numbers import SHARES
 
 
@@ -184,7 +184,7 @@ def _statement(name: str, rule: StoppingRule, parts: Sequence[Part]) -> Statemen
     return Excludes(number)
 
 
-def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:
+def _compared(part: Part, plan: TaskPlan, baseline: BaselineSamples) -> Part:
     """Turn a part into differences from the baseline, over the documents that the baseline has."""
     from lmms_eval.compare.baseline import baseline_scores
 
@@ -192,7 +192,7 @@ def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:
     file = baseline.file(part.task)
     if file is None:
         raise DataError(f"{option}: it has no samples of {part.task}")
-    row = Row(part.metric, part.filter)
+    row = BaselineRow(part.metric, part.filter)
     asked = set(plan.doc_ids)
     found = baseline_scores(file, row, part.score_key)
     scores = {doc: part.scale * score for doc, score in found.items() if doc in asked}

@@ -195,7 +195,7 @@ class Ending(Struct, frozen=True):
         return cls("scored", "", *tokens)
 
 
-class TaskProgress(Struct):
+class TaskCounts(Struct):
     """Counts of a task's documents by how they ended."""
 
     endings: dict[int, Ending] = field(default_factory=dict)
@@ -311,10 +311,10 @@ class Finished(Struct, frozen=True):
     """How it ended before, if it is finished for a second time."""
 
 
-class Documents(Struct):
+class ScoredDocuments(Struct):
     """The documents that were scored with the same settings."""
 
-    tasks: dict[str, TaskProgress] = field(default_factory=dict)
+    tasks: dict[str, TaskCounts] = field(default_factory=dict)
     scores: dict[str, RunningScore] = field(default_factory=dict)
     whole: RunningScore | None = None
 
@@ -341,7 +341,7 @@ class FollowedRun:
         self.state: Mapping[str, Any] = read_state(self.folder)
         self.outline: Outline = read_outline(self.folder)
         self.tails = JournalTails(self.folder, JOURNALS, SCORE)
-        self._by_key: dict[str, Documents] = {}
+        self._by_key: dict[str, ScoredDocuments] = {}
         self._last_keys: dict[int, str] = {}
         self.key = ""
         """Key of the settings whose documents count: the settings of the latest score."""
@@ -355,8 +355,8 @@ class FollowedRun:
         self.is_gone = False
 
     @property
-    def documents(self) -> Documents:
-        return self._by_key.get(self.key) or Documents()
+    def documents(self) -> ScoredDocuments:
+        return self._by_key.get(self.key) or ScoredDocuments()
 
     @property
     def stated(self) -> str:
@@ -395,7 +395,7 @@ class FollowedRun:
         present = rate or overall
         tasks = []
         for name, outline in outlines.items():
-            task = documents.tasks.get(name) or TaskProgress()
+            task = documents.tasks.get(name) or TaskCounts()
             tasks.append(
                 TaskSnapshot(
                     name, outline.requested, task.done, task.counts["failed"], scores.get(name), outline.reason
@@ -479,7 +479,7 @@ class FollowedRun:
             return
         key = self._last_keys[found.file] = str(record.get("key"))
         documents = self._documents_of(key)
-        progress = documents.tasks.get(task) or TaskProgress()
+        progress = documents.tasks.get(task) or TaskCounts()
         try:
             ending, rows = Ending.of(record), list(record_rows(record))
             if not progress.takes(doc_id, ending):
@@ -496,12 +496,12 @@ class FollowedRun:
         if self._take is not None:
             self._take(Finished(key, task, doc_id, found, rows, ending, before))
 
-    def _documents_of(self, key: str) -> Documents:
+    def _documents_of(self, key: str) -> ScoredDocuments:
         if key not in self._by_key:
             tasks = self.outline.tasks
             orders = {name: task.order for name, task in tasks.items()}
             scores = {name: RunningScore([task.part], orders) for name, task in tasks.items() if task.part is not None}
             whole = RunningScore(self.outline.whole, orders) if len(self.outline.whole) > 1 else None
-            self._by_key[key] = Documents({}, scores, whole)
+            self._by_key[key] = ScoredDocuments({}, scores, whole)
             self.key = self.key or key
         return self._by_key[key]

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval.compare.runs import MetricColumn, TaskRows
 from lmms_eval.results.audit import CHOSEN
-from lmms_eval.results.breakdown import AskedDocuments, Cell, Documents, cells, divisions, whole_cell
+from lmms_eval.results.breakdown import AskedDocuments, Cell, MetricDocuments, cells, divisions, whole_cell
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.sample import finite
 from lmms_eval.viewer.runs import ReportRun
@@ -264,12 +264,12 @@ def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
         }
 
 
-def _documents(run: ReportRun, task: TaskRows) -> Callable[[MetricColumn], Documents]:
+def _documents(run: ReportRun, task: TaskRows) -> Callable[[MetricColumn], MetricDocuments]:
     """Return a function that gets the documents of a metric's numbers."""
     has_clusters = task.clusters is not None or run.facts(task.task).cluster_key is not None
     clusters = (task.clusters or [None] * len(task.ids)) if has_clusters else None
     asked = None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.task, task.ids)
-    return lambda column: Documents.of(column.scores, column.score_range, clusters, asked)
+    return lambda column: MetricDocuments.of(column.scores, column.score_range, clusters, asked)
 
 
 def breakdowns(run: ReportRun, task: TaskRows, shown: IndexedTask, without_interval: str = "") -> list[Plain]:

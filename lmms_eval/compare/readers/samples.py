@@ -18,7 +18,7 @@ from lmms_eval.compare.readers.contract import NO_FILTER, Lookups, TaskBuilder, 
 from lmms_eval.compare.runs import DocumentTexts, MetricColumn, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.results.baseline import Row
+from lmms_eval.results.baseline import BaselineRow
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.facts import (
     aggregation_of,
@@ -54,7 +54,7 @@ class SampleFacts(Struct, frozen=True):
     cluster_key: str | None = None
     metrics: Collection[str] | None = None
     """Names of the task's metrics; ``None`` for every key that is not known to be something else, and not a text."""
-    wanted: Collection[Row] = ()
+    wanted: Collection[BaselineRow] = ()
     """Only these columns, even if the lines have no metric of that name (``fallback_number``); empty for all columns of
     the file."""
 
@@ -100,7 +100,9 @@ def read_lines(
     found = file.task()
     if found.rows.columns or found.is_own or facts.wanted or not found.rows.ids:
         return found
-    compared = read_lines(source, task, replace(facts, wanted=(Row("exact_match", NO_FILTER),)), keeps_rest=keeps_rest)
+    compared = read_lines(
+        source, task, replace(facts, wanted=(BaselineRow("exact_match", NO_FILTER),)), keeps_rest=keeps_rest
+    )
     note = f"{task}: the lines have no metric: exact_match is the equality of answer and target"
     return replace(compared, notes=(*compared.notes, note))
 

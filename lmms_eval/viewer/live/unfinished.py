@@ -28,7 +28,7 @@ from lmms_eval.results.follow import (
     Finished,
     FollowedRun,
     ScoreSoFar,
-    TaskProgress,
+    TaskCounts,
     TaskSnapshot,
 )
 from lmms_eval.results.journals import JournalSamples
@@ -174,7 +174,7 @@ def _mean_so_far(task: str, column: MetricColumn) -> Plain | None:
     }
 
 
-def live_task_entry(key: str, form: str, live: TaskSnapshot, progress: TaskProgress) -> Plain:
+def live_task_entry(key: str, form: str, live: TaskSnapshot, progress: TaskCounts) -> Plain:
     """Return the summary of a task.
 
     Args:

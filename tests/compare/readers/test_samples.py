@@ -13,7 +13,7 @@ import pytest
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.readers.samples import SampleFacts, read_samples
 from lmms_eval.errors import DataError
-from lmms_eval.results.baseline import Row
+from lmms_eval.results.baseline import BaselineRow
 
 # Lines that lm_eval 0.4.13 wrote with its dummy model.
 LM_EVAL = [
@@ -96,7 +96,7 @@ def test_lines_without_any_metric_have_equality(tmp_path: Path) -> None:
     ],
 )
 def test_wanted_columns_have_fallbacks(tmp_path: Path, metric: str, row: dict[str, Any], score: float | None) -> None:
-    facts = SampleFacts(wanted=[Row(metric, "none")])
+    facts = SampleFacts(wanted=[BaselineRow(metric, "none")])
     rows = read_samples(lines(tmp_path / "x.jsonl", [row]), "x", facts).rows
     found = [] if f"{metric},none" not in rows.columns else rows.columns[f"{metric},none"].scores.tolist()
     assert [value for value in found if not np.isnan(value)] == ([] if score is None else [score])
