@@ -32,7 +32,7 @@ TOLERANCE = 1e-4
 T = TypeVar("T")
 
 
-class Difference(Struct, frozen=True):
+class BatchDifference(Struct, frozen=True):
     """A request with a different answer when it was asked alone; both answers are cut to 200 characters."""
 
     request_id: str
@@ -59,7 +59,7 @@ class BatchCheck(Struct):
     """Number of requests that got an answer when asked again."""
     in_batches: int = 0
     """Number of these that shared their batch with other requests."""
-    rows: list[Difference] = field(default_factory=list)
+    rows: list[BatchDifference] = field(default_factory=list)
     failed: list[Trouble] = field(default_factory=list)
     stopped: str = ""
     """Reason for which the check was skipped or ended early."""
@@ -171,7 +171,7 @@ def _check_one(name: str, task: Task, model: Model, answered: Answered, check: B
     check.asked += 1
     check.in_batches += answered.in_batch(name)
     if not is_same(recorded, alone):
-        check.rows.append(Difference(name, _shown(recorded), _shown(alone)))
+        check.rows.append(BatchDifference(name, _shown(recorded), _shown(alone)))
 
 
 def build_again(request_id: str, task: Task, answered: Answered) -> Request:

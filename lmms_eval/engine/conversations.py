@@ -189,7 +189,7 @@ class Unit(Struct, frozen=True):
     repeats: int
 
 
-class Job(Struct, frozen=True):
+class AnsweredDocument(Struct, frozen=True):
     """A document with all its answers, ready for scoring."""
 
     task: Task
@@ -352,13 +352,13 @@ class Conversations:
         return () if requests is None else self._ask(opened, requests)
 
 
-class Documents:
+class DocumentConversations:
     """Conversations about documents, one per repeat. A document with all its answers is passed to ``deliver``."""
 
     def __init__(
         self,
         units: Iterable[Unit],
-        deliver: Callable[[Job], None],
+        deliver: Callable[[AnsweredDocument], None],
         is_given_up: Callable[[str], object] = lambda _: False,
         more_tokens: str = "",
     ) -> None:
@@ -391,7 +391,9 @@ class Documents:
             if len(answers) < unit.repeats:
                 return
             del self._answers[key]
-        self._deliver(Job(unit.task, unit.doc_id, tuple(answers[number] for number in range(unit.repeats))))
+        self._deliver(
+            AnsweredDocument(unit.task, unit.doc_id, tuple(answers[number] for number in range(unit.repeats)))
+        )
 
 
 class _DocumentConversation:
@@ -399,7 +401,7 @@ class _DocumentConversation:
 
     __slots__ = ("_cut", "_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit")
 
-    def __init__(self, documents: Documents, unit: Unit, repeat: int) -> None:
+    def __init__(self, documents: DocumentConversations, unit: Unit, repeat: int) -> None:
         self._documents, self._unit, self._repeat = documents, unit, repeat
         self._exchange: Exchange
         self._first_input = ""

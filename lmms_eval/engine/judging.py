@@ -21,7 +21,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage, Usage
 from lmms_eval.api.task import Task
-from lmms_eval.engine.conversations import Conversations, Job
+from lmms_eval.engine.conversations import AnsweredDocument, Conversations
 from lmms_eval.engine.drive import AskReport, Drive, Driven
 from lmms_eval.engine.prompts import content_fingerprint
 from lmms_eval.engine.records import NOTHING, RESPONSE, failure, response_from_record, response_record, spent_in
@@ -151,7 +151,9 @@ class Case:
         TaskError: two questions have the same name.
     """
 
-    def __init__(self, job: Job, questions: Sequence[JudgeQuestion], deliver: Callable[[Job], None]) -> None:
+    def __init__(
+        self, job: AnsweredDocument, questions: Sequence[JudgeQuestion], deliver: Callable[[AnsweredDocument], None]
+    ) -> None:
         self._job, self._questions, self._deliver = job, questions, deliver
         names = [question.name for question in questions]
         if len(set(names)) < len(names):
@@ -284,7 +286,7 @@ class Judging:
     def __init__(
         self,
         setup: JudgeSetup,
-        deliver: Callable[[Job], None],
+        deliver: Callable[[AnsweredDocument], None],
         is_behind: Callable[[], bool],
         on_paid: Callable[[Response], None] = lambda _: None,
         again: Container[tuple[str, int]] = frozenset(),
@@ -318,7 +320,7 @@ class Judging:
         """Return whether ``submit`` might block."""
         return self._jobs.is_full
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: AnsweredDocument) -> None:
         """Queue a document, or deliver it if it needs no judge; blocks while the queue is full.
 
         Raises:
@@ -355,7 +357,7 @@ class Judging:
     def cache_counts(self) -> dict[str, int]:
         return {} if self._cache is None else self._cache.counts()
 
-    def _put_questions(self, jobs: Iterator[Job]) -> None:
+    def _put_questions(self, jobs: Iterator[AnsweredDocument]) -> None:
         """Get the questions about each document from its task, and open their conversations."""
         self._driver.start()
         try:
@@ -373,7 +375,7 @@ class Judging:
                 return False
         return True
 
-    def _begin(self, job: Job) -> None:
+    def _begin(self, job: AnsweredDocument) -> None:
         try:
             questions = job.task.judge_questions(job.doc_id, job.answers)
             interviews = Case(job, questions, self._hand_on).interviews(self._inquiry)
@@ -387,7 +389,7 @@ class Judging:
             return
         self._drive.stream.push([request for one in interviews for request in self._conversations.begin(one)])
 
-    def _hand_on(self, job: Job) -> None:
+    def _hand_on(self, job: AnsweredDocument) -> None:
         self._room.release()
         self._deliver(job)
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
-from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.records import answer_from_record, answer_record, failure, failure_record, score_record
 from lmms_eval.engine.stage import Failure, Stage
 from lmms_eval.engine.watchdog import ScoringTimeout, ScoringWatch, hung_documents
@@ -26,7 +26,7 @@ from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded, ow
 from lmms_eval.utils.logging import configure_logging
 
 
-def score_document(job: Job) -> dict[str, Any]:
+def score_document(job: AnsweredDocument) -> dict[str, Any]:
     """Return the journal record of one document. If scoring raises, the document fails but the run continues."""
     record = _scored(job)
     if job.verdicts:
@@ -34,7 +34,7 @@ def score_document(job: Job) -> dict[str, Any]:
     return record
 
 
-def _scored(job: Job) -> dict[str, Any]:
+def _scored(job: AnsweredDocument) -> dict[str, Any]:
     name, doc_id, answers = job.task.name, job.doc_id, job.answers
     if job.reason:
         return failure_record(name, doc_id, answers, job.reason)
@@ -126,7 +126,7 @@ class _JobServer:
             self._reply(codec.dumps(failure_record(name, doc_id, answers, reason)))
             return
         self._reply(b"")
-        record = score_document(Job(task, doc_id, answers, verdicts))
+        record = score_document(AnsweredDocument(task, doc_id, answers, verdicts))
         try:
             line = codec.dumps(record)
         except codec.VolatileValue as error:
@@ -204,7 +204,7 @@ class Scorer:
         """Return whether ``submit`` might block."""
         return self._inline.is_full or self._process.is_full
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: AnsweredDocument) -> None:
         """Queue a document; blocks while the queue is full. Documents with failed answers are recorded at once."""
         self._failure.check()
         if hung := self._hung.get((job.task.name, job.doc_id)):
@@ -237,13 +237,13 @@ class Scorer:
         for worker in running:
             worker.kill()
 
-    def _run_inline(self, jobs: Iterator[Job]) -> None:
+    def _run_inline(self, jobs: Iterator[AnsweredDocument]) -> None:
         with ScoringWatch(self._job_timeout_s, self._folder) as watch:
             self._watch = watch
             for job in jobs:
                 self._sink(watch.call(job, score_document))
 
-    def _run_process(self, jobs: Iterator[Job]) -> None:
+    def _run_process(self, jobs: Iterator[AnsweredDocument]) -> None:
         worker: WorkerProcess | None = None
         try:
             for job in jobs:
@@ -254,7 +254,9 @@ class Scorer:
             if worker is not None:
                 self._end(worker)
 
-    def _ask_worker(self, worker: WorkerProcess | None, job: Job) -> tuple[WorkerProcess | None, dict[str, Any]]:
+    def _ask_worker(
+        self, worker: WorkerProcess | None, job: AnsweredDocument
+    ) -> tuple[WorkerProcess | None, dict[str, Any]]:
         """Return the record of a job, with the worker for the next one: ``None`` if it died."""
         message = {
             "task": job.task.name,

@@ -25,7 +25,7 @@ from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.live import outline_of, write_outline
 from lmms_eval.engine.looks import Sampling
@@ -301,12 +301,12 @@ def _limits(config: RunConfig, collected: Collected) -> Limits | None:
     return Limits(config.max_tokens, config.max_cost, collected.tariffs)
 
 
-def _early_stops(result: RunResult) -> dict[str, dict[str, object]]:
+def _early_stops(result: RunScores) -> dict[str, dict[str, object]]:
     """Return the tasks that have ended early, in the form of the run's record."""
     return {task.task.name: task.early_stop.as_record() for task in result.tasks if task.early_stop is not None}
 
 
-def _exit_code(config: RunConfig, result: RunResult) -> int:
+def _exit_code(config: RunConfig, result: RunScores) -> int:
     if result.asking.interrupted is not None:
         return 128 + result.asking.interrupted
     if result.broken:

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.config.tracking import DESTINATIONS, HUB, Destination, destination_arguments
 from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.evaluate import RunResult
-from lmms_eval.engine.live import Progress
+from lmms_eval.engine.evaluate import RunScores
+from lmms_eval.engine.live import ProgressLine
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.evaluation.caching import cache_part
@@ -117,7 +117,7 @@ def open_reporter(config: RunConfig, record: RunRecord, rank: int, opened: ExitS
     return opened.enter_context(RunReporter(record, record.files))
 
 
-def lines_of_report(reporter: RunReporter | None, result: RunResult, grace_s: float) -> list[str]:
+def lines_of_report(reporter: RunReporter | None, result: RunScores, grace_s: float) -> list[str]:
     """Write the report of a run that has ended, and return lines for the user about it.
 
     ``grace_s``: seconds that this may take if the run was interrupted.
@@ -137,7 +137,7 @@ class WrittenResults(Struct, frozen=True):
 
 
 def write_results(
-    config: RunConfig, collected: Collected, record: RunRecord, result: RunResult, store: RunStore, start: Start
+    config: RunConfig, collected: Collected, record: RunRecord, result: RunScores, store: RunStore, start: Start
 ) -> WrittenResults:
     """Write the samples, then the results file, each one atomically.
 
@@ -189,7 +189,7 @@ def write_results(
     return WrittenResults(document, mask_known("\n\n".join(parts)), [mask_known(line) for line in lines])
 
 
-def _samples(config: RunConfig, record: RunRecord, result: RunResult, store: RunStore) -> list[str]:
+def _samples(config: RunConfig, record: RunRecord, result: RunScores, store: RunStore) -> list[str]:
     """Write the samples file of each task, and return the paths."""
     if record.files is None or not config.log_samples:
         return []
@@ -198,7 +198,7 @@ def _samples(config: RunConfig, record: RunRecord, result: RunResult, store: Run
 
 
 def _paired(
-    config: RunConfig, collected: Collected, result: RunResult, store: RunStore
+    config: RunConfig, collected: Collected, result: RunScores, store: RunStore
 ) -> dict[str, dict[str, PairedScores]]:
     if not collected.baselines:
         return {}
@@ -281,7 +281,7 @@ class RunTrackers(Struct, frozen=True):
     record: RunRecord
     is_first: bool = True
 
-    def follow(self, progress: Progress) -> None:
+    def follow(self, progress: ProgressLine) -> None:
         """Send live numbers, from the first process. The other processes only count them."""
         if self.is_first:
             self.session.follow(progress)
@@ -290,7 +290,7 @@ class RunTrackers(Struct, frozen=True):
     def folder(self) -> Path:
         return self.record.folder.path / FOLDER
 
-    def finish(self, written: WrittenResults, result: RunResult, store: RunStore, grace_s: float) -> WrittenResults:
+    def finish(self, written: WrittenResults, result: RunScores, store: RunStore, grace_s: float) -> WrittenResults:
         """Send the results to the trackers, wait for them, and add their outcome to the results.
 
         Args:

@@ -14,8 +14,8 @@ import orjson
 from msgspec import Struct, field
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.engine.headline import Part, Prefix
-from lmms_eval.engine.live import VITALS, Outline, TaskOutline, read_outline
+from lmms_eval.engine.headline import HeadlinePart, Prefix
+from lmms_eval.engine.live import VITALS, RunOutline, TaskOutline, read_outline
 from lmms_eval.engine.looks import number_of
 from lmms_eval.engine.records import SCORE
 from lmms_eval.errors import DataError
@@ -129,7 +129,7 @@ class RunningScore:
         orders: the documents of these tasks, in random order.
     """
 
-    def __init__(self, parts: Sequence[Part], orders: Mapping[str, Sequence[int]]) -> None:
+    def __init__(self, parts: Sequence[HeadlinePart], orders: Mapping[str, Sequence[int]]) -> None:
         self._parts, self._orders = {part.task: part for part in parts}, orders
         self._numbers: dict[str, dict[int, float | None]] = {part.task: {} for part in parts}
         self._prefix = self._begun()
@@ -166,7 +166,7 @@ class RunningScore:
     def _begun(self) -> Prefix:
         return Prefix([*self._parts.values()], self._orders)
 
-    def _find(self, part: Part, doc_id: int) -> float | None:
+    def _find(self, part: HeadlinePart, doc_id: int) -> float | None:
         return self._numbers[part.task][doc_id]
 
 
@@ -339,7 +339,7 @@ class FollowedRun:
     def _begin(self) -> None:
         self.begun += 1
         self.state: Mapping[str, Any] = read_state(self.folder)
-        self.outline: Outline = read_outline(self.folder)
+        self.outline: RunOutline = read_outline(self.folder)
         self.tails = JournalTails(self.folder, JOURNALS, SCORE)
         self._by_key: dict[str, ScoredDocuments] = {}
         self._last_keys: dict[int, str] = {}

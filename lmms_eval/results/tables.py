@@ -12,7 +12,7 @@ from lmms_eval import stats
 from lmms_eval.api.task import Selection, Task
 from lmms_eval.config.rules import control_name
 from lmms_eval.engine.aggregate import MetricResult
-from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.looks import stop_mark
 from lmms_eval.engine.outcomes import TaskOutcome, described_counts
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
@@ -325,7 +325,7 @@ Paired = Mapping[str, Mapping[str, PairedScores]]
 """Comparisons with a baseline by task and ``METRIC,FILTER``."""
 
 
-def tables(run: RunResult, selection: Selection, paired: Paired, controls: Controls = NO_CONTROLS) -> str:
+def tables(run: RunScores, selection: Selection, paired: Paired, controls: Controls = NO_CONTROLS) -> str:
     """Format the table of tasks, the speeds below it, and the table of groups if a group aggregates."""
     tasks = {result.task.name: result for result in run.tasks}
     higher = directions(tasks, run.groups)

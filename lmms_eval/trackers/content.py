@@ -17,7 +17,7 @@ from lmms_eval.utils.redaction import mask_known, redact
 from lmms_eval.viewer.media import MediaFolders, MediaStore, made_in, media_of
 
 if TYPE_CHECKING:
-    from lmms_eval.engine.live import ProgressLook, RunningScore
+    from lmms_eval.engine.live import ProgressLook, RunningMean
 
 
 MOST_NAME = 40
@@ -44,7 +44,7 @@ def name_of_file(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_MOST_FILE_NAME]
 
 
-def live_step(look: ProgressLook, sent: Mapping[str, RunningScore]) -> LiveNumbers:
+def live_step(look: ProgressLook, sent: Mapping[str, RunningMean]) -> LiveNumbers:
     """Return the live numbers, with those scores by task that differ from what was ``sent`` before."""
     values: dict[str, float] = {
         f"{LIVE}/documents": look.done,

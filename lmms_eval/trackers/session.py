@@ -13,7 +13,7 @@ from loguru import logger
 from msgspec import Struct
 
 from lmms_eval.config.tracking import HUB, Destination
-from lmms_eval.engine.live import Progress, RunningScore
+from lmms_eval.engine.live import ProgressLine, RunningMean
 from lmms_eval.engine.signals import Interrupts
 from lmms_eval.trackers.content import live_step
 from lmms_eval.trackers.contract import (
@@ -234,7 +234,7 @@ class Session:
         patience = self._patience or (UPLOAD if destination is HUB else TrackerTimeouts())
         self._trackers.append(TrackerProcess(destination.name, module, beginning, patience))
 
-    def follow(self, progress: Progress) -> None:
+    def follow(self, progress: ProgressLine) -> None:
         """Send live numbers from now on until the end."""
         self._follower = threading.Thread(target=self._steps, args=(progress,), name="tracker-steps", daemon=True)
         self._follower.start()
@@ -288,8 +288,8 @@ class Session:
         if self._follower is not None:
             self._follower.join()
 
-    def _steps(self, progress: Progress) -> None:
-        sent: Mapping[str, RunningScore] = {}
+    def _steps(self, progress: ProgressLine) -> None:
+        sent: Mapping[str, RunningMean] = {}
         known = -1
         is_last = False
         while not is_last:

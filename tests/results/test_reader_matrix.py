@@ -15,7 +15,7 @@ from lmms_eval.api.task import PipelineScore
 from lmms_eval.cli.main import main
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.runs import TaskRows
-from lmms_eval.engine.headline import Part, RandomOrder
+from lmms_eval.engine.headline import HeadlinePart, RandomOrder
 from lmms_eval.engine.live import outline_of, write_outline
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
@@ -104,7 +104,7 @@ def stopped(folder: Path, task: FakeTask = QUIZ) -> tuple[Path, Documents]:
     records[1] = lost(records[1]["doc_id"])
     stop = {"rule": "halfwidth<=0.25", "order": order.name(plan), "asked": 4, "of": OF}
     record = write(folder, records, "stopped early", stop, counted=4)
-    part = Part("quiz", "acc", "none", ScoreRange(0, 1))
+    part = HeadlinePart("quiz", "acc", "none", ScoreRange(0, 1))
     write_outline(record, outline_of([plan], Sampling(order, shown=(part,)), {"quiz": part}))
     return record, expected(records[:4])
 

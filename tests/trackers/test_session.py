@@ -7,7 +7,7 @@ import time
 import pytest
 
 from lmms_eval.config.tracking import HUB, WANDB
-from lmms_eval.engine.live import Progress
+from lmms_eval.engine.live import ProgressLine
 from lmms_eval.trackers import session
 from lmms_eval.trackers.contract import Beginning, LiveNumbers, RunEnding, TrackerPlace
 from lmms_eval.trackers.session import Session, TrackerReport, TrackerTimeouts, report_lines, report_part
@@ -80,7 +80,7 @@ def test_files_may_take_longer_than_numbers() -> None:
 
 
 def test_live_numbers_are_told_as_they_change_and_at_the_end() -> None:
-    told, progress = Session(step_s=0.02), Progress(4, enabled=False)
+    told, progress = Session(step_s=0.02), ProgressLine(4, enabled=False)
     told.begin(WANDB, BEGINNING)
     progress.count_by_task(())
     told.follow(progress)

@@ -7,7 +7,7 @@ from typing import Any, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from lmms_eval.engine.batch_check import Difference, Trouble
+from lmms_eval.engine.batch_check import BatchDifference, Trouble
 from lmms_eval.results.schema.conversation import DESCRIBED, OPEN
 
 
@@ -139,7 +139,7 @@ class BatchCheckPart(TypedDict):
     """Requests that had shared their batch with others."""
     differing: int
     """Requests whose answers differ."""
-    rows: list[Difference]
+    rows: list[BatchDifference]
     """The differing answers."""
     failed: list[Trouble]
     """Requests that could not be sent again."""

@@ -20,7 +20,7 @@ from lmms_eval.compare.readers import harness_runs
 from lmms_eval.compare.readers.samples import ReadResults, ReadTask, SampleCollector, SampleFacts
 from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.engine.judging import PATTERN as JUDGEMENTS
-from lmms_eval.engine.live import Outline
+from lmms_eval.engine.live import RunOutline
 from lmms_eval.errors import DataError
 from lmms_eval.results.follow import (
     BUDGET_S,
@@ -137,7 +137,7 @@ NO_MEAN = "aggregated when all documents are done"
 Plain = dict[str, Any]
 
 
-def live_rows(tasks: Mapping[str, TaskRows], outline: Outline, scores: Mapping[str, ScoreSoFar]) -> list[Plain]:
+def live_rows(tasks: Mapping[str, TaskRows], outline: RunOutline, scores: Mapping[str, ScoreSoFar]) -> list[Plain]:
     """Return the numbers of each task: the live score with its interval, and means so far of the other metrics."""
     rows = []
     for name, task in tasks.items():
