@@ -42,7 +42,7 @@ SIX_WANTED = "not enough values to unpack"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class UnpackedRequest:
     """A request with the arguments that the plugin unpacks."""
 
     request: Request
@@ -71,7 +71,7 @@ class CallEnd(Struct, frozen=True):
     """The end of a call, with the requests that got no response."""
 
     error: BaseException | None
-    unanswered: tuple[Prepared, ...]
+    unanswered: tuple[UnpackedRequest, ...]
 
 
 class UnusableOutput(Exception):
@@ -81,7 +81,7 @@ class UnusableOutput(Exception):
 class PluginCall:
     """A running call. ``responses`` yields each response as it arrives, and ends when the plugin has returned."""
 
-    def __init__(self, method: Callable[[list[Instance]], Any], items: Sequence[Prepared], five: bool) -> None:
+    def __init__(self, method: Callable[[list[Instance]], Any], items: Sequence[UnpackedRequest], five: bool) -> None:
         self._method, self._items = method, tuple(items)
         self._name = str(items[0].request.kind)
         self._instances = [item.instance(five) for item in items]
@@ -250,7 +250,7 @@ class PartialHook(CacheHook):
             call.add_partial(method, arguments, result)
 
 
-def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
+def failure(item: UnpackedRequest, error: BaseException, attempts: int) -> Response:
     """Return the failure of a request by a plugin's exception, whose traceback is logged at DEBUG."""
     log.debug("%s: the plugin raised", item.request.id, exc_info=error)
     kind: ErrorKind = "out_of_memory" if "OutOfMemory" in type(error).__name__ else "internal"
@@ -463,8 +463,8 @@ class LegacyAdapter(Model):
             if single.error is not None:
                 yield from (failure(item, single.error, 2) for item in single.unanswered)
 
-    def _prepared(self, request: Request) -> Prepared:
-        if isinstance(request.payload, Prepared):
+    def _prepared(self, request: Request) -> UnpackedRequest:
+        if isinstance(request.payload, UnpackedRequest):
             return replace(request.payload, request=request)  # a repeated request has another id
         task = legacy_task(request.task)
         metadata = {
@@ -480,9 +480,9 @@ class LegacyAdapter(Model):
                 name = type(self.plugin).__name__
                 raise ModelError(f"model {name} has no apply_chat_template: leave out --apply_chat_template")
             arguments = (render(list(task.legacy_context_turns(request))), *arguments[1:])
-        return Prepared(request, arguments, metadata)
+        return UnpackedRequest(request, arguments, metadata)
 
-    def _ask(self, items: Sequence[Prepared], worker: Worker) -> Generator[Response, None, CallEnd]:
+    def _ask(self, items: Sequence[UnpackedRequest], worker: Worker) -> Generator[Response, None, CallEnd]:
         """Call the plugin; if it turns out to unpack five elements, call it again without the context."""
         end = yield from self._call(items, worker, self._five)
         if self._five or not self.chat or not _unpacked(end, FIVE_WANTED) or len(end.unanswered) < len(items):
@@ -493,7 +493,7 @@ class LegacyAdapter(Model):
         self._five = True
         return second
 
-    def _call(self, items: Sequence[Prepared], worker: Worker, five: bool) -> Generator[Response, None, CallEnd]:
+    def _call(self, items: Sequence[UnpackedRequest], worker: Worker, five: bool) -> Generator[Response, None, CallEnd]:
         kind = items[0].request.kind
         call = PluginCall(getattr(self.plugin, kind), items, five)
         self._hook.attach(call)

@@ -17,8 +17,8 @@ from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, ConversationReader, check_form
 from lmms_eval.models.chat_form.internvl import InternVLForm
 from lmms_eval.models.chat_form.loading import (
+    CheckpointPlace,
     LoadOptions,
-    Place,
     check_trust,
     device_map,
     has_own_code,
@@ -26,7 +26,7 @@ from lmms_eval.models.chat_form.loading import (
     read_config,
 )
 from lmms_eval.models.chat_form.minicpm import MiniCPMForm
-from lmms_eval.models.chat_form.model import ChatModel
+from lmms_eval.models.chat_form.model import CheckpointModel
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.model import checkpoint_identity, peak_memory
 from lmms_eval.models.hf.options import (
@@ -51,7 +51,7 @@ _OWN_FORMS = {"internvl": "internvl_hf"}
 """Model names for checkpoints in the format of transformers, by ``model_type``. All others are ``hf``."""
 
 
-class ChatCheckpoint(ChatModel):
+class ChatCheckpoint(CheckpointModel):
     """A checkpoint, by name or folder. The arguments are the fields of :class:`HFOptions` and those of the form.
 
     Raises:
@@ -87,7 +87,7 @@ class ChatCheckpoint(ChatModel):
 
         options, name = self.options, self.profile.name
         local_folder(options.pretrained, ())
-        place = Place(name, source(options), options.revision)
+        place = CheckpointPlace(name, source(options), options.revision)
         config = read_config(place)
         if not has_own_code(config):
             raise ModelError(

@@ -27,26 +27,26 @@ SAMPLING_RATE = 16_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Picture:
+class ChatPicture:
     image: Image.Image
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Film:
+class ChatFilm:
     frames: tuple[Image.Image, ...]
     """The frames in order of time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sound:
+class ChatSound:
     samples: npt.NDArray[np.float32]
     """Mono samples at ``SAMPLING_RATE``."""
 
 
-Piece = str | Picture | Film | Sound
+Piece = str | ChatPicture | ChatFilm | ChatSound
 
 
-class Prompt(abc.ABC):
+class ChatPrompt(abc.ABC):
     """A conversation in the form for ``chat``."""
 
     @property
@@ -56,7 +56,7 @@ class Prompt(abc.ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turn:
+class ChatTurn:
     """The consecutive messages of one role."""
 
     role: str
@@ -64,12 +64,12 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conversation(Prompt):
+class ChatConversation(ChatPrompt):
     """Alternating turns of user and assistant. The user has the first and the last; the assistant has only texts."""
 
     system: str
     """Empty if there is no system message."""
-    turns: tuple[Turn, ...]
+    turns: tuple[ChatTurn, ...]
 
     @property
     def nbytes(self) -> int:
@@ -80,10 +80,10 @@ class Conversation(Prompt):
         for piece in (piece for turn in self.turns for piece in turn.pieces):
             if isinstance(piece, str):
                 total += len(piece)
-            elif isinstance(piece, Sound):
+            elif isinstance(piece, ChatSound):
                 total += int(piece.samples.nbytes)
             else:
-                images = piece.frames if isinstance(piece, Film) else (piece.image,)
+                images = piece.frames if isinstance(piece, ChatFilm) else (piece.image,)
                 total += sum(memory_bytes(image) for image in images)
         return total
 
@@ -106,7 +106,7 @@ class ConversationReader:
         self._bounds = picture_bounds(options)
         self.system_prompt = text_or_file(options.system_prompt)
 
-    def read(self, chat: ChatMessages) -> Conversation:
+    def read(self, chat: ChatMessages) -> ChatConversation:
         """Convert messages to a conversation.
 
         Raises:
@@ -122,21 +122,21 @@ class ConversationReader:
             messages = interleave(messages)
         if self._options.reasoning_prompt:
             messages = append_prompt(messages, self._options.reasoning_prompt)
-        turns: list[Turn] = []
+        turns: list[ChatTurn] = []
         for message in messages:
             read = self._pieces if message.role == "user" else self._texts
             pieces: tuple[Piece, ...] = tuple(read(message))
             if turns and turns[-1].role == message.role:
-                turns[-1] = Turn(message.role, (*turns[-1].pieces, "\n", *pieces))
+                turns[-1] = ChatTurn(message.role, (*turns[-1].pieces, "\n", *pieces))
             else:
-                turns.append(Turn(message.role, pieces))
+                turns.append(ChatTurn(message.role, pieces))
         roles = [turn.role for turn in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
             raise RefusedError(
                 f"{self._name}: chat takes messages of user and assistant in alternation, the user's first and last, "
                 f"not {', '.join(roles) or 'none'}"
             )
-        return Conversation(self.system_prompt or system, tuple(turns))
+        return ChatConversation(self.system_prompt or system, tuple(turns))
 
     def _texts(self, message: ChatMessage) -> Iterator[str]:
         for part in message.content:
@@ -157,20 +157,20 @@ class ConversationReader:
         if isinstance(part, ChatAudioContent):
             from lmms_eval.media import load_audio
 
-            return Sound(load_audio(part.url, sampling_rate=SAMPLING_RATE).samples)
+            return ChatSound(load_audio(part.url, sampling_rate=SAMPLING_RATE).samples)
         if isinstance(part, ChatImageContent):
             from lmms_eval.media import load_rgb
 
-            return Picture(load_rgb(part.url, bounds=self._bounds, shared=True))
-        return Film(tuple(video_frames(part, self._options, self._bounds)))
+            return ChatPicture(load_rgb(part.url, bounds=self._bounds, shared=True))
+        return ChatFilm(tuple(video_frames(part, self._options, self._bounds)))
 
 
-def text_of(turn: Turn) -> str:
+def text_of(turn: ChatTurn) -> str:
     """Return the joined texts of a turn."""
     return "".join(piece for piece in turn.pieces if isinstance(piece, str))
 
 
-def pieces_of(conversation: Conversation, kind: type[Any]) -> list[Any]:
+def pieces_of(conversation: ChatConversation, kind: type[Any]) -> list[Any]:
     """Return the pieces of one kind, in the order of the conversation."""
     return [piece for turn in conversation.turns for piece in turn.pieces if isinstance(piece, kind)]
 
@@ -211,7 +211,7 @@ class ChatForm(abc.ABC):
         """The media that the checkpoint supports."""
 
     @abc.abstractmethod
-    def render(self, conversation: Conversation) -> Any:
+    def render(self, conversation: ChatConversation) -> Any:
         """Render a conversation as a :class:`Prompt`.
 
         Raises:

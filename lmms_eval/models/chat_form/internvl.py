@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.models.chat_form.form import (
+    ChatConversation,
+    ChatFilm,
     ChatForm,
-    Conversation,
-    Film,
+    ChatPicture,
+    ChatPrompt,
+    ChatTurn,
     MediaSupport,
-    Picture,
     Piece,
-    Prompt,
-    Turn,
     call,
     pieces_of,
 )
@@ -107,7 +107,7 @@ def _candidates(max_tiles: int) -> tuple[Grid, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InternVLPrompt(Prompt):
+class InternVLPrompt(ChatPrompt):
     """A question in the form for ``chat``."""
 
     question: str
@@ -135,10 +135,10 @@ class InternVLForm(ChatForm):
     def media_support(self) -> MediaSupport:
         return MediaSupport(frozenset({"image", "video"}), (PLACEHOLDER, _CONTEXT))
 
-    def render(self, conversation: Conversation) -> InternVLPrompt:
+    def render(self, conversation: ChatConversation) -> InternVLPrompt:
         if conversation.system and not isinstance(getattr(self.model, "system_message", None), str):
             raise RefusedError(f"{self.name}: {type(self.model).__name__} has no system_message to put the prompt into")
-        pictures = len(pieces_of(conversation, Picture))
+        pictures = len(pieces_of(conversation, ChatPicture))
         most = int(self.extra.get("max_num", MAX_TILES))
         if "total_max_num" in self.extra:
             most = min(most, max(1, self.extra["total_max_num"] // max(1, pictures)))
@@ -226,16 +226,16 @@ class _Writer:
         self.tiles: list[list[Image.Image]] = []
         """The tiles of each picture and frame, in order."""
 
-    def write(self, turn: Turn) -> str:
+    def write(self, turn: ChatTurn) -> str:
         return "".join(map(self._piece, turn.pieces))
 
     def _piece(self, piece: Piece) -> str:
-        if isinstance(piece, Picture):
+        if isinstance(piece, ChatPicture):
             self._pictures += 1
             self.tiles.append(cut(piece.image, self._most, self._side))
             label = f"Image-{self._pictures}: " if self._labels else ""
             return f"{label}{PLACEHOLDER}\n"
-        if isinstance(piece, Film):
+        if isinstance(piece, ChatFilm):
             self.tiles += [cut(frame, 1, self._side) for frame in piece.frames]
             return "".join(f"Frame{number}: {PLACEHOLDER}\n" for number in range(1, len(piece.frames) + 1))
         return piece if isinstance(piece, str) else ""

@@ -11,15 +11,15 @@ from typing import Any
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat_form.form import (
+    ChatConversation,
+    ChatFilm,
     ChatForm,
+    ChatPicture,
+    ChatSound,
+    ChatTurn,
     Checkpoint,
-    Conversation,
-    Film,
     MediaSupport,
-    Picture,
     Piece,
-    Sound,
-    Turn,
     call,
     pieces_of,
     text_of,
@@ -60,22 +60,22 @@ class MiniCPMForm(ChatForm):
         """Return whether ``chat`` has the option. ``do_sample`` has another name there."""
         return name == "do_sample" or self._takes(name)
 
-    def render(self, conversation: Conversation) -> Conversation:
+    def render(self, conversation: ChatConversation) -> ChatConversation:
         if conversation.system and "system_prompt" not in self.chat_parameters:
             raise RefusedError(f"{self.name}: chat of {type(self.model).__name__} takes no system prompt")
-        pictures = len(pieces_of(conversation, Picture))
+        pictures = len(pieces_of(conversation, ChatPicture))
         if self._is_early and pictures > 1:
             raise RefusedError(f"{self.name}: {type(self.model).__name__} takes one picture, not {pictures}")
         return conversation
 
-    def ask(self, prompts: Sequence[Conversation], arguments: Mapping[str, Any]) -> list[Any]:
+    def ask(self, prompts: Sequence[ChatConversation], arguments: Mapping[str, Any]) -> list[Any]:
         return [self._chat(prompt, arguments) for prompt in prompts]
 
-    def _chat(self, conversation: Conversation, arguments: Mapping[str, Any]) -> Any:
-        pictures = pieces_of(conversation, Picture)
+    def _chat(self, conversation: ChatConversation, arguments: Mapping[str, Any]) -> Any:
+        pictures = pieces_of(conversation, ChatPicture)
         more: dict[str, Any] = {name: self.extra[name] for name in ("enable_thinking", "max_slice_nums")
                                 if name in self.extra}  # fmt: skip
-        if pieces_of(conversation, Film):
+        if pieces_of(conversation, ChatFilm):
             of_films = {"use_image_id": False, "max_slice_nums": _FRAME_SLICES}
             more = {**{name: value for name, value in of_films.items() if name in self.chat_parameters}, **more}
         if conversation.system:
@@ -92,7 +92,7 @@ class MiniCPMForm(ChatForm):
         )
         return answer[0] if self._is_early and isinstance(answer, tuple) else answer
 
-    def _content(self, turn: Turn) -> Any:
+    def _content(self, turn: ChatTurn) -> Any:
         if self._is_early or turn.role != "user":
             return text_of(turn)
         content: list[Any] = []
@@ -117,8 +117,8 @@ class MiniCPMForm(ChatForm):
 
 
 def _items(piece: Piece) -> list[Any]:
-    if isinstance(piece, Picture):
+    if isinstance(piece, ChatPicture):
         return [piece.image]
-    if isinstance(piece, Film):
+    if isinstance(piece, ChatFilm):
         return list(piece.frames)
-    return [piece.samples] if isinstance(piece, Sound) else [piece]
+    return [piece.samples] if isinstance(piece, ChatSound) else [piece]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lmms_eval.api.request import Request
     from lmms_eval.media import Bounds
     from lmms_eval.models.hf.load import Loaded
-    from lmms_eval.models.hf.settings import Settings
+    from lmms_eval.models.hf.settings import GenerationSettings
 
 
 _MARK = re.compile(r"<image ?(\d+)>")
@@ -401,12 +401,12 @@ def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
     return {**marks, "image": ""} if type(processor).__name__ in _PLACE_PICTURES else marks
 
 
-class Job(Struct, frozen=True, eq=False):
+class PreparedRequest(Struct, frozen=True, eq=False):
     """A prepared request with its settings, which are ``None`` for a likelihood."""
 
     request: Request
     prepared: Prepared
-    settings: Settings | None
+    settings: GenerationSettings | None
 
     @property
     def text(self) -> str:

@@ -19,7 +19,7 @@ from lmms_eval.models.remote.arguments import RemoteArguments
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply
 from lmms_eval.models.remote.stops import Stops, StopSending, ended_in_thoughts, without_stops
-from lmms_eval.models.thoughts import Reading
+from lmms_eval.models.thoughts import ReadingRules
 from lmms_eval.utils.concurrency import AdaptiveConfig, LatencyWindow, decide, requests_before_decision
 
 DEFAULT_TARGET_LATENCY_S = 15.0
@@ -271,7 +271,7 @@ class Tally(Struct):
         }
 
 
-class Exchange(Protocol):
+class RequestExchange(Protocol):
     """The requests and replies that lead to the answer of one request."""
 
     async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:
@@ -312,7 +312,7 @@ class Asker:
         policy: RetryPolicy,
         stops: StopSending,
         tally: Tally,
-        exchanges: Callable[[], Exchange] = lambda: SINGLE_REPLY,
+        exchanges: Callable[[], RequestExchange] = lambda: SINGLE_REPLY,
     ) -> None:
         self._complete, self._gate, self._policy = complete, gate, policy
         self._stops, self._tally, self._exchanges = stops, tally, exchanges
@@ -432,14 +432,16 @@ def _usage(request: Request, reply: Reply) -> Usage | None:
     """
     if reply.usage is None or reply.usage.reasoning_tokens != 0:
         return reply.usage
-    thoughts = Reading.of(request, "").read(reply.text).thoughts
+    thoughts = ReadingRules.of(request, "").read(reply.text).thoughts
     has_thoughts = bool(reply.reasoning.strip() or (thoughts is not None and thoughts.text.strip()))
     return replace(reply.usage, reasoning_tokens=None) if has_thoughts else reply.usage
 
 
 def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -> Response:
     """Cut a response after its thoughts at stop strings that were not sent to the server, or that it ignored."""
-    reading = structs.replace(Reading.of(request, "", stops.active), follows_thoughts=response.thoughts is not None)
+    reading = structs.replace(
+        ReadingRules.of(request, "", stops.active), follows_thoughts=response.thoughts is not None
+    )
     written = reading.read(reply.text)
     if not written.ended_by:
         ended_by = "" if reply.finish_reason not in ("stop", None) or not stops.any_sent else reply.ended_by

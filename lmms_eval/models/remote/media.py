@@ -63,7 +63,7 @@ class Frames(Struct, frozen=True):
         return [fit(image, bounds) for image in found.images()]
 
 
-class Conversation(Struct, frozen=True):
+class MediaConversation(Struct, frozen=True):
     system: str
     turns: tuple[Turn, ...]
     """The turns without the system messages."""
@@ -74,7 +74,7 @@ class Conversation(Struct, frozen=True):
         return sum(isinstance(part, Picture) for turn in self.turns for part in turn.parts)
 
 
-def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str | None = None) -> Conversation:
+def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str | None = None) -> MediaConversation:
     """Split off the system text, which ``system_prompt`` replaces if given, and expand videos to frames.
 
     Raises:
@@ -92,7 +92,7 @@ def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str
         for message in messages.messages
         if message.role != "system"
     )
-    return Conversation(clean(system_prompt or "\n".join(system)), turns)
+    return MediaConversation(clean(system_prompt or "\n".join(system)), turns)
 
 
 def clean(text: str) -> str:

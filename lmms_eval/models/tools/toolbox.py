@@ -54,7 +54,7 @@ class ToolSettings(Struct, frozen=True):
     limits: ResultLimits
 
 
-class Toolbox:
+class ToolServer:
     """The tools of an MCP server.
 
     Raises:
@@ -151,7 +151,7 @@ def _read_arguments(text: str) -> dict[str, Any] | ToolResult:
 class ToolRounds:
     """The exchange between a model and its tools before the answer to one request."""
 
-    def __init__(self, toolbox: Toolbox, again: asyncio.Lock) -> None:
+    def __init__(self, toolbox: ToolServer, again: asyncio.Lock) -> None:
         self._toolbox, self._again = toolbox, again
         self._messages: list[SentMessage] = []
         self._usage: list[Usage | None] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.models.offline.model import Guard, descendants
+from lmms_eval.models.offline.model import ProcessKiller, descendants
 
 ROOT = Path(__file__).parents[3]
 COMMAND = """
@@ -55,7 +55,7 @@ def test_a_killed_command_takes_the_engines_processes_with_it() -> None:
 
 def test_a_closed_guard_leaves_them_alone() -> None:
     with subprocess.Popen(["sleep", "30"]) as process:
-        guard = Guard([process.pid])
+        guard = ProcessKiller([process.pid])
         guard.close()
         time.sleep(0.2)
         assert process.poll() is None

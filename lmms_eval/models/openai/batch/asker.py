@@ -16,7 +16,7 @@ from msgspec import Struct
 from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai.batch.client import BatchClient, Draft, Ledger, Part, batch_line
+from lmms_eval.models.openai.batch.client import BatchClient, BatchPart, Draft, Ledger, batch_line
 from lmms_eval.models.remote.asking import Tally, to_response
 from lmms_eval.models.remote.errors import AttemptError, shorten, status_error
 from lmms_eval.models.remote.reply import Reply, decode_body
@@ -112,7 +112,7 @@ class Patience(Struct, frozen=True):
 class _Watched:
     """A batch whose end is awaited."""
 
-    def __init__(self, part: Part, ended_before: int) -> None:
+    def __init__(self, part: BatchPart, ended_before: int) -> None:
         self.part, self.since, self.failed_looks = part, monotonic(), 0
         self.ended_before = ended_before
 
@@ -146,7 +146,7 @@ class BatchAsker:
         """The batch of each request, by the request's id."""
         self._watched: list[_Watched] = []
         self._draft: Draft | None = None
-        self._full: list[Part] = []
+        self._full: list[BatchPart] = []
         """Files to send."""
         self._most_live = sys.maxsize
         """The number of batches that the service's queue accepts at a time, as far as known."""
@@ -219,7 +219,7 @@ class BatchAsker:
             else:
                 self._ledger.over(part)
 
-    def _watch(self, part: Part) -> None:
+    def _watch(self, part: BatchPart) -> None:
         watched = _Watched(part, self._ended)
         self._watched.append(watched)
         self._place.update(dict.fromkeys(part.ids, watched))
@@ -269,7 +269,7 @@ class BatchAsker:
             failed += await self._send(self._full.pop(0))
         return failed
 
-    async def _send(self, part: Part) -> list[Response]:
+    async def _send(self, part: BatchPart) -> list[Response]:
         """Send a file and create its batch. Returns the failures."""
         self._ledger.enter(part)
         try:
