@@ -26,7 +26,7 @@ from lmms_eval.utils.names import model_name_from_args, sanitize_model_name
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.general_bench.levels.report import Ranked
-    from lmms_eval.tasks.general_bench.levels.results import Gathered, TaskResult
+    from lmms_eval.tasks.general_bench.levels.results import Gathered, LevelResult
     from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
     from lmms_eval.tasks.general_bench.levels.tables import Table
     from lmms_eval.tasks.general_bench.standalone import Asker
@@ -211,7 +211,7 @@ def register(words: Sequence[str]) -> int:
 class ScoredFolder(Struct, frozen=True):
     """Scores of the predictions in a data set's folder."""
 
-    results: tuple[TaskResult, ...] = ()
+    results: tuple[LevelResult, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()

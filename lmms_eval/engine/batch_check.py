@@ -22,7 +22,7 @@ from lmms_eval.engine.signals import EndNow, Interrupts, run_coroutine
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ModelError
 from lmms_eval.filters.reasoning import thoughts_apart
-from lmms_eval.storage.lines import JournalSet, Place
+from lmms_eval.storage.lines import JournalSet, RecordPlace
 from lmms_eval.utils.records import to_dict
 
 SHOWN_CHARACTERS = 200
@@ -92,7 +92,7 @@ class Answered:
     def __init__(self, store: RunStore) -> None:
         self._store = store
         self._journals = JournalSet()
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, RecordPlace] = {}
         self._batched: set[str] = set()
         for path in sorted(store.folder.glob("responses-*.jsonl")):
             for place, record in self._journals.load(path, quietly=True, shape=RESPONSE):

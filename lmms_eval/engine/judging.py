@@ -29,7 +29,7 @@ from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
 from lmms_eval.engine.stage import LOOK_S, Failure, Stage
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import ItemError, JournalError, LmmsEvalError, TaskError
-from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
+from lmms_eval.storage.lines import JournalSet, JournalWriter, RecordPlace
 
 APART = 1000
 """Distance between the numbers of two repetitions of a question; the attempts are numbered in between."""
@@ -202,7 +202,7 @@ class JudgementStore:
         self._keys = keys
         self._lock = threading.Lock()
         self._journals = JournalSet()
-        self._known: dict[tuple[str, str], Place] = {}
+        self._known: dict[tuple[str, str], RecordPlace] = {}
         self._prompts_kept: set[str] = set()
         """Fingerprints of the prompts whose messages are in the journals."""
         self._open: dict[str, str] = {}

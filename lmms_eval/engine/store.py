@@ -35,7 +35,7 @@ from lmms_eval.engine.records import (
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
 from lmms_eval.storage import codec
-from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
+from lmms_eval.storage.lines import JournalSet, JournalWriter, RecordPlace
 
 T = TypeVar("T")
 
@@ -59,8 +59,8 @@ class RunStore:
         self.images = images or ImageFolder(folder / FOLDER)
         self._lock = threading.Lock()
         self._journals = JournalSet()
-        self._responses: dict[str, Place] = {}
-        self._scores: dict[str, dict[int, Place]] = {}
+        self._responses: dict[str, RecordPlace] = {}
+        self._scores: dict[str, dict[int, RecordPlace]] = {}
         self._volatile: dict[tuple[str, int], dict[str, Any]] = {}
         self._failures: dict[str, dict[int, str]] = {}
         self._blank: set[str] = set()
@@ -224,7 +224,7 @@ class RunStore:
         task, doc_id = record["task"], record["doc_id"]
         record["key"] = self.scoring_key
         try:
-            place = Place(self._score_file, self._score_writer.append(record))
+            place = RecordPlace(self._score_file, self._score_writer.append(record))
         except codec.VolatileValue:
             with self._lock:
                 self._volatile[task, doc_id] = record
@@ -273,7 +273,7 @@ class RunStore:
                 if record.get("key") == self.scoring_key:
                     self._adopt_score(record, place)
 
-    def _adopt_score(self, record: dict[str, Any], place: Place) -> None:
+    def _adopt_score(self, record: dict[str, Any], place: RecordPlace) -> None:
         task, doc_id = record["task"], record["doc_id"]
         known = self._scores.setdefault(task, {})
         is_good = doc_id in known and doc_id not in self._failures.get(task, ())

@@ -21,7 +21,7 @@ from lmms_eval.engine.judging import PATTERN
 from lmms_eval.errors import JournalError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
-from lmms_eval.storage.lines import JournalSet, Place
+from lmms_eval.storage.lines import JournalSet, RecordPlace
 
 
 class Tokens(Struct, frozen=True):
@@ -143,8 +143,8 @@ class JudgePrompts:
         return {**verdict, **added}
 
     @cached_property
-    def _places(self) -> Mapping[str, Place]:
-        found: dict[str, Place] = {}
+    def _places(self) -> Mapping[str, RecordPlace]:
+        found: dict[str, RecordPlace] = {}
         for path in [] if self.folder is None else sorted(self.folder.glob(PATTERN)):
             try:
                 for place, record in self._journals.load(path, quietly=True):

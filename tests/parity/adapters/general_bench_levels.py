@@ -18,8 +18,8 @@ from lmms_eval.tasks.general_bench.levels import formulas, normalise, reference
 from lmms_eval.tasks.general_bench.levels.files import read_workbook, write_workbook
 from lmms_eval.tasks.general_bench.levels.registering import register
 from lmms_eval.tasks.general_bench.levels.report import Ranked, Support
-from lmms_eval.tasks.general_bench.levels.results import TaskResult
-from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, Sheet, Table, column, template
+from lmms_eval.tasks.general_bench.levels.results import LevelResult
+from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Sheet, Table, column, template
 from tests.parity.compare import agree
 from tests.parity.vectors import DATA_DIR, PASSED, Vector, Verdict, failed, line_adapter
 
@@ -92,8 +92,8 @@ def level5(record: Mapping[str, Any]) -> float:
 
 
 def process_sheet(record: Mapping[str, Any]) -> dict[str, list[float]]:
-    def rows(key: str) -> list[Row]:
-        return [Row("", metric, cell) for metric, cell in zip(record["metrics"], record[key], strict=True)]
+    def rows(key: str) -> list[LevelRow]:
+        return [LevelRow("", metric, cell) for metric, cell in zip(record["metrics"], record[key], strict=True)]
 
     pairs = reference.pair("Image-Generation", rows("sota"), rows("model"))
     return {"sota": list(pairs.specialists), "model": list(pairs.scores)}
@@ -222,7 +222,7 @@ def check_outcome(vector: Vector) -> Verdict:
 @line_adapter("general_bench/register_fill.jsonl")
 def check_filling(vector: Vector) -> Verdict:
     record, expected = vector.record, vector.record["expected"]
-    results = [TaskResult(**result) for result in record["results"]]
+    results = [LevelResult(**result) for result in record["results"]]
     filled = register(record["model_name"], results, read_workbook(DATA / "template_result.xlsx"), "reference")
     cells = {
         name: [[row, content.cell] for row, content in enumerate(column(sheet, name, record["model_name"]))

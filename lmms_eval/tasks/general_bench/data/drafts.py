@@ -32,7 +32,7 @@ class Source(Struct, frozen=True):
         return self.top.record("output")
 
 
-class Draft(Struct, frozen=True):
+class ItemDraft(Struct, frozen=True):
     """The parts of an item that depend on its schema."""
 
     form: Form

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data.drafts import Draft, Source
+from lmms_eval.tasks.general_bench.data.drafts import ItemDraft, Source
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, KeyPath
 from lmms_eval.tasks.general_bench.data.forms import form_of, form_of_reference, may_hold, suits
 from lmms_eval.tasks.general_bench.data.media import media_of
@@ -34,7 +34,7 @@ class _Found(Struct, frozen=True):
         return self.record.values[self.key]
 
 
-def read_mapped_item(source: Source, fields: FieldMap) -> Draft:
+def read_mapped_item(source: Source, fields: FieldMap) -> ItemDraft:
     """Read an item by a field map.
 
     Raises:
@@ -48,7 +48,7 @@ def read_mapped_item(source: Source, fields: FieldMap) -> Draft:
     form = fields.form or form_of(source.facts)
     if found is not None:
         form = fields.form or form_of_reference(source.facts, found.key, found.value)
-    return Draft(
+    return ItemDraft(
         form=form,
         prompt="" if prompt is None else prompt.record.text(prompt.key),
         media=_media(source, fields),

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data.drafts import Draft, Source
+from lmms_eval.tasks.general_bench.data.drafts import ItemDraft, Source
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap
 from lmms_eval.tasks.general_bench.data.forms import form_of
 from lmms_eval.tasks.general_bench.data.mapped import read_mapped_item
@@ -38,7 +38,7 @@ _INTENT = find_task("Intent Classification")
 _YES_NO: Mapping[str, str] = MappingProxyType({"1": "Yes", "0": "No", "yes": "Yes", "no": "No"})
 
 
-def read_sound_item(source: Source) -> Draft:
+def read_sound_item(source: Source) -> ItemDraft:
     """Read ``input.audio_file`` below ``audios``, ``input.prompt`` and ``output.text``.
 
     Raises:
@@ -48,7 +48,7 @@ def read_sound_item(source: Source) -> Draft:
     if source.facts in _BACKSLASHES and isinstance(given.values.get("audio_file"), str):
         straight = {**given.values, "audio_file": given.values["audio_file"].replace("\\", "/")}
         given = Record(straight, given.where)
-    return Draft(
+    return ItemDraft(
         form=form_of(source.facts),
         prompt=given.text("prompt"),
         media=media_of("audio", given, "audio_file", source.annotation),
@@ -182,7 +182,7 @@ _DEPTHS = "depth"
 """Folder of the depths of a task's videos, which are in ``video``."""
 
 
-def read_video_item(source: Source, fields: FieldMap) -> Draft:
+def read_video_item(source: Source, fields: FieldMap) -> ItemDraft:
     """Read an item of the schema that its task's metric goes with.
 
     Raises:
@@ -192,7 +192,7 @@ def read_video_item(source: Source, fields: FieldMap) -> Draft:
         case "tube" if source.facts.metric == "m_viou":  # action detection and grounding: a flat item
             top = source.top
             media = media_of("video", top, "video_path", source.annotation)
-            return Draft("tube", top.text("caption"), media, tube_of(top))
+            return ItemDraft("tube", top.text("caption"), media, tube_of(top))
         case "depth":
             return _depth(source)
         case "saliency":
@@ -203,7 +203,7 @@ def read_video_item(source: Source, fields: FieldMap) -> Draft:
             given = source.top.record("input")
             prompt = given.optional_text("prompt") if form == "flow" else given.text("prompt")
             reference = _answer(source) if source.has_output else None
-            return Draft(form, prompt, required_media(_VIDEOS, given, source.annotation), reference)
+            return ItemDraft(form, prompt, required_media(_VIDEOS, given, source.annotation), reference)
 
 
 def _answer(source: Source) -> Any:
@@ -217,7 +217,7 @@ def _answer(source: Source) -> Any:
     return output.answer("answer" if output.has("answer") else "text")
 
 
-def _depth(source: Source) -> Draft:
+def _depth(source: Source) -> ItemDraft:
     """Read an item whose ``input`` and ``output`` are paths, below ``video`` and ``depth``."""
     media = media_of("video", source.top, "input", source.annotation)
     reference = None
@@ -225,17 +225,17 @@ def _depth(source: Source) -> Draft:
         path = checked_path(source.top.values["output"], f"{source.top.where}: `output`")
         parts = PurePosixPath(path).parts
         reference = path if parts[0] == _DEPTHS else str(PurePosixPath(_DEPTHS, path))
-    return Draft("depth", "", media, reference)
+    return ItemDraft("depth", "", media, reference)
 
 
-def _segmentation(source: Source) -> Draft:
+def _segmentation(source: Source) -> ItemDraft:
     """Read a mask (COCO run lengths) for each frame, in the order of the output's keys; prompts of referring tasks."""
     given = source.top.record("input")
     media = first_media(_VIDEOS, given, source.annotation)
     if not media:
         raise given.wrong("video_folder", "the folder of a video's frames")
     reference = _masks(source.output) if source.has_output else None
-    return Draft("masks", given.optional_text("prompt"), media, reference)
+    return ItemDraft("masks", given.optional_text("prompt"), media, reference)
 
 
 def _masks(output: Record) -> list[Mapping[str, Any] | None]:
@@ -341,7 +341,7 @@ def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path
     return Items(tuple(items), tuple(problems), tuple(dropped), tuple(_duplicates(items)))
 
 
-def _draft(source: Source, fields: FieldMap) -> Draft:
+def _draft(source: Source, fields: FieldMap) -> ItemDraft:
     """Read by the field map if the map states a form, as a user's map may for any schema; else by the task's schema."""
     if fields.form is not None:
         return read_mapped_item(source, fields)
