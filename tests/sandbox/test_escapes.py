@@ -339,10 +339,10 @@ def test_programs_die_with_the_harness(policy: SandboxPolicy) -> None:
     name = mark()
     code = f"""
         from lmms_eval.sandbox.launcher import run
-        from lmms_eval.sandbox.launcher import Policy
+        from lmms_eval.sandbox.launcher import SandboxPolicy
         from lmms_eval.sandbox.launcher import Program
         from tests.sandbox.kit import only
-        policy = Policy(probe=lambda: only({active(policy)!r}))
+        policy = SandboxPolicy(probe=lambda: only({active(policy)!r}))
         run(Program({rename(name) + "import time; time.sleep(30)"!r}), policy=policy)
     """
     harness = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], cwd=Path(__file__).parents[2])

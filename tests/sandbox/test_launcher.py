@@ -227,10 +227,10 @@ def test_a_child_whose_harness_was_killed_removes_its_folder(tmp_path: Path) -> 
     code = """
 import os, tempfile
 from lmms_eval.sandbox.launcher import run
-from lmms_eval.sandbox.launcher import Policy
+from lmms_eval.sandbox.launcher import SandboxPolicy
 from lmms_eval.sandbox.launcher import Program
 from tests.sandbox.kit import only
-run(Program("1"), policy=Policy(probe=lambda: only(("landlock", "seccomp"))))
+run(Program("1"), policy=SandboxPolicy(probe=lambda: only(("landlock", "seccomp"))))
 assert len(os.listdir(tempfile.gettempdir())) == 1
 os.kill(os.getpid(), 9)
 """

@@ -212,7 +212,7 @@ class ChatForm(abc.ABC):
 
     @abc.abstractmethod
     def render(self, conversation: ChatConversation) -> Any:
-        """Render a conversation as a :class:`Prompt`.
+        """Render a conversation as a :class:`ChatPrompt`.
 
         Raises:
             RefusedError: the form does not support the conversation.

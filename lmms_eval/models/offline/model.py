@@ -247,7 +247,8 @@ class OfflineModel(Model):
         self._ignored: set[str] = set()
 
     def prepare(self, request: Request) -> Request:
-        """Render the prompt and decode its media. The payload is a ``EngineJob``, a ``EnginePrompt`` or the reason of a failure.
+        """Render the prompt and decode its media. The payload is an ``EngineJob``, an ``EnginePrompt``
+        or the reason of a failure.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.

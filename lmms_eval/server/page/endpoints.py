@@ -41,7 +41,7 @@ _ALIVE_S = 15.0
 _ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
 MOST_BODY = 1 << 20
 """Bytes that a request may have."""
-Work = Callable[["Call"], Any]
+Work = Callable[["EndpointCall"], Any]
 
 
 def policy(nonce: str) -> str:

@@ -16,11 +16,11 @@ from lmms_eval.models.offline.model import ProcessKiller, descendants
 ROOT = Path(__file__).parents[3]
 COMMAND = """
 import subprocess, sys, time
-from lmms_eval.models.offline.model import Guard
+from lmms_eval.models.offline.model import ProcessKiller
 old = subprocess.Popen(["sleep", "30"])
 started = subprocess.Popen(["sh", "-c", "sleep 60; true"])
 time.sleep(0.2)
-guard = Guard.of_new_processes([old.pid])
+guard = ProcessKiller.of_new_processes([old.pid])
 print("ready", flush=True)
 time.sleep(60)
 """
