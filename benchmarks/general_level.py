@@ -24,9 +24,9 @@ from typing import Any
 
 from benchmarks.workload import Finished, run_child
 from lmms_eval.tasks.general_bench.facts import tasks
-from lmms_eval.tasks.general_bench.levels.files import read_result_table
 from lmms_eval.tasks.general_bench.levels.paper import rank_paper
 from lmms_eval.tasks.general_bench.levels.reference import rank_reference
+from lmms_eval.tasks.general_bench.levels.tables import read_result_table
 
 SCRIPTS = "lmms_eval/tasks/general_bench"
 MODEL = "synthetic"

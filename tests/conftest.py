@@ -1,10 +1,12 @@
 """Settings of the whole test suite. Plugins are named here so that xdist's controller loads them too."""
 
 import asyncio
+import gc
 import logging
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,9 @@ settings.load_profile("shared_machine")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--fuzz", action="store_true", help="10,000 cases per property instead of 200 (minutes, not seconds)"
+        "--fuzz",
+        action="store_true",
+        help="10,000 cases per property instead of 200, texts of a megabyte instead of a fifth (minutes, not seconds)",
     )
 
 
@@ -35,6 +39,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(slow):
             item.add_marker("slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage among the modules and tests while they are made: nearly all of them stay."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+_FREEZE, _modules = gc.freeze, 0
+
+
+@pytest.fixture(autouse=True)
+def _no_garbage_among_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full collection takes a second with the modules of all tests: it looks at what came after them."""
+    global _modules
+    if len(sys.modules) > _modules + 50:
+        gc.collect()
+        _FREEZE()
+        _modules = len(sys.modules)
+    monkeypatch.setattr(gc, "freeze", lambda: None)  # runs would thaw them
+    monkeypatch.setattr(gc, "unfreeze", lambda: None)
 
 
 def pytest_configure(config: pytest.Config) -> None:

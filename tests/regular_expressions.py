@@ -48,8 +48,9 @@ def find() -> Found:
     """Read every module of the package; none is imported."""
     expressions: list[Expression] = []
     dynamic: set[str] = set()
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
-    used = _methods(trees.values())
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    used = _methods(texts.values())
+    trees = {path: ast.parse(text) for path, text in texts.items() if re.search(r"\bre\s*\.", text)}
     for path, tree in trees.items():
         constants = _constants(tree)
         name = path.relative_to(PACKAGE).as_posix()
@@ -66,26 +67,29 @@ def find() -> Found:
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str, str]]:
     """``re.X(...)`` with the name that it is assigned to and the function around it."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    nodes = list(ast.walk(tree))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     targets = {
         id(node.value): node.targets[0].id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=attr)) if attr in _CALLS:
                 around = [f for f in functions if f.lineno <= node.lineno <= (f.end_lineno or 0)]
                 yield node, targets.get(id(node), ""), around[-1].name if around else ""
 
 
-def _methods(trees: Iterable[ast.Module]) -> dict[str, set[str]]:
+_USES = re.compile(rf"(?<![\w.])([A-Za-z_]\w*)\.({'|'.join(_CALLS)})\b")
+
+
+def _methods(texts: Iterable[str]) -> dict[str, set[str]]:
     """What is called on each name, in any module: a name used twice is tested in both ways."""
     found: dict[str, set[str]] = {}
-    for tree in trees:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in _CALLS:
-                found.setdefault(node.value.id, set()).add(node.attr)
+    for text in texts:
+        for name, method in _USES.findall(text):
+            found.setdefault(name, set()).add(method)
     return found
 
 

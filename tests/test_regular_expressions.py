@@ -20,12 +20,11 @@ from lmms_eval.judges import replies
 from lmms_eval.metrics.answers import extract_mcq_answer
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.utils.picture_marks import split_marks
-from tests.regular_expressions import Expression, apply, attacks, ended_after, ends_within, find
-from tests.tasks.megabench.fuzzing import IS_THOROUGH
+from tests.regular_expressions import Expression, Found, apply, attacks, ended_after, ends_within, find
+from tests.tasks.megabench.fuzzing import IS_THOROUGH, MEGABYTE
 
 SIZE, LIMIT_S = (1_000_000, 5.0) if IS_THOROUGH else (20_000, 0.15)
 """Quadratic time takes some 0.2 s for 20,000 characters on an idle machine, linear time less than 5 ms."""
-MEGABYTE = 1_000_000
 
 NO_MODEL_TEXT = MappingProxyType(
     {
@@ -56,10 +55,6 @@ DYNAMIC = MappingProxyType(
 """Expressions whose text is made while the program runs."""
 
 
-FOUND = find()
-READING = [item for item in FOUND.expressions if item.where.rpartition(":")[0] not in NO_MODEL_TEXT]
-
-
 def slowest_case(expression: Expression) -> str | None:
     """The first case that is not ended in time."""
     for method in sorted(expression.methods):
@@ -70,9 +65,18 @@ def slowest_case(expression: Expression) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("expression", READING, ids=lambda expression: expression.where)
-def test_time_is_linear(expression: Expression) -> None:
-    assert slowest_case(expression) is None, f"{expression.where}: {expression.pattern!r}"
+@pytest.fixture(scope="session")
+def found() -> Found:
+    return find()
+
+
+def reading(found: Found) -> list[Expression]:
+    return [item for item in found.expressions if item.where.rpartition(":")[0] not in NO_MODEL_TEXT]
+
+
+def test_time_is_linear(found: Found) -> None:
+    slow = [f"{item.where}: {item.pattern!r}: {case}" for item in reading(found) if (case := slowest_case(item))]
+    assert not slow, "\n".join(slow)
 
 
 def test_a_quadratic_one_is_found() -> None:
@@ -80,10 +84,10 @@ def test_a_quadratic_one_is_found() -> None:
         assert slowest_case(Expression("here", pattern, re.DOTALL, frozenset({"sub"}))) is not None, pattern
 
 
-def test_what_is_made_at_run_time_is_known() -> None:
-    assert FOUND.dynamic == set(DYNAMIC)
-    files = {expression.where.rpartition(":")[0] for expression in FOUND.expressions}
-    assert set(NO_MODEL_TEXT) <= files and len(READING) > 100
+def test_what_is_made_at_run_time_is_known(found: Found) -> None:
+    assert found.dynamic == set(DYNAMIC)
+    files = {expression.where.rpartition(":")[0] for expression in found.expressions}
+    assert set(NO_MODEL_TEXT) <= files and len(reading(found)) > 100
 
 
 SHAPE = AnswerShape("a", single_line=True)

@@ -13,19 +13,19 @@ import sources
 from sphinx.cmd.build import build_main
 
 HERE = Path(__file__).resolve().parent
-WORK = sources.ROOT / "build" / "docs"
 
 
 def main(words: list[str]) -> int:
     """Assemble the pages, build them, and print their number. Any warning is an error."""
     out = Path(words[0]) if words else sources.ROOT / "site"
-    source = WORK / "source"
+    work = out.with_name(f"{out.name}_work") if words else sources.ROOT / "build" / "docs"
+    source = work / "source"
     sources.assemble(source)
     made = [*reference.write(source), *navigation.write_benchmarks(source)]
     navigation.write_index(source)
     questions.write(source)
     shutil.rmtree(out, ignore_errors=True)
-    flags = ["-W", "--keep-going", "-q", "-E", "-b", "html", "-c", str(HERE), "-d", str(WORK / "doctrees")]
+    flags = ["-W", "--keep-going", "-q", "-E", "-b", "html", "-c", str(HERE), "-d", str(work / "doctrees")]
     code = build_main([*flags, str(source), str(out)])
     if code == 0:
         pages = [*source.rglob("*.md"), *source.rglob("*.rst")]

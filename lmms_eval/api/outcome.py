@@ -33,7 +33,8 @@ class Withheld:
     reason: str
 
 
-class SubScore(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SubScore:
     """The score of a part of a task's documents, in the units of the task's score."""
 
     value: float

@@ -152,12 +152,11 @@ class SentMedia:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the non-empty fields, with tuples as lists and ``nbytes`` as ``bytes``."""
-        given = ((item.name, getattr(self, item.name)) for item in fields(self))
         names = {"nbytes": "bytes"}
         return {
             names.get(name, name): list(value) if isinstance(value, tuple) else value
-            for name, value in given
-            if value not in ("", None, ())
+            for name in self.__dataclass_fields__
+            if (value := getattr(self, name)) not in ("", None, ())
         }
 
     @classmethod

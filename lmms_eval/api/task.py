@@ -22,7 +22,7 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
 from lmms_eval.errors import TaskError
-from lmms_eval.utils.answer_reading import NOT_TOLD, AnswerReading
+from lmms_eval.utils.answer_reading import NO_READING, AnswerReading
 from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -72,7 +72,7 @@ class PipelineScore(Struct, frozen=True):
     """The metrics of each single answer, for the stability metrics; only with repeats."""
     drew: bool = False
     """Scoring used a random choice, for example for an answer that names no choice."""
-    reading: AnswerReading = NOT_TOLD
+    reading: AnswerReading = NO_READING
     """The rule by which the answer was parsed, if scoring noted it."""
 
 

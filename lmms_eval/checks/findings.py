@@ -34,7 +34,7 @@ from lmms_eval.utils.terminal import Column, markdown_table
 
 REFUSED = "a check opens no connection to other machines"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-"""Environment variables with which the hub's libraries only use their caches."""
+"""Environment variables that restrict the hub's libraries to their caches."""
 _EVENTS = {"socket.connect": 1, "socket.getaddrinfo": 0, "socket.gethostbyname": 0, "socket.sendto": 1}
 """Audit events of the interpreter, and the place of the host or address in their arguments."""
 
@@ -84,15 +84,11 @@ class Finding(Struct, frozen=True):
     step: str
     status: Status = "ok"
     kind: str = ""
-    """A few words that group findings for counting: ``package missing``, ``data not at hand``, ..."""
+    """A few words. Findings are counted by them: ``package missing``, ``data not at hand``, ..."""
     cause: str = ""
     """The part of the message that is the same for all tasks with this fault."""
     message: str = ""
     """The whole message: where, what, and what to do."""
-
-    @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Finding:
-        return cls(**record)
 
 
 class CheckReport(Struct, frozen=True):
@@ -305,7 +301,7 @@ def _lacking(error: BaseException) -> str:
 
 
 def _looked_in(chain: list[BaseException]) -> str:
-    """Return a hint at the cache that was searched for a data set of the hub."""
+    """Return a hint at the cache of the hub's data sets if the check looked there."""
     if not any(_is_offline(link) or isinstance(link, ConnectionError) for link in chain):
         return ""
     from datasets import config
@@ -346,7 +342,6 @@ def _extras() -> dict[str, str]:
     return {name[0].lower(): extra[1] for name, extra in found if name and extra and extra[1] not in ("all", "dev")}
 
 
-_FROM_BAD_TO_GOOD: tuple[Status, ...] = ("failed", "doubtful", "skipped")
 _NAMES = 4
 _CAUSE = 160
 
@@ -379,7 +374,7 @@ def summary(checks: Checks) -> str:
 
 def _faults(checks: Checks) -> Iterator[tuple[Status, Finding, list[str]]]:
     """Yield equal findings with the names that have them, by outcome, the most frequent first."""
-    for status in _FROM_BAD_TO_GOOD:
+    for status in _WORST_FIRST:
         alike: dict[tuple[str, str, str], list[tuple[CheckReport, Finding]]] = {}
         for each in checks.having(status):
             worst = each.decisive

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -29,11 +28,11 @@ from lmms_eval.errors import UnknownNameError
 from lmms_eval.models.baseline import Baseline
 from lmms_eval.models.building import BuildOptions
 from lmms_eval.models.registry import ModelRegistry
+from lmms_eval.processes import Parent
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import build_from_spec, choose, select_tasks
 from lmms_eval.tasks.yaml.included import include, include_again
 from lmms_eval.tasks.yaml.loader import YamlReader
-from lmms_eval.utils.line_process import own_pipes
 from lmms_eval.utils.logging import configure_logging
 from lmms_eval.utils.records import to_dict
 
@@ -326,8 +325,8 @@ def _build_prompts(task: Task, documents: int) -> list[Finding]:
 class _Jobs:
     """Carries out jobs and sends the replies."""
 
-    def __init__(self, start: Mapping[str, Any], replies: IO[bytes]) -> None:
-        self._start, self._replies = start, replies
+    def __init__(self, start: Mapping[str, Any], parent: Parent) -> None:
+        self._start, self._parent = start, parent
         self._reader = YamlReader()
         self._catalogue: Catalogue | None = None
         include_again(start["included"])
@@ -358,20 +357,18 @@ class _Jobs:
         return [Finding("group")], [spec_of(source, options) for source in sources]
 
     def _reply(self, message: Mapping[str, Any]) -> None:
-        self._replies.write(orjson.dumps(message, default=str) + b"\n")
-        self._replies.flush()
+        self._parent.send(orjson.dumps(message, default=str))
 
 
 def serve() -> None:
     """Carry out jobs until standard input ends."""
-    lines, replies = own_pipes()
-    start = orjson.loads(lines.get())
+    parent = Parent()
+    start = orjson.loads(parent.receive())
     configure_logging(start["verbosity"])
     refuse_connections()
-    jobs = _Jobs(start, replies)
-    with contextlib.suppress(BrokenPipeError):  # the parent is gone
-        while line := lines.get():
-            jobs.serve(orjson.loads(line))
+    jobs = _Jobs(start, parent)
+    for line in parent:
+        jobs.serve(orjson.loads(line))
 
 
 if __name__ == "__main__":

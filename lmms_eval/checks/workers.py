@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import chain, groupby
 from typing import Any
 
 import orjson
@@ -16,11 +16,11 @@ from msgspec import Struct, field
 from lmms_eval.api.task import Task, TaskOptions
 from lmms_eval.checks.findings import OFFLINE, CheckReport, Checks, Finding, What
 from lmms_eval.errors import TaskError
+from lmms_eval.processes import Child, ChildError, Pool
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.loader import encode
 from lmms_eval.tasks.yaml.task import TaskSource
-from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded
 from lmms_eval.utils.records import to_dict
 
 
@@ -95,6 +95,10 @@ LARGEST_SHARE = 100
 """Most jobs of one folder that a process takes at once, so that processes share a folder of many tasks."""
 
 
+Outcome = tuple[CheckJob, CheckReport, list[Mapping[str, Any]]]
+"""A job, its report, and the ``spec`` of each member of a group."""
+
+
 class CheckOptions(Struct, frozen=True):
     """Settings of a check."""
 
@@ -112,153 +116,89 @@ class CheckOptions(Struct, frozen=True):
 def run_checks(jobs: Iterable[CheckJob], options: CheckOptions) -> Checks:
     """Check tasks, groups and models in worker processes. The report is in the order of the jobs.
 
-    Code that raises, exits, crashes or hangs affects its own job only.
+    Code that raises, exits, crashes or hangs affects its own job only. The tasks of a group are checked after it.
     """
     begin = time.monotonic()
-    agenda = _Agenda(jobs)
-    # The members of a group are not known yet. A thread without work starts no process.
-    count = options.processes if agenda.may_grow else max(1, min(options.processes, agenda.size))
-    threads = [threading.Thread(target=_work, args=(agenda, options), daemon=True) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    agenda.raise_failure()
-    return Checks(tuple(agenda.reports()), time.monotonic() - begin, min(count, agenda.size))
+    reports: dict[tuple[What, str], CheckReport | None] = {}
+    waiting: set[Future[list[Outcome]]] = set()
+    pool = Pool()
+    executor = ThreadPoolExecutor(max(1, options.processes), thread_name_prefix="check")
 
+    def submit(jobs: Iterable[CheckJob]) -> None:
+        new = {key: job for job in jobs if (key := (job.what, job.name)) not in reports}
+        reports.update(dict.fromkeys(new))
+        waiting.update(executor.submit(_check_share, share, pool, options) for share in _shares(new.values()))
 
-class _Agenda:
-    """The jobs, in shares of one folder each, the largest first. Groups add the jobs of their members."""
-
-    def __init__(self, jobs: Iterable[CheckJob]) -> None:
-        self._condition = threading.Condition()
-        self._order: dict[tuple[str, str], CheckJob] = {}
-        self._shares: deque[tuple[CheckJob, ...]] = deque()
-        self._reports: dict[tuple[str, str], CheckReport] = {}
-        self._taken = 0
-        self._failure: BaseException | None = None
-        self._add(jobs)
-
-    @property
-    def size(self) -> int:
-        return len(self._order)
-
-    @property
-    def may_grow(self) -> bool:
-        return any(job.what == "group" for job in self._order.values())
-
-    def _add(self, jobs: Iterable[CheckJob]) -> None:
-        new = [job for job in jobs if (job.what, job.name) not in self._order]
-        self._order.update({(job.what, job.name): job for job in new})
-        by_place = [tuple(found) for _, found in groupby(sorted(new, key=lambda job: job.place), lambda job: job.place)]
-        shares = [
-            found[start : start + LARGEST_SHARE] for found in by_place for start in range(0, len(found), LARGEST_SHARE)
-        ]
-        # Groups come first, since they may add tasks; then the largest shares, so that all processes end together.
-        self._shares.extend(sorted(shares, key=lambda share: (share[0].what != "group", -len(share))))
-
-    def take(self) -> tuple[CheckJob, ...]:
-        """Return the next share, which is empty when everything is done."""
-        with self._condition:
-            while not self._shares and self._taken and self._failure is None:
-                self._condition.wait()
-            if not self._shares or self._failure is not None:
-                return ()
-            self._taken += 1
-            return self._shares.popleft()
-
-    def note(self, job: CheckJob, report: CheckReport, members: Sequence[Mapping[str, Any]]) -> None:
-        with self._condition:
-            self._reports[job.what, job.name] = report
-            self._add(task_job(spec) for spec in members)
-            self._condition.notify_all()
-
-    def finished(self, failure: BaseException | None = None) -> None:
-        """Record that a share is done."""
-        with self._condition:
-            self._taken -= 1
-            self._failure = self._failure or failure
-            self._condition.notify_all()
-
-    def raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-
-    def reports(self) -> list[CheckReport]:
-        return [self._reports[key] for key in self._order]
-
-
-def _work(agenda: _Agenda, options: CheckOptions) -> None:
-    worker = _Worker(options)
     try:
-        while share := agenda.take():
-            failure: BaseException | None = None
-            try:
-                for job in share:
-                    report, members = worker.check(job)
-                    agenda.note(job, report, members)
-            except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
-                failure = error
-            finally:
-                agenda.finished(failure)
+        submit(jobs)
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for job, report, members in chain.from_iterable(future.result() for future in done):
+                reports[job.what, job.name] = report
+                submit(task_job(spec) for spec in members)
+    except BaseException:
+        pool.kill()
+        raise
     finally:
-        worker.close()
+        executor.shutdown(cancel_futures=True)
+        pool.close()
+    checked = tuple(report for report in reports.values() if report is not None)
+    return Checks(checked, time.monotonic() - begin, min(options.processes, len(checked)))
 
 
-class _Worker:
-    """Checks jobs in a process, and starts a new one after a process that ended or had to be killed."""
+def _shares(jobs: Iterable[CheckJob]) -> list[list[CheckJob]]:
+    """Divide jobs into shares of one folder each. Groups come first, since they may add tasks.
 
-    def __init__(self, options: CheckOptions) -> None:
-        self._options = options
-        self._process: LineProcess | None = None
+    Then come the largest shares, so that all processes end together.
+    """
+    by_place = groupby(sorted(jobs, key=lambda job: job.place), lambda job: job.place)
+    found = [list(part) for _, part in by_place]
+    shares = [part[start : start + LARGEST_SHARE] for part in found for start in range(0, len(part), LARGEST_SHARE)]
+    return sorted(shares, key=lambda share: (share[0].what != "group", -len(share)))
 
-    def check(self, job: CheckJob) -> tuple[CheckReport, list[Mapping[str, Any]]]:
-        begin = time.monotonic()
-        step = "start"
-        try:
-            process = self._started()
-            process.send(orjson.dumps({"what": job.what, "name": job.name, "spec": job.spec}))
-            message = orjson.loads(process.receive(STARTING_S))
-            deadline = time.monotonic() + self._options.timeout_s
+
+def _check_share(share: Sequence[CheckJob], pool: Pool, options: CheckOptions) -> list[Outcome]:
+    return [_check(job, pool, options) for job in share]
+
+
+def _check(job: CheckJob, pool: Pool, options: CheckOptions) -> Outcome:
+    """Check a job in this thread's process of the pool, so that the tasks of a folder are checked by one process."""
+    begin = time.monotonic()
+    step = "start"
+    try:
+        with pool.lend(lambda: _start(options), threading.get_ident()) as child:
+            child.send(orjson.dumps({"what": job.what, "name": job.name, "spec": job.spec}))
+            message = orjson.loads(child.receive(STARTING_S))
+            deadline = time.monotonic() + options.timeout_s
             while "step" in message:
                 step = message["step"]
-                message = orjson.loads(process.receive(max(0.01, deadline - time.monotonic())))
-        except ProcessEnded as ended:
-            self.close(by_force=True)
-            message = {"findings": [to_dict(_of_end(step, ended, self._options.timeout_s))], "members": []}
-        found = tuple(Finding.of_record(record) for record in message["findings"])
-        return CheckReport(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
-
-    def _started(self) -> LineProcess:
-        if self._process is None or self._process.has_ended:
-            self.close()
-            options = self._options
-            environment = {**OFFLINE, "TOKENIZERS_PARALLELISM": "false"}
-            self._process = LineProcess("lmms_eval.checks.worker", environment, quiet=options.verbosity != "DEBUG")
-            start = {
-                "documents": options.documents,
-                "include_paths": list(options.include_paths),
-                "included": included_folders(),
-                "plugins": list(options.plugins),
-                "options": to_dict(options.tasks),
-                "verbosity": options.verbosity,
-            }
-            self._process.send(orjson.dumps(start))
-        return self._process
-
-    def close(self, by_force: bool = False) -> None:
-        if self._process is not None:
-            if by_force:
-                self._process.kill()
-            self._process.close(patience_s=2 * ENDING_S)
-            self._process = None
+                message = orjson.loads(child.receive(max(0.01, deadline - time.monotonic())))
+    except ChildError as error:
+        message = {"findings": [to_dict(_of_end(step, error, options.timeout_s))], "members": []}
+    found = tuple(Finding(**record) for record in message["findings"])
+    return job, CheckReport(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
 
 
-def _of_end(step: str, ended: ProcessEnded, timeout_s: float) -> Finding:
-    if ended.code is None:
+def _start(options: CheckOptions) -> Child:
+    first = {
+        "documents": options.documents,
+        "include_paths": list(options.include_paths),
+        "included": included_folders(),
+        "plugins": list(options.plugins),
+        "options": to_dict(options.tasks),
+        "verbosity": options.verbosity,
+    }
+    return Child(
+        "lmms_eval.checks.worker", {**OFFLINE, "TOKENIZERS_PARALLELISM": "false"}, first=orjson.dumps(first),
+        errors="shown" if options.verbosity == "DEBUG" else "discarded",
+    )  # fmt: skip
+
+
+def _of_end(step: str, error: ChildError, timeout_s: float) -> Finding:
+    if error.code is None:
         cause = f"no end within {timeout_s:g} s"
         return Finding(step, "failed", "hangs", cause, f"{cause}; --timeout SECONDS gives more")
-    cause = f"the process ended with code {ended.code}"
+    cause = f"the process ended with code {error.code}"
     return Finding(step, "failed", "ends the process", cause, f"{cause}: its code exits or crashes the interpreter")
 
 

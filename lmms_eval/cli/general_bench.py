@@ -185,20 +185,20 @@ def register(words: Sequence[str]) -> int:
     _add_shared(parser, "test")
     given = parser.parse_args(list(words))
 
-    from lmms_eval.tasks.general_bench.levels import files, registering, results, tables
+    from lmms_eval.tasks.general_bench.levels import registering, results, tables
     from lmms_eval.utils.names import sanitize_model_name
 
     name = sanitize_model_name(given.model, full_path=True)
     gathered = results.gather(results.files_of(given.dataset, given.prediction))
     scored = _scored(given, gathered, name) if gathered.predictions else ScoredFolder()
     _load_openpyxl()
-    template = files.read_workbook(given.template) if given.template else tables.template()
+    template = tables.read_workbook(given.template) if given.template else tables.template()
     found = (*gathered.results, *scored.results)
     filled = registering.register(given.model, found, template, given.profile)
     stem = given.output / f"{name}_result"
     workbook = stem.with_name(f"{stem.name}.xlsx")
-    files.write_workbook(filled.table, workbook)
-    further = files.write_rows(filled.table, given.model, stem)
+    tables.write_workbook(filled.table, workbook)
+    further = tables.write_rows(filled.table, given.model, stem)
     entered = sum(map(len, filled.cells.values()))
     emit(f"{entered} of {len(found)} results entered; sheets: {', '.join(filled.updated) or 'none'}")
     emit(f"files: {', '.join(str(path) for path in (workbook, *further, *scored.files))}")
@@ -223,7 +223,7 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> ScoredF
         return _scored_as_reference(given, gathered.predictions)
     from lmms_eval.errors import UsageError
     from lmms_eval.judges import JudgeOptions, ask, open_judge
-    from lmms_eval.tasks.general_bench.levels.files import write_bytes
+    from lmms_eval.tasks.general_bench.levels.tables import write_bytes
     from lmms_eval.tasks.general_bench.report import score_table
     from lmms_eval.tasks.general_bench.settings import Settings
     from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
@@ -261,7 +261,7 @@ def _unanswered(score: TaskScore) -> str:
 
 def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path]) -> ScoredFolder:
     """Score the language tasks, the only ones that the reference scores."""
-    from lmms_eval.tasks.general_bench.nlp.scored import score_language
+    from lmms_eval.tasks.general_bench.nlp.processor import score_language
 
     found = score_language(given.dataset, given.prediction)
     others = len(predictions) - found.files
@@ -295,19 +295,18 @@ def rank(words: Sequence[str]) -> int:
     given = parser.parse_args(list(words))
 
     from lmms_eval.errors import UsageError
-    from lmms_eval.tasks.general_bench.levels import files, paper, reference, scopes, sensitivity
+    from lmms_eval.tasks.general_bench.levels import paper, reference, scopes, sensitivity, tables
 
     scope = scopes.find_scope(given.scope)
     if given.profile == "reference" and (scope.name != "A" or given.wer_unit != "fraction"):
         raise UsageError("profile reference has neither scopes nor units; leave out --scope and --wer_unit")
     _load_openpyxl()
-    table = files.read_result_table(given.path, given.model)
-    specialists: Table | None = files.read_workbook(given.sota) if given.sota else None
+    table = tables.read_result_table(given.path, given.model)
+    specialists: Table | None = tables.read_workbook(given.sota) if given.sota else None
     if given.profile == "reference":
         ranked = reference.rank_reference(given.model, table, specialists)
     else:
-        units = paper.Units(wer_in_percent=given.wer_unit == "percent")
-        ranked = paper.rank_paper(given.model, table, scope, specialists, units)
+        ranked = paper.rank_paper(given.model, table, scope, specialists, given.wer_unit == "percent")
     folder = given.output or given.path.parent
     return _show(ranked, sensitivity.sensitivity(ranked, given.draws), folder, given.picture)
 
@@ -321,7 +320,7 @@ def _add_shared(parser: CommandParser, model: str) -> None:
 
 
 def _show(ranked: Ranked, found: Mapping[int, LevelSensitivity], folder: Path, with_picture: bool) -> int:
-    from lmms_eval.tasks.general_bench.levels import files, text
+    from lmms_eval.tasks.general_bench.levels import tables, text
     from lmms_eval.utils.names import sanitize_model_name
 
     name = sanitize_model_name(ranked.model, full_path=True)
@@ -333,7 +332,7 @@ def _show(ranked: Ranked, found: Mapping[int, LevelSensitivity], folder: Path, w
         folder / f"{name}_levels.csv": text.as_csv(ranked),
     }
     for path, content in contents.items():
-        files.write_bytes(path, content.encode())
+        tables.write_bytes(path, content.encode())
     emit(f"files: {', '.join(map(str, contents))}")
     code = _remarks(ranked.problems, ranked.warnings, ())
     if with_picture:

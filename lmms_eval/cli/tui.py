@@ -17,7 +17,7 @@ from lmms_eval.cli.arguments import CommandParser, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.cli.processes import forwarding
 from lmms_eval.errors import UsageError
-from lmms_eval.utils.line_process import module_command
+from lmms_eval.processes import module_command
 
 FLAG = "--tui"
 LOG_LINES, LOG_BYTES = 6, 4096

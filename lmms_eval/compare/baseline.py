@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Status
@@ -68,7 +69,7 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     if not means:
         return {}
     earlier_stop = _stop_beside(path)
-    earlier_rows = replace(_read(path, result.task.name, facts), early_stop=earlier_stop)
+    earlier_rows = structs.replace(_read(path, result.task.name, facts), early_stop=earlier_stop)
     shared = share(_current(result, store, means), earlier_rows, ("this run", name))
     found = {}
     for key, metric in means.items():
@@ -113,7 +114,7 @@ def _stopped(paired: PairedScores, metric: MetricResult, baseline: Mapping[int, 
     looked, interval = metric.looked, None
     scaled = {doc_id: metric.scale * score for doc_id, score in baseline.items()}
     if looked is not None and all(score in looked.part.within for score in scaled.values()):
-        interval = looked_interval([replace(looked, part=replace(looked.part, baseline=scaled))])
+        interval = looked_interval([structs.replace(looked, part=structs.replace(looked.part, baseline=scaled))])
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     return replace(
         paired,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
@@ -32,7 +32,8 @@ TOLERANCE = 1e-4
 T = TypeVar("T")
 
 
-class BatchDifference(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class BatchDifference:
     """A request with a different answer when it was asked alone; both answers are cut to 200 characters."""
 
     request_id: str
@@ -43,7 +44,8 @@ class BatchDifference(Struct, frozen=True):
     """Answer when asked alone."""
 
 
-class Trouble(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Trouble:
     """A request that could not be asked again."""
 
     request_id: str

@@ -51,9 +51,9 @@ class Transcript:
         """Return the messages that a rendered request adds to the conversation so far."""
         if request.index:
             return ()
-        self._settle()
-        if not self._rounds:
+        if not self._rounds and not self._taken:
             return messages
+        self._settle()
         messages = messages or (_only(request.context),)
         keys = [_key(message, request.context, tuple(dict.fromkeys(media))) for message in messages]
         if len(keys) > len(self._last) and keys[: len(self._last)] == self._last:
@@ -89,27 +89,24 @@ class Transcript:
     def of(self, answer: Answer) -> Answer:
         """Return the answer with its conversation; the answer of a single round is already its value."""
         attempts = max(1, self._attempts)
-        if not self._rounds and attempts == 1 and self._has_only(answer.input):
-            return answer
-        self._settle()
-        messages = self._messages[:-1] if self._rounds == 1 and self._is_answered else self._messages
+        if not self._rounds and len(self._taken) == 1 and not self._taken[0][1].tool_messages:
+            request, response = self._taken[0]  # the numbers of its media are those of the conversation
+            self._context = context = request.context
+            is_known = not response.messages and answer.input == context
+            messages = [] if is_known else list(response.messages or (_only(context),))
+        else:
+            self._settle()
+            messages = self._messages[:-1] if self._rounds == 1 and self._is_answered else self._messages
         if answer.input != self._context:
             messages = [
                 structs.replace(message, content=tuple(_without_span(part, self._context) for part in message.content))
                 for message in messages
             ]
-        elif messages == [_only(self._context)]:
+        elif len(messages) == 1 and messages[0] == _only(self._context):
             messages = []
         if not messages and attempts == 1:
             return answer
         return replace(answer, messages=tuple(messages), attempts=attempts)
-
-    def _has_only(self, text: str) -> bool:
-        """Return whether there is no round, or one round of which only this text is known."""
-        if len(self._taken) != 1:
-            return not self._taken
-        request, response = self._taken[0]
-        return not response.messages and not response.tool_messages and request.context == text
 
     def _settle(self) -> None:
         for request, response in self._taken:
@@ -272,15 +269,8 @@ class Conversations:
         """Return the conversation of an open request. Raises ``ModelError`` if the request is not open."""
         opened = self._open.get(request_id)
         if opened is None:
-            raise ModelError(
-                f"the model answered {request_id!r}, which is not open: a back end must answer every request that it "
-                "took exactly once"
-            )
+            raise _not_open(request_id)
         return opened.conversation
-
-    def read(self, response: Response) -> Response:
-        """Separate the thoughts of a response from its answer. Raises ``ModelError`` if its request is not open."""
-        return thoughts_apart(response, self.of(response.request_id).thought_tags)
 
     def open_requests(self) -> list[Request]:
         with self._lock:
@@ -312,7 +302,8 @@ class Conversations:
             ModelError: the request is not open (the back end answered twice, or invented an id).
         """
         with self._lock:
-            self.of(response.request_id)
+            if response.request_id not in self._open:
+                raise _not_open(response.request_id)
             self._moving += 1
             opened = self._open.pop(response.request_id)
             opened.responses[response.request_id] = response
@@ -350,6 +341,13 @@ class Conversations:
             return ()
         requests = opened.conversation.advance(responses)
         return () if requests is None else self._ask(opened, requests)
+
+
+def _not_open(request_id: str) -> ModelError:
+    return ModelError(
+        f"the model answered {request_id!r}, which is not open: a back end must answer every request that it took "
+        "exactly once"
+    )
 
 
 class DocumentConversations:
@@ -399,7 +397,10 @@ class DocumentConversations:
 class _DocumentConversation:
     """The exchange of one (document, repeat). If a function of the task raises, this sample fails."""
 
-    __slots__ = ("_cut", "_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit")
+    __slots__ = (
+        "_cut", "_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit", "added",
+        "thought_tags",
+    )  # fmt: skip
 
     def __init__(self, documents: DocumentConversations, unit: Unit, repeat: int) -> None:
         self._documents, self._unit, self._repeat = documents, unit, repeat
@@ -409,10 +410,8 @@ class _DocumentConversation:
         """Responses of a round, some of which are being retried with more tokens."""
         self._requests: Sequence[Request] = ()
         self._transcript = Transcript()
-
-    @property
-    def thought_tags(self) -> Sequence[tuple[str, str]] | None:
-        return self._unit.task.thought_tags
+        self.added = self._transcript.added
+        self.thought_tags: Sequence[tuple[str, str]] | None = unit.task.thought_tags
 
     def open(self) -> Sequence[Request] | None:
         try:
@@ -427,14 +426,16 @@ class _DocumentConversation:
         return self._requests
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request] | None:
-        if retries := self._retries(responses):
+        if self._documents.more_tokens and not self._cut and (retries := self._retries(responses)):
             return retries
         if self._cut:
             responses = self._completed(responses)
-        self._take(responses)
+        if self._requests:
+            self._transcript.take(self._requests, responses)
         try:
             self._requests = self._exchange.advance(responses)
-            self._transcript.observe(self._exchange.observation())
+            if observed := self._exchange.observation():
+                self._transcript.observe(observed)
             if self._requests:
                 return self._requests
             answer = self._exchange.answer()
@@ -449,27 +450,19 @@ class _DocumentConversation:
         if self._cut:  # a retry failed: use the answers that exist; another start retries the rest
             if self.advance([response for response in responses if response.error is None]) is None:
                 return
-        else:
-            self._take(responses)
+        elif self._requests:
+            self._transcript.take(self._requests, responses)
         failed = self._failed(f"{error.kind}: {error.message}")
         self._finish(replace(failed, media=self._transcript.media))
 
     def accepts(self, response: Response) -> bool:
         return response.error is None
 
-    def fingerprint(self, messages: ChatMessages) -> str:
-        return message_fingerprint(messages)
-
-    def added(
-        self, request: Request, messages: tuple[SentMessage, ...], media: Sequence[SentMedia]
-    ) -> tuple[SentMessage, ...]:
-        return self._transcript.added(request, messages, media)
+    fingerprint = staticmethod(message_fingerprint)
 
     def _retries(self, responses: Sequence[Response]) -> list[Request]:
         """Return the requests of truncated answers with a higher token limit, once per round."""
         limit = self._documents.more_tokens
-        if not limit or self._cut:
-            return []
         cut = {response.request_id for response in responses if response.finish_reason == "length"}
         if cut:
             self._cut = responses
@@ -485,10 +478,6 @@ class _DocumentConversation:
             else first
             for first in responses
         ]
-
-    def _take(self, responses: Sequence[Response]) -> None:
-        if self._requests:
-            self._transcript.take(self._requests, responses)
 
     def _finish(self, answer: Answer) -> None:
         self._documents.finish(self._unit, self._repeat, self._transcript.of(answer))

@@ -25,6 +25,7 @@ from lmms_eval.engine.records import media_spent, not_sent
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.signals import run_coroutine
 from lmms_eval.engine.stream import Stream, StreamLimits
+from lmms_eval.filters.reasoning import thoughts_apart
 from lmms_eval.media.sent import recording, unrecorded
 from lmms_eval.utils.concurrency import closed_on_error
 from lmms_eval.utils.prices import Spending
@@ -126,8 +127,10 @@ BEHIND_S = 0.02
 class Journal(Protocol):
     """Stores responses; thread-safe."""
 
-    def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:
-        """Return the response of an earlier start to a request that is about to be prepared."""
+    @property
+    def recall(self) -> Callable[[Request, Callable[[], ChatMessages]], Response | None] | None:
+        """A function that returns the response of an earlier start to a request, given the function that builds its
+        messages. ``None`` if the journal finds no responses by their messages."""
 
     def keep(self, response: Response, prompt: str) -> Response:
         """Write a response; returns it as stored (with its pictures on disk).
@@ -140,12 +143,7 @@ class Journal(Protocol):
 class NoJournal:
     """A journal that stores nothing."""
 
-    def recall(
-        self,
-        request: Request,  # noqa: ARG002 - defined by the protocol
-        build_messages: Callable[[], ChatMessages],  # noqa: ARG002
-    ) -> Response | None:
-        return None
+    recall = None
 
     def keep(self, response: Response, prompt: str) -> Response:  # noqa: ARG002
         return response
@@ -158,7 +156,7 @@ class Driven(Struct, frozen=True):
     journal: Journal
     cache: ResponseCache | None = None
     """Responses of earlier runs. Its owner closes it."""
-    on_paid: Callable[[Response], None] = lambda _: None
+    on_paid: Callable[[Response], None] | None = None
     """Called with every response from the model, after it is stored and counted."""
 
 
@@ -221,8 +219,9 @@ class Drive:
             if isinstance(responses, AsyncIterator):
                 run_coroutine(self._drain(responses))
             else:
+                take_in = self.take_in if lockstep is None else self._take_from_lockstep
                 for response in responses:
-                    self._take_from_model(response)
+                    take_in(response)
         finally:
             self.report.seconds = self._timed.seconds()
 
@@ -254,7 +253,7 @@ class Drive:
             ModelError: no request waits for this response; it is not recorded.
         """
         conversation = self._conversations.of(response.request_id)
-        response = self._conversations.read(response)
+        response = thoughts_apart(response, conversation.thought_tags)
         if sent := self._sent.pop(response.request_id, None):
             response = replace(response, media=sent if response.sight is None else response.sight.of(sent), sight=None)
         if messages := self._messages.pop(response.request_id, None):
@@ -265,7 +264,8 @@ class Drive:
             self._timed.tick()
             self.report.count(kept, self._model.concurrency)
             self._on_counted(kept)
-        self._on_paid(kept)
+        if self._on_paid is not None:
+            self._on_paid(kept)
         if self.report.give_up:
             self.stream.stop()
         key = self._keys.pop(kept.request_id, None)
@@ -279,26 +279,30 @@ class Drive:
             async for response in responses:
                 while self._is_behind():
                     await asyncio.sleep(BEHIND_S)
-                self._take_from_model(response)
+                if self._lockstep is None:
+                    self.take_in(response)
+                else:
+                    self._take_from_lockstep(response)
 
-    def _take_from_model(self, response: Response) -> None:
-        if self._lockstep is None or self._lockstep.keeps(response):
+    def _take_from_lockstep(self, response: Response) -> None:
+        assert self._lockstep is not None
+        if self._lockstep.keeps(response):
             self.take_in(response)
 
     def _prepare(self, request: Request) -> Request | None:
-        rendering = _Rendering(request, self._conversations.of(request.id))
-        known = self._journal.recall(request, rendering.ahead)
+        conversation, recall = self._conversations.of(request.id), self._journal.recall
+        rendering = _Rendering(request, conversation)
+        known = None if recall is None else recall(request, rendering.ahead)
         if known is not None:
-            self._pass_on(self._conversations.read(known))
+            self._pass_on(thoughts_apart(known, conversation.thought_tags))
             return None
         if self._cache is not None and (key := self._cache.key(request, rendering.ahead)) is not None:
             if (hit := self._cache.get(key, request.id)) is not None:
                 # Recorded like any other response, but not counted as asked.
                 cached, prompt = hit
                 messages, fingerprint = rendering.of_cached(cached, prompt)
-                self._pass_on(
-                    self._journal.keep(replace(self._conversations.read(cached), messages=messages), fingerprint)
-                )
+                cached = replace(thoughts_apart(cached, conversation.thought_tags), messages=messages)
+                self._pass_on(self._journal.keep(cached, fingerprint))
                 return None
             self._keys[request.id] = key
         sent: Sequence[SentMedia] = ()
@@ -344,7 +348,7 @@ class _Rendering:
             messages, self._ahead = self._ahead or self._request.build_messages(), None
         if not self.fingerprint:
             self.fingerprint = self._conversation.fingerprint(messages)
-            self._note(messages)
+            self._outline, self._is_outlined = outline(messages, self._request.context), True
         return messages
 
     def added(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
@@ -363,12 +367,10 @@ class _Rendering:
                 renders its prompts itself.
         """
         if prompt != text_fingerprint(self._request.context):
-            self._note(self.ahead())
-            prompt = self._conversation.fingerprint(self.ahead())
+            messages = self.ahead()
+            self._outline, self._is_outlined = outline(messages, self._request.context), True
+            prompt = self._conversation.fingerprint(messages)
         return self.added(cached.media), prompt
-
-    def _note(self, messages: ChatMessages) -> None:
-        self._outline, self._is_outlined = outline(messages, self._request.context), True
 
 
 class _TimedStream:

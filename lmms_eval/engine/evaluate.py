@@ -289,7 +289,8 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
     def keep(record: dict[str, Any]) -> None:
         store.add_score(record)
         progress.document(record)
-        hopeless.note(record)
+        if record["task"] not in hopeless.sound:
+            hopeless.note(record)
         if work.looks is not None:
             work.looks.note(record)
 
@@ -299,7 +300,8 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
     scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
     judging = None
     if options.judge is not None:
-        judging = Judging(options.judge, scorer.submit, scorer.is_behind, budget.note_judge, store.judged_again)
+        note_judge = None if options.limits is None else budget.note_judge
+        judging = Judging(options.judge, scorer.submit, scorer.is_behind, note_judge, store.judged_again)
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
     # Processes in lockstep must ask the same number of documents, whatever the outcomes in one of them.
@@ -307,7 +309,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLin
     conversations = Conversations(
         DocumentConversations(work.todo(done), deliver, is_given_up, options.retry_truncated), store.response
     )
-    driven = Driven(work.model, store, options.cache, budget.note_model)
+    driven = Driven(work.model, store, options.cache, None if options.limits is None else budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
     rank, limit = 0 if share is None else share.team.place.rank, work.model.concurrency
     with Vitals(store.folder, rank, lambda: {**progress.counts(), "in_flight": asking.in_flight, "concurrency": limit}):

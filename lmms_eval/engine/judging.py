@@ -288,7 +288,7 @@ class Judging:
         setup: JudgeSetup,
         deliver: Callable[[AnsweredDocument], None],
         is_behind: Callable[[], bool],
-        on_paid: Callable[[Response], None] = lambda _: None,
+        on_paid: Callable[[Response], None] | None = None,
         again: Container[tuple[str, int]] = frozenset(),
     ) -> None:
         """Prepare the threads, which start with the first document.
@@ -326,8 +326,8 @@ class Judging:
         Raises:
             JournalError: a reply could not be written.
         """
-        self._failure.check()
         if not job.task.is_judged or job.reason:
+            self._failure.check()
             self._deliver(job)
         else:
             self._jobs.put(job)

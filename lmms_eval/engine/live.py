@@ -107,8 +107,10 @@ class ProgressLine:
                 if number is not None:
                     self._score_sum += number
                     self._score_count += 1
-                    self._count_for_task(record, number)
-            self._show()
+                    if self._by_task is not None:
+                        self._count_for_task(self._by_task, record, number)
+            if self._enabled:
+                self._show()
 
     def count_by_task(self, earlier: Iterable[Mapping[str, Any]]) -> None:
         """Count scores by task too, from now on; ``earlier`` are the records of finished documents."""
@@ -116,7 +118,7 @@ class ProgressLine:
             self._by_task = {}
             for record in earlier:
                 if "failed" not in record and (number := _number(record)) is not None:
-                    self._count_for_task(record, number)
+                    self._count_for_task(self._by_task, record, number)
 
     def look(self) -> ProgressLook:
         """Return the current counts."""
@@ -185,11 +187,11 @@ class ProgressLine:
     def _all_done(self) -> int:
         return self.done + self._others["done"]
 
-    def _count_for_task(self, record: Mapping[str, Any], number: float) -> None:
-        if self._by_task is not None:
-            sums = self._by_task.setdefault(record["task"], [0.0, 0])
-            sums[0] += number
-            sums[1] += 1
+    @staticmethod
+    def _count_for_task(by_task: dict[str, list[float]], record: Mapping[str, Any], number: float) -> None:
+        sums = by_task.setdefault(record["task"], [0.0, 0])
+        sums[0] += number
+        sums[1] += 1
 
     def _state(self) -> str:
         others = self._others

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from loguru import logger
 from msgspec import Struct
@@ -21,72 +19,45 @@ from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.records import answer_from_record, answer_record, failure, failure_record, score_record
 from lmms_eval.engine.stage import Failure, Stage
 from lmms_eval.engine.watchdog import ScoringTimeout, ScoringWatch, hung_documents
+from lmms_eval.processes import Child, ChildError, Parent, Pool
 from lmms_eval.storage import codec
-from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded, own_pipes
 from lmms_eval.utils.logging import configure_logging
 
 
 def score_document(job: AnsweredDocument) -> dict[str, Any]:
     """Return the journal record of one document. If scoring raises, the document fails but the run continues."""
-    record = _scored(job)
-    if job.verdicts:
-        record["judge"] = [verdict.as_record() for verdict in job.verdicts]
-    return record
-
-
-def _scored(job: AnsweredDocument) -> dict[str, Any]:
-    name, doc_id, answers = job.task.name, job.doc_id, job.answers
-    if job.reason:
-        return failure_record(name, doc_id, answers, job.reason)
+    name, doc_id, answers, reason = job.task.name, job.doc_id, job.answers, job.reason
     try:
-        return score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
+        if not reason:
+            record = score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
     except NotEvaluated as absent:
         scores = tuple(PipelineScore(one, None, {}, "unscored", absent.reason) for one in job.task.pipelines)
-        return score_record(name, doc_id, answers, ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
+        record = score_record(name, doc_id, answers, ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
     except (KeyboardInterrupt, ScoringTimeout):  # raised from outside the scoring code
         raise
     except BaseException as raised:  # noqa: BLE001 - a task's code may raise anything: this sample fails
-        return failure_record(name, doc_id, answers, failure("scoring", raised))
+        reason = failure("scoring", raised)
+    if reason:
+        record = failure_record(name, doc_id, answers, reason)
+    if job.verdicts:
+        record["judge"] = [verdict.as_record() for verdict in job.verdicts]
+    return record
 
 
 BUILD_TIMEOUT_S = 600.0
 """Time limit for starting the interpreter, building the task and opening its data."""
 
 
-class WorkerDied(RuntimeError):
-    """A worker process ended, hung or sent an invalid answer."""
+def start_worker(module: str, specs: Mapping[str, Mapping[str, Any]], verbosity: str = "INFO") -> Child:
+    """Start ``python -m MODULE``, which scores documents and builds the tasks from their ``specs``."""
+    first = codec.dumps({"specs": specs, "verbosity": verbosity})
+    return Child(module, {"TOKENIZERS_PARALLELISM": "false"}, first=first, name="the scoring process")
 
 
-class WorkerProcess:
-    """A child process ``python -m MODULE`` that scores documents; it builds the tasks from their ``specs``."""
-
-    def __init__(self, module: str, specs: Mapping[str, Mapping[str, Any]], verbosity: str = "INFO") -> None:
-        self._first = codec.dumps({"specs": specs, "verbosity": verbosity}) + b"\n"
-        """Configuration, sent before the first job."""
-        self._process = LineProcess(module, {"TOKENIZERS_PARALLELISM": "false"})
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def call(self, line: bytes, timeout_s: float) -> bytes:
-        """Send a job and wait for its record; ``timeout_s`` limits only the scoring. Raises ``WorkerDied``."""
-        try:
-            self._process.send(self._first + line)
-            self._first = b""
-            self._process.receive(BUILD_TIMEOUT_S)
-            return self._process.receive(timeout_s)
-        except ProcessEnded as ended:
-            how = str(ended) if ended.code is None else f"the scoring process ended with code {ended.code}"
-            raise WorkerDied(how) from ended
-
-    def kill(self) -> None:
-        """End the process and its children at once, from any thread; ``close`` must still be called."""
-        self._process.kill()
-
-    def close(self) -> None:
-        """End the process, by force if it does not end by itself."""
-        self._process.close(patience_s=2 * ENDING_S)
+def score_in(worker: Child, line: bytes, timeout_s: float) -> bytes:
+    """Send a job and return its record. ``timeout_s`` limits the scoring alone. Raises ``ChildError``."""
+    worker.ask(line, BUILD_TIMEOUT_S)  # it answers when the task is built
+    return worker.receive(timeout_s)
 
 
 Builder = Callable[[Mapping[str, Any]], Task]
@@ -95,22 +66,20 @@ Builder = Callable[[Mapping[str, Any]], Task]
 
 def serve(build: Builder) -> None:
     """Serve jobs until standard input ends: the main function of a scoring process."""
-    lines, replies = own_pipes()
-    first = lines.get()
-    if first:
+    parent = Parent()
+    if first := parent.receive():
         start = codec.loads(first)
         configure_logging(start["verbosity"])
-        server = _JobServer(start["specs"], build, replies)
-        with contextlib.suppress(BrokenPipeError):  # the parent is gone
-            while line := lines.get():
-                server.serve(codec.loads(line))
+        server = _JobServer(start["specs"], build, parent)
+        for line in parent:
+            server.serve(codec.loads(line))
 
 
 class _JobServer:
     """The tasks of a worker process, which are built for their first job."""
 
-    def __init__(self, specs: Mapping[str, Mapping[str, Any]], build: Builder, replies: IO[bytes]) -> None:
-        self._specs, self._build, self._replies = specs, build, replies
+    def __init__(self, specs: Mapping[str, Mapping[str, Any]], build: Builder, parent: Parent) -> None:
+        self._specs, self._build, self._parent = specs, build, parent
         self._tasks: dict[str, Task] = {}
 
     def serve(self, message: Mapping[str, Any]) -> None:
@@ -122,16 +91,16 @@ class _JobServer:
             task.take_document(doc_id, message.get("document"))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - opening the data runs code of the task
             reason = f"in a scoring process: {failure('building the task', error)}"
-            self._reply(b"")
-            self._reply(codec.dumps(failure_record(name, doc_id, answers, reason)))
+            self._parent.send(b"")
+            self._parent.send(codec.dumps(failure_record(name, doc_id, answers, reason)))
             return
-        self._reply(b"")
+        self._parent.send(b"")
         record = score_document(AnsweredDocument(task, doc_id, answers, verdicts))
         try:
             line = codec.dumps(record)
         except codec.VolatileValue as error:
             line = codec.dumps(failure_record(name, doc_id, answers, f"scoring gave {error}"))
-        self._reply(line)
+        self._parent.send(line)
 
     def _task(self, name: str) -> Task:
         if name not in self._tasks:
@@ -143,10 +112,6 @@ class _JobServer:
                 logger.enable("lmms_eval")
             self._tasks[name] = task
         return self._tasks[name]
-
-    def _reply(self, line: bytes) -> None:
-        self._replies.write(line + b"\n")
-        self._replies.flush()
 
 
 QUEUE_LENGTH = 512
@@ -193,10 +158,9 @@ class Scorer:
         self._options = workers or WorkerOptions("", count=0)
         count = self._options.count
         self._workers = count if count is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
-        self._running: set[WorkerProcess] = set()
+        self._pool = Pool()
         self._watch: ScoringWatch | None = None
-        self._lock = threading.Lock()
-        self._failure = Failure(on_error=self._kill_workers)
+        self._failure = Failure(on_error=self._pool.kill)
         self._inline = Stage(self._run_inline, self._failure, "score-inline", length=QUEUE_LENGTH)
         self._process = Stage(self._run_process, self._failure, "score-process", self._workers, QUEUE_LENGTH)
 
@@ -206,10 +170,10 @@ class Scorer:
 
     def submit(self, job: AnsweredDocument) -> None:
         """Queue a document; blocks while the queue is full. Documents with failed answers are recorded at once."""
-        self._failure.check()
-        if hung := self._hung.get((job.task.name, job.doc_id)):
+        if self._hung and (hung := self._hung.get((job.task.name, job.doc_id))):
             job = replace(job, error=hung)
         if job.reason:
+            self._failure.check()
             self._sink(score_document(job))
         elif job.task.scoring == "process" and self._workers > 0:
             self._process.put(job)
@@ -220,6 +184,7 @@ class Scorer:
         """Wait until every job is scored. Raises any error of the sink, such as a full disk."""
         self._inline.drain()
         self._process.drain()
+        self._pool.close()
 
     def close(self) -> None:
         """End the threads and processes without waiting for queued jobs."""
@@ -227,15 +192,9 @@ class Scorer:
         deadline = time.monotonic() + CLOSING_S
         for stage in (self._inline, self._process):
             stage.join(max(0.0, deadline - time.monotonic()))
+        self._pool.close()
         if self._watch is not None:
             self._watch.release()
-
-    def _kill_workers(self) -> None:
-        """End all worker processes because scoring failed or was closed."""
-        with self._lock:
-            running = list(self._running)
-        for worker in running:
-            worker.kill()
 
     def _run_inline(self, jobs: Iterator[AnsweredDocument]) -> None:
         with ScoringWatch(self._job_timeout_s, self._folder) as watch:
@@ -244,20 +203,12 @@ class Scorer:
                 self._sink(watch.call(job, score_document))
 
     def _run_process(self, jobs: Iterator[AnsweredDocument]) -> None:
-        worker: WorkerProcess | None = None
-        try:
-            for job in jobs:
-                worker, record = self._ask_worker(worker, job)
-                self._failure.check()  # the worker may have been killed because of it
-                self._sink(record)
-        finally:
-            if worker is not None:
-                self._end(worker)
+        for job in jobs:
+            record = self._score_in_worker(job)
+            self._failure.check()  # the worker may have been killed because of it
+            self._sink(record)
 
-    def _ask_worker(
-        self, worker: WorkerProcess | None, job: AnsweredDocument
-    ) -> tuple[WorkerProcess | None, dict[str, Any]]:
-        """Return the record of a job, with the worker for the next one: ``None`` if it died."""
+    def _score_in_worker(self, job: AnsweredDocument) -> dict[str, Any]:
         message = {
             "task": job.task.name,
             "doc_id": job.doc_id,
@@ -265,22 +216,13 @@ class Scorer:
             "verdicts": [verdict.as_record() for verdict in job.verdicts],
             "document": job.task.carried_document(job.doc_id),
         }
-        if worker is None:
-            worker = WorkerProcess(self._options.module, self._specs, self._options.verbosity)
-            with self._lock:
-                self._running.add(worker)
+        options = self._options
         try:
-            record = codec.load_record(worker.call(codec.dumps(message), self._job_timeout_s))
-            if record is None:
-                raise WorkerDied("the scoring process sent something that is not a record")
-            return worker, record
-        except WorkerDied as died:
-            worker.kill()
-            self._end(worker)
-            reason = f"scoring did not come back: {died}"
-            return None, failure_record(job.task.name, job.doc_id, job.answers, reason)
-
-    def _end(self, worker: WorkerProcess) -> None:
-        with self._lock:
-            self._running.discard(worker)
-        worker.close()
+            with self._pool.lend(lambda: start_worker(options.module, self._specs, options.verbosity)) as worker:
+                record = codec.load_record(score_in(worker, codec.dumps(message), self._job_timeout_s))
+                if record is None:
+                    raise ChildError("the scoring process sent something that is not a record")
+                return record
+        except ChildError as error:
+            reason = f"scoring did not come back: {error}"
+            return failure_record(job.task.name, job.doc_id, job.answers, reason)

@@ -75,12 +75,13 @@ class HopelessTasks:
         self._ends, self._lock = ends, threading.Lock()
         self._failures: dict[str, tuple[str, int]] = {}
         """Form and number of the failures, by task."""
-        self._sound: set[str] = set()
+        self.sound: set[str] = set()
+        """Tasks that are known not to be hopeless."""
 
     def note(self, record: Mapping[str, Any]) -> None:
         """Examine the record of a finished document."""
         task = record["task"]
-        if task in self._sound:
+        if task in self.sound:
             return
         failed = record.get("failed")
         if failed is not None and any("error" in answer for answer in record["answers"]):
@@ -89,7 +90,7 @@ class HopelessTasks:
         with self._lock:
             known, count = self._failures.get(task, (form, 0))
             if form is None or form != known:
-                self._sound.add(task)
+                self.sound.add(task)
             else:
                 self._failures[task] = form, count + 1
                 if count + 1 == DOCUMENTS:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lmms_eval.api.judging import Verdict, has_unread
-from lmms_eval.api.messages import ChatMessages
-from lmms_eval.api.request import Request, Response, task_of
+from lmms_eval.api.request import Response, task_of
 from lmms_eval.api.task import is_retry
 from lmms_eval.engine.records import (
     FOLDER,
@@ -120,7 +119,7 @@ class RunStore:
         for request_id in request_ids:
             record = self._journals.at(self._responses.pop(request_id))
             if not is_retry(request_id):
-                self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
+                self._add_to_prompts(-_prompt_number(request_id, record.get("prompt", "")))
 
     def answered(self) -> dict[str, list[str]]:
         """Return the ids of the answered first requests of documents, by task in the order of the documents."""
@@ -198,13 +197,8 @@ class RunStore:
         response = response_from_record(self._journals.at(place))
         return replace(response, parts=self.images.located(response.parts))
 
-    def recall(
-        self,
-        request: Request,  # noqa: ARG002 - defined by ``drive.Journal``
-        build_messages: Callable[[], ChatMessages],  # noqa: ARG002
-    ) -> Response | None:
-        """Return ``None``: ``response`` finds recorded responses by id, before anything is rendered."""
-        return None
+    recall = None
+    """``response`` finds recorded responses by id, before anything is rendered."""
 
     def keep(self, response: Response, prompt: str) -> Response:
         """Write a response, after its pictures.
@@ -214,9 +208,9 @@ class RunStore:
         """
         kept = self.images.take_in(response)
         self._response_writer.append(response_record(kept, prompt))
-        if kept.error is None:
+        if kept.error is None and not is_retry(kept.request_id):
             with self._lock:
-                self._note_prompt(kept.request_id, prompt)
+                self._add_to_prompts(_prompt_number(kept.request_id, prompt))
         return kept
 
     def add_score(self, record: dict[str, Any]) -> None:
@@ -296,7 +290,7 @@ class RunStore:
 
     def add_prompts(self, fingerprint: str) -> None:
         """Add another process's prompts to the fingerprint."""
-        self._prompts = (self._prompts + int(fingerprint, 16)) % (1 << 256)
+        self._add_to_prompts(int(fingerprint, 16))
 
     def sync(self) -> None:
         self._response_writer.sync()
@@ -329,8 +323,8 @@ class RunStore:
                 self.spent += spent_in(record)
             if request_id is None or "error" in record or not self._has_images(record):
                 continue
-            if request_id not in self._responses:
-                self._note_prompt(request_id, record.get("prompt", ""))
+            if request_id not in self._responses and not is_retry(request_id):  # a retry has the same prompt once more
+                self._add_to_prompts(_prompt_number(request_id, record.get("prompt", "")))
             self._responses[request_id] = place
             if is_earlier and self._began is not None and "media" in record:
                 is_newer = any(_is_changed(medium, self._began) for medium in record["media"])
@@ -340,10 +334,8 @@ class RunStore:
     def _has_images(self, record: dict[str, Any]) -> bool:
         return all(self.images.holds(image) for image in images_in(record))
 
-    def _note_prompt(self, request_id: str, prompt: str) -> None:
-        if is_retry(request_id):  # the same prompt once more
-            return
-        self._prompts = (self._prompts + _prompt_number(request_id, prompt)) % (1 << 256)
+    def _add_to_prompts(self, number: int) -> None:
+        self._prompts = (self._prompts + number) % (1 << 256)
 
 
 def _mark(group: set[T], item: T, is_member: bool) -> None:

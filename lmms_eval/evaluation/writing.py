@@ -28,6 +28,7 @@ from lmms_eval.evaluation.generation import effective_requests
 from lmms_eval.evaluation.inputs import Collected, Start
 from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
+from lmms_eval.processes import Child, ChildError
 from lmms_eval.results.baseline import PairedScores, baseline_lines
 from lmms_eval.results.controls import control_findings
 from lmms_eval.results.document import GitState, RunFacts, git_state, results_document
@@ -40,7 +41,6 @@ from lmms_eval.trackers.content import RowLimits, TrackedSamples, results_of, ru
 from lmms_eval.trackers.contract import Beginning, RunEnding, TaskSamples
 from lmms_eval.trackers.session import Session, report_lines, report_part, run_id
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
-from lmms_eval.utils.line_process import ENDING_S, LineProcess, ProcessEnded
 from lmms_eval.utils.redaction import known_secrets, mask_known, redact
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.renewing import FIRST_S
@@ -56,10 +56,10 @@ class RunReporter:
 
     def __init__(self, record: RunRecord, files: ResultFiles) -> None:
         self._files = files
-        self._live: LineProcess | None = None
+        self._live: Child | None = None
         try:
             self._live = self._writer(record.folder.path, is_live=True)
-        except (OSError, ProcessEnded) as error:  # the final report is still tried
+        except (OSError, ChildError) as error:  # the final report is still tried
             logger.debug("no report during the run: {}", error)
 
     def __enter__(self) -> RunReporter:
@@ -76,11 +76,11 @@ class RunReporter:
         logger.info("writing the report {}", self._files.report)
         try:
             writer = self._writer(self._files.results, is_live=False)
-        except (OSError, ProcessEnded) as error:
+        except (OSError, ChildError) as error:
             return self._failed(str(error))
         try:
             answer: dict[str, Any] = orjson.loads(writer.receive(patience_s))
-        except (ProcessEnded, orjson.JSONDecodeError) as error:
+        except (ChildError, orjson.JSONDecodeError) as error:
             writer.kill()
             return self._failed(f"{error}; `lmms-eval report {self._files.results} --out {self._files.report}` does it")
         finally:
@@ -92,8 +92,8 @@ class RunReporter:
     def _failed(self, problem: str) -> str:
         return f"the report {self._files.report} could not be written: {problem}"
 
-    def _writer(self, run: Path, is_live: bool) -> LineProcess:
-        process = LineProcess(WRITER, quiet=True)
+    def _writer(self, run: Path, is_live: bool) -> Child:
+        process = Child(WRITER, errors="discarded")
         job = {
             "run": str(run.absolute()),
             "out": str(self._files.report.absolute()),
@@ -106,7 +106,7 @@ class RunReporter:
 
     def _end_live(self) -> None:
         if self._live is not None:
-            self._live.close(patience_s=2 * ENDING_S)
+            self._live.close()
         self._live = None
 
 

@@ -140,8 +140,6 @@ def _thought_at(text: str, at: int, pairs: Sequence[tuple[str, str]], is_opened:
 
 
 def _strip_pair(text: str, opening: str, closing: str) -> str:
-    if closing not in text:
-        return text
     kept: list[str] = []  # single characters, so that a tag that results from a removal can be removed too
     at, reach = 0, len(opening) - 1
     while True:
@@ -175,7 +173,8 @@ def strip_reasoning_tags(text: str, tag_pairs: TagPairs = DEFAULT_TAGS) -> str:
 def strip_pairs(text: str, pairs: Sequence[tuple[str, str]]) -> str:
     """Do the same as ``strip_reasoning_tags``, with pairs that have been checked."""
     for opening, closing in pairs:
-        text = _strip_pair(text, opening, closing)
+        if closing in text:
+            text = _strip_pair(text, opening, closing)
     return text.strip()
 
 

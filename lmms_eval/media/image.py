@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.originals import KEEPING, ByteLRU, carried, detach
-from lmms_eval.media.reference import MediaRef, Root, content, identity, resolve
+from lmms_eval.media.reference import MediaRef, Root, content, digest_of, identity, resolve
 from lmms_eval.media.sent import is_recording, note_picture
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def load_rgb(
     image = DECODED.get_or_make((key, rotate, bounds), lambda: _decode_rgb(ref, rotate, bounds))
     if not shared:
         image = image.copy()
-    note_picture(ref, image.size, sha256=key if ref.kind == "bytes" else "")
+    note_picture(ref, image.size, sha256=digest_of(key))
     return image
 
 
@@ -254,11 +254,12 @@ def _decode_rgb(ref: MediaRef, rotate: bool, bounds: Bounds, is_preview: bool = 
 
     opened = _open(ref, io.BytesIO(content(ref)[0] if is_recording() else ref.read_bytes()))
     size = bounds.size(opened.size)
-    wanted = (size[1], size[0]) if rotate and orientation(opened) in _LYING else size
+    turn = orientation(opened) if rotate else UPRIGHT
+    wanted = (size[1], size[0]) if turn in _LYING else size
     if size != opened.size:
         opened.draft(None, size)  # does not change the mode
     _load(ref, opened)
-    image = to_rgb(upright(opened) if rotate else opened)
+    image = to_rgb(upright(opened) if rotate and (turn != UPRIGHT or opened.format == "PNG") else opened)
     if image.size != wanted:
         resampling, gap = (Image.Resampling.BICUBIC, 2.0) if is_preview else (Image.Resampling.LANCZOS, None)
         image = image.resize(wanted, resampling, reducing_gap=gap)

@@ -84,7 +84,9 @@ class ByteLRU(Generic[Value]):
                 return
             self._entries[key] = (value, size)
             self._nbytes += size
-            self._shrink()
+            while self._nbytes > self._max_bytes:
+                _, (_, dropped) = self._entries.popitem(last=False)
+                self._nbytes -= dropped
 
     def get_or_make(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """Return the value of ``key``; if it is absent, compute it with ``make`` and keep it."""
@@ -99,7 +101,9 @@ class ByteLRU(Generic[Value]):
         """Change the bound, and drop the values that no longer fit."""
         with self._lock:
             self._max_bytes = max_bytes
-            self._shrink()
+            while self._nbytes > max_bytes:
+                _, (_, size) = self._entries.popitem(last=False)
+                self._nbytes -= size
 
     def clear(self) -> None:
         with self._lock:
@@ -109,11 +113,6 @@ class ByteLRU(Generic[Value]):
     def info(self) -> CacheInfo:
         with self._lock:
             return CacheInfo(len(self._entries), self._nbytes, self._max_bytes, self._hits, self._misses)
-
-    def _shrink(self) -> None:
-        while self._nbytes > self._max_bytes:
-            _, (_, size) = self._entries.popitem(last=False)
-            self._nbytes -= size
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.originals import original_of
@@ -30,7 +30,10 @@ Kind = Literal["path", "bytes", "image", "url", "array"]
 FETCH_TIMEOUT_S = 30.0
 FETCH_MAX_BYTES = 256 * 2**20
 _MAX_DIGESTS = 65_536
-_DIGESTS: dict[tuple[str, int, int], str] = {}
+_FileKey: TypeAlias = "tuple[str, int, int]"
+"""Path, modification time in nanoseconds and size of a file."""
+Identity: TypeAlias = "str | _FileKey"
+_DIGESTS: dict[_FileKey, str] = {}
 """Digests of files by (path, mtime_ns, size)."""
 _LOCK = threading.Lock()
 
@@ -172,15 +175,17 @@ def content(ref: MediaRef) -> tuple[bytes, str]:
     return data, found if found is not None else _remember(key, _sha256(data))
 
 
-def identity(ref: MediaRef) -> str:
+def identity(ref: MediaRef) -> Identity:
     """Return a key that changes with the content: path, time and size of a file, which is not read; else the digest."""
-    if ref.kind == "path":
-        path, mtime, size = _file_key(ref)
-        return f"{path}\0{mtime}\0{size}"
-    return digest(ref)
+    return _file_key(ref) if ref.kind == "path" else digest(ref)
 
 
-def _remember(key: tuple[str, int, int], value: str) -> str:
+def digest_of(key: Identity) -> str:
+    """Return the digest that belongs to an ``identity``; empty for a file that has not been hashed."""
+    return key if isinstance(key, str) else _DIGESTS.get(key, "")
+
+
+def _remember(key: _FileKey, value: str) -> str:
     """Cache the digest of a file, and return it."""
     with _LOCK:
         if len(_DIGESTS) >= _MAX_DIGESTS:
@@ -249,7 +254,7 @@ def _find(path: Path, root: Root) -> Path:
     raise MediaError(f"media file {str(path)!r} not found; tried {tried}. Check the media folder of the task's data")
 
 
-def _file_key(ref: MediaRef) -> tuple[str, int, int]:
+def _file_key(ref: MediaRef) -> _FileKey:
     path = ref.path or Path()
     try:
         stat = path.stat()

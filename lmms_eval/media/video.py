@@ -262,7 +262,7 @@ def read_frames(value: Any, sampling: FrameSampling = FrameSampling(count=32), r
     """
     ref = resolve(value, root)
     key = identity(ref)
-    source = source_of(ref, "video", "" if ref.kind == "path" else key)
+    source = source_of(ref, "video", key if isinstance(key, str) else "")
     frames = FRAMES.get_or_make((key, sampling), lambda: replace(_read(ref, sampling), source=source))
     height, width = frames.array.shape[1:3]
     note_frames(frames.places(), (width, height))

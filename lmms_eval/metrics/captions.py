@@ -8,23 +8,25 @@ print as CIDEr.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
+import os
 import shutil
 import subprocess
-import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.processes import Child, ChildError
 
 JAVA = "the tokenizer of the COCO caption toolkit needs Java: install a Java runtime (8 or later)"
 _LEAST_SECONDS, _BYTES_PER_SECOND = 60, 10_000
 """The time limit of the tokenizer. It starts in half a second and then reads at least 100,000 bytes a second."""
 _METEOR_BYTES_PER_SECOND = 2_000
+_METEOR_LINES = 100
+"""Lines that are sent at once. Their replies must fit into the pipe."""
 _TINY, _SMALL = 1e-15, 1e-9
 """The toolkit's constants against division by zero."""
 _BETA = 1.2
@@ -191,7 +193,7 @@ def meteor(captions: Sequence[Caption]) -> tuple[float, list[float]]:
         lines.append(" ||| ".join(["SCORE", *texts]))
     try:
         *scores, value = map(float, _asked_meteor(lines))
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, ChildError) as error:
         raise NotEvaluated(f"METEOR of the COCO caption toolkit failed ({error})") from error
     return value, scores
 
@@ -202,33 +204,17 @@ def _asked_meteor(lines: Sequence[str]) -> list[str]:
 
     jar = Path(toolkit.__file__).with_name(toolkit.METEOR_JAR)
     command = [require_java(), "-Xmx2G", "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]
-    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "ignore")
-    pipe, silent = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, cwd=jar.parent, stdin=pipe, stdout=pipe, stderr=silent) as process:
-        end = threading.Timer(_LEAST_SECONDS + len(data) // _METEOR_BYTES_PER_SECOND, process.kill)
-        end.start()
-        try:
-            counts = _exchanged(process, data, len(lines))
-            return _exchanged(process, " ||| ".join(["EVAL", *counts]).encode() + b"\n", len(lines) + 1)
-        finally:
-            end.cancel()
-            process.kill()
-
-
-def _exchanged(process: subprocess.Popen[bytes], data: bytes, n_replies: int) -> list[str]:
-    """Write data while reading the lines of the reply."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    writer = threading.Thread(target=_written, args=(process.stdin, data), daemon=True)
-    writer.start()
-    replies = [line.decode().strip() for line in itertools.islice(process.stdout, n_replies)]
-    if len(replies) != n_replies:
-        raise ValueError(f"it gave {len(replies)} lines, not {n_replies}")
-    writer.join()
-    return replies
-
-
-def _written(stream: IO[bytes], data: bytes) -> None:
-    with contextlib.suppress(OSError):  # the process ended: its missing replies are reported
-        stream.write(data)
-        stream.flush()
+    data = [line.encode("utf-8", "ignore") for line in lines]
+    deadline = time.monotonic() + _LEAST_SECONDS + sum(map(len, data)) // _METEOR_BYTES_PER_SECOND
+    child = Child("METEOR", os.environ, command=command, errors="discarded")
+    try:
+        counts = []
+        for start in range(0, len(data), _METEOR_LINES):
+            part = data[start : start + _METEOR_LINES]
+            child.send(b"\n".join(part))
+            counts += [child.receive(deadline - time.monotonic()).strip() for _ in part]
+        child.send(b" ||| ".join([b"EVAL", *counts]))
+        return [child.receive(deadline - time.monotonic()).decode().strip() for _ in range(len(data) + 1)]
+    finally:
+        child.kill()
+        child.close()

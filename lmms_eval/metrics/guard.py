@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.utils.line_process import LineProcess, ProcessEnded
+from lmms_eval.processes import Child, ChildError, Pool
 
 START_LIMIT = 120.0
 """Seconds until a new child must be ready; importing sympy on a loaded machine takes several."""
@@ -27,8 +26,7 @@ class JobError(LmmsEvalError):
 class GuardedProcess:
     """One child process, started at the first call, replaced after ``calls_per_child`` calls or when it was killed.
 
-    Calls from several threads wait for each other. After a fork the child belongs to the parent, and the forked process
-    starts its own.
+    Calls from several threads wait for each other. After a fork, the forked process starts a child of its own.
 
     Args:
         worker: module that serves the jobs (``guarded_worker.run``).
@@ -38,15 +36,13 @@ class GuardedProcess:
 
     def __init__(self, worker: str, needs: str, calls_per_child: int = CALLS_PER_CHILD) -> None:
         self._worker, self._needs = worker, needs
-        self._calls_per_child = calls_per_child
+        self._pool = Pool(calls_per_child)
         self._lock = threading.Lock()
-        self._child: LineProcess | None = None
-        self._owner = self._calls = 0
 
     @property
     def child_pid(self) -> int | None:
         """Process id of the child, or ``None`` if no child is running."""
-        return None if self._child is None else self._child.pid
+        return next(iter(self._pool.pids), None)
 
     def call(self, job: str, *arguments: Any, limit: float) -> Any:
         """Run a job and return its result.
@@ -56,16 +52,13 @@ class GuardedProcess:
             JobError: the job raised.
             NotEvaluated: no child process can be started.
         """
-        with self._lock:
-            child = self._ready_child()
-            self._calls += 1
-            try:
-                child.send(json.dumps({"job": job, "args": arguments, "limit": limit}).encode())
-                reply: dict[str, Any] | None = json.loads(child.receive(limit))
-            except ProcessEnded:
-                reply = None
-                self._discard()
-        if reply is None or "memory" in reply:
+        line = json.dumps({"job": job, "args": arguments, "limit": limit}).encode()
+        try:
+            with self._lock, self._pool.lend(self._start) as child:
+                reply: dict[str, Any] = json.loads(child.ask(line, limit))
+        except ChildError:
+            reply = {"memory": True}
+        if "memory" in reply:
             raise LimitExceeded(f"{job} took more than {limit:g} s or too much memory")
         if "error" in reply:
             raise JobError(f"{job} raised {reply['error']}")
@@ -74,31 +67,19 @@ class GuardedProcess:
     def close(self) -> None:
         """End the child process."""
         with self._lock:
-            self._discard()
+            self._pool.close(0)
 
-    def _ready_child(self) -> LineProcess:
-        is_own = self._owner == os.getpid()
-        if self._child and is_own and not self._child.has_ended and self._calls < self._calls_per_child:
-            return self._child
-        self._discard()
+    def _start(self) -> Child:
         try:
-            child = LineProcess(self._worker, quiet=True)
+            child = Child(self._worker, errors="kept")
         except OSError as error:
             raise NotEvaluated(f"no process {self._worker} could be started: {error}") from error
-        self._child, self._owner, self._calls = child, os.getpid(), 0
         try:
             child.receive(START_LIMIT)  # it reports that it is ready
-        except ProcessEnded as ended:
-            self._discard()
-            raise NotEvaluated(
-                f"the process {self._worker} did not start: is {self._needs} installed? ({ended})"
-            ) from ended
-        return child
-
-    def _discard(self) -> None:
-        """Kill the child and wait for it. A child that a fork inherited is left to its owner."""
-        child, self._child = self._child, None
-        if child is not None:
-            if self._owner == os.getpid():
-                child.kill()
+        except ChildError as error:
+            child.kill()
             child.close()
+            raise NotEvaluated(
+                f"the process {self._worker} did not start: is {self._needs} installed? ({error})"
+            ) from error
+        return child

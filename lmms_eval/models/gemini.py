@@ -187,7 +187,7 @@ class Gemini(SdkModel[Arguments]):
         """Open a client of the package, without its retries."""
         import aiohttp
 
-        from lmms_eval.models.remote.direct import bounded_response
+        from lmms_eval.models.remote.bounds import bounded_response
 
         # Not the package's session: it has at most 100 connections and no limit on the size of replies.
         connector = aiohttp.TCPConnector(limit=self._arguments.ceiling)

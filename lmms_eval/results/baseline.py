@@ -157,7 +157,8 @@ class BaselineRow(Struct, frozen=True):
         return f"{self.metric},{self.filter}"
 
 
-class PairedScores(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class PairedScores:
     """A metric of this run and of the baseline, over the documents that both have."""
 
     baseline: str

@@ -14,8 +14,8 @@ from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.results.document import cost_lines
-from lmms_eval.utils.places import place_of
 from lmms_eval.utils.prices import Tariffs
+from lmms_eval.utils.signatures import place_of
 
 UNSCORED = "unscored: "
 """Prefix of the reasons of documents that could not be evaluated."""

@@ -1,1 +1,1 @@
-"""Runs untrusted programs confined, or refuses to (``docs/sandbox.md``). Imports only ``errors`` and ``utils``."""
+"""Runs untrusted programs confined, or refuses to (``docs/sandbox.md``)."""

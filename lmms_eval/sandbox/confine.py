@@ -67,7 +67,7 @@ def enclose(setup: Setup) -> int | None:
     if setup.enclosed:  # bwrap's own --die-with-parent would end it with the thread that started it
         prctl(PR_SET_PDEATHSIG, SIGKILL)
     os.chdir(namespaces.WORK if setup.enclosed else setup.empty)
-    user = threads.unused_user() if setup.threads and not threads.is_held() else None
+    user = threads.unused_user() if setup.threads and not threads.limit_applies() else None
     if not setup.namespaces:
         return user
     namespaces.enter(setup.readable, setup.devices, setup.empty, user)
@@ -76,7 +76,7 @@ def enclose(setup: Setup) -> int | None:
 
 def restrict(setup: Setup, limits: Mapping[str, int], bound: threads.Bound | None) -> None:
     """Restrict a program in its own process, just before it runs. Nothing can be undone."""
-    threads.hold(bound)
+    threads.apply_bound(bound)
     if sys.platform == "linux":
         prctl(PR_SET_PDEATHSIG, SIGKILL)  # after the change of user, which would undo it
     _set_limits(limits)

@@ -9,18 +9,18 @@ import json
 import os
 import shutil
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from lmms_eval.errors import LmmsEvalError
+from lmms_eval.processes import Child, ChildError, Pool
 from lmms_eval.sandbox.confine import Setup
 from lmms_eval.sandbox.layers import (
     BUBBLEWRAP,
@@ -33,8 +33,8 @@ from lmms_eval.sandbox.layers import (
     bubblewrap,
     clean_environment,
     interpreter,
+    probe_layers,
 )
-from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 from lmms_eval.utils.records import to_dict
 
 Style = Literal["script", "captured"]
@@ -107,18 +107,12 @@ class SandboxError(LmmsEvalError):
     """The sandbox itself failed: its child could not be started or did not answer."""
 
 
-def _found_here() -> Sequence[Layer]:
-    from lmms_eval.sandbox.layers import probe_layers
-
-    return probe_layers()
-
-
 class SandboxPolicy(Struct, frozen=True):
     """Conditions that must hold before a program runs."""
 
     allow_unsafe: bool = False
     """Run even if a required layer is missing; the available layers are still used."""
-    probe: Callable[[], Sequence[Layer]] = _found_here
+    probe: Callable[[], Sequence[Layer]] = probe_layers
 
     def layers(self) -> Sequence[Layer]:
         """Return all layers, active or not. Raises ``SandboxRefused`` if the active ones do not suffice."""
@@ -143,19 +137,14 @@ def current_policy() -> SandboxPolicy:
     return _policy.get() or SandboxPolicy()
 
 
-class using:
-    """Context that makes ``policy`` the current one in this thread."""
-
-    __slots__ = ("_policy", "_token")
-
-    def __init__(self, policy: SandboxPolicy) -> None:
-        self._policy = policy
-
-    def __enter__(self) -> None:
-        self._token = _policy.set(self._policy)
-
-    def __exit__(self, *_: object) -> None:
-        _policy.reset(self._token)
+@contextmanager
+def using(policy: SandboxPolicy) -> Iterator[None]:
+    """Make ``policy`` the current one in this thread, within the block."""
+    token = _policy.set(policy)
+    try:
+        yield
+    finally:
+        _policy.reset(token)
 
 
 START_LIMIT_S = 30.0
@@ -175,7 +164,7 @@ def run(program: Program, limits: ProgramLimits | None = None, policy: SandboxPo
     layers = (policy or current_policy()).layers()
     if len(program.source) + len(program.stdin) > limits.source_bytes:
         return ProgramOutcome("refused")
-    return _pool.run(_Kind.of(layers, program), program, limits)
+    return _run(_Kind.of(layers, program), program, limits)
 
 
 class _Kind(Struct, frozen=True):
@@ -211,11 +200,10 @@ def package_folders(name: str) -> tuple[str, ...]:
     return tuple(str(path) for path in (folder, folder.with_name(f"{name}.libs")) if path.is_dir())
 
 
-class _Child:
-    """One sandbox child. Raises ``SandboxError`` if it cannot be started."""
+class _Child(Child):
+    """A sandbox child. Raises ``SandboxError`` if it cannot be started."""
 
     def __init__(self, kind: _Kind) -> None:
-        self.kind, self.owner, self.calls = kind, os.getpid(), 0
         self._empty = os.path.realpath(tempfile.mkdtemp(prefix="lmms-eval-sandbox-"))
         setup = kind.setup(self._empty)
         command = interpreter()
@@ -225,87 +213,48 @@ class _Child:
                 raise SandboxError("the program bwrap has disappeared")
             command = bubblewrap(program, setup)
         try:
-            self._process = LineProcess("sandbox", clean_environment(), command)
+            super().__init__("sandbox", clean_environment(), command=command)
         except OSError as error:
             shutil.rmtree(self._empty, ignore_errors=True)
             raise SandboxError(f"no sandbox process could be started: {error}") from error
         try:
-            self.ask({"setup": asdict(setup)}, START_LIMIT_S)
-        except SandboxError:
-            self.end()
-            raise
+            self.ask(json.dumps({"setup": asdict(setup)}).encode(), START_LIMIT_S)
+        except ChildError as error:
+            self.close()
+            raise SandboxError(str(error)) from error
         if setup.namespaces or setup.enclosed:  # the child now has a root of its own
             shutil.rmtree(self._empty, ignore_errors=True)
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def ask(self, message: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
-        """Send a message and return the reply. Raises ``SandboxError`` if the child died or did not reply in time."""
-        try:
-            self._process.send(json.dumps(message).encode())
-            reply: dict[str, Any] = json.loads(self._process.receive(limit_s))
-        except ProcessEnded as error:
-            raise SandboxError(str(error)) from error
-        return reply
-
-    def is_usable(self) -> bool:
-        return self.owner == os.getpid() and self.calls < PROGRAMS_PER_CHILD
-
-    def end(self) -> None:
-        """Kill the child with all its processes. A child that a fork inherited is left to its owner."""
-        if self.owner == os.getpid():
-            self._process.kill()
-            self._process.close()
+    def close(self, patience_s: float = 0.0) -> None:
+        """Kill the child with all its processes, and remove its folder."""
+        self.kill()
+        super().close(patience_s)
+        if self.is_own:
             shutil.rmtree(self._empty, ignore_errors=True)
 
 
-class _Pool:
-    """Idle children: at most one per thread that runs programs at the same time."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._idle: list[_Child] = []
-
-    def run(self, kind: _Kind, program: Program, limits: ProgramLimits) -> ProgramOutcome:
-        child = self._take(kind)
-        job = {**to_dict(program), "limits": to_dict(limits)}
-        begin = time.monotonic()
-        with ExitStack() as unless_answered:
-            unless_answered.callback(child.end)
-            try:
-                reply = child.ask(job, limits.wall_s + GRACE_S)
-            except SandboxError:
-                if time.monotonic() - begin < limits.wall_s:
-                    raise
-                return ProgramOutcome("wall", wall_s=time.monotonic() - begin)
-            unless_answered.pop_all()
-        child.calls += 1
-        with self._lock:
-            self._idle.append(child)
-        stdout, stderr = base64.b64decode(reply["stdout"]), base64.b64decode(reply["stderr"])
-        return ProgramOutcome(reply["reason"], reply["status"], stdout, stderr, reply["cpu_s"], reply["wall_s"])
-
-    def close(self) -> None:
-        """End all idle children."""
-        with self._lock:
-            children, self._idle = self._idle, []
-        for child in children:
-            child.end()
-
-    def _take(self, kind: _Kind) -> _Child:
-        with self._lock:
-            worn = [child for child in self._idle if not child.is_usable()]
-            self._idle = [child for child in self._idle if child not in worn]
-            fitting = [child for child in self._idle if child.kind == kind]
-            for child in fitting[:1]:
-                self._idle.remove(child)
-        for child in worn:
-            child.end()
-        return fitting[0] if fitting else _Child(kind)
+_pool = Pool(PROGRAMS_PER_CHILD)
 
 
-_pool = _Pool()
-close = _pool.close
+def _run(kind: _Kind, program: Program, limits: ProgramLimits) -> ProgramOutcome:
+    job = json.dumps({**to_dict(program), "limits": to_dict(limits)}).encode()
+    begin = time.monotonic()
+    try:
+        with _pool.lend(lambda: _Child(kind), kind) as child:
+            begin = time.monotonic()
+            reply = json.loads(child.ask(job, limits.wall_s + GRACE_S))
+    except ChildError as error:
+        seconds = time.monotonic() - begin
+        if seconds < limits.wall_s:
+            raise SandboxError(str(error)) from error
+        return ProgramOutcome("wall", wall_s=seconds)
+    stdout, stderr = base64.b64decode(reply["stdout"]), base64.b64decode(reply["stderr"])
+    return ProgramOutcome(reply["reason"], reply["status"], stdout, stderr, reply["cpu_s"], reply["wall_s"])
+
+
+def close() -> None:
+    """End all idle children."""
+    _pool.close(0.0)
+
+
 atexit.register(close)

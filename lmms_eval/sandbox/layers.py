@@ -35,7 +35,7 @@ CONFINES: Mapping[str, tuple[Confined, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One way in which the system confines a program."""
+    """One way of the system to confine a program."""
 
     name: str
     active: bool
@@ -132,7 +132,7 @@ def bubblewrap(program: str, setup: Setup) -> list[str]:
     """Return the child's command inside bubblewrap, with the interpreter and this package visible to it."""
     seen = [*setup.readable, os.path.realpath(sys.executable), str(CHILD.parent), str(CHILD.parents[1] / "__init__.py")]
     command = [program, "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
-    if os.geteuid() == 0:  # a user namespace would contain only root, whose threads cannot be limited
+    if os.geteuid() == 0:  # a user namespace would contain only root, and the threads of root cannot be limited
         command += ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         command += ["--cap-add", "CAP_SETUID"]
     else:

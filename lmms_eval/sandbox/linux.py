@@ -26,7 +26,7 @@ class Architecture:
     """Numbers that differ between processors."""
 
     audit: int
-    """``AUDIT_ARCH_...``, by which a seccomp filter recognises the table of system calls."""
+    """``AUDIT_ARCH_...``: a seccomp filter recognises the table of system calls by it."""
     column: int
     """Column in the tables of system calls in ``seccomp.py``."""
     capget: int

@@ -110,14 +110,14 @@ def _try_threads(setup: Setup) -> None:
 
 
 def _make_threads(bound: threads.Bound) -> None:
-    problem = in_fork(lambda: _overstep(bound))
+    problem = in_fork(lambda: _exceed(bound))
     if problem:
         raise Leak(problem)
 
 
-def _overstep(bound: threads.Bound) -> None:
+def _exceed(bound: threads.Bound) -> None:
     """Start more threads than ``bound`` allows, by the bare system call."""
-    threads.hold(bound)
+    threads.apply_bound(bound)
     for made in range(bound.most):  # the process's first thread is one of them
         try:
             start_bare_thread()

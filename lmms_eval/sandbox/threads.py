@@ -1,8 +1,7 @@
-"""The limit on a program's threads, and the user by whom the kernel counts them.
+"""The limit on a program's threads, and the user that the kernel counts them for.
 
 ``RLIMIT_NPROC`` counts the threads of a (real) user, since Linux 5.14 those in one user namespace. It does not apply to
-root or to users who may change limits. If it would not apply to a program, the program's process switches to an unused
-user.
+root or to users who may change limits. A program that it would not apply to switches to an unused user.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from lmms_eval.sandbox.linux import (
 
 
 def in_fork(action: Callable[[], None]) -> str:
-    """Run ``action`` in a process of its own, with which its effects end; return its error as text, or empty text."""
+    """Run ``action`` in a process of its own. Return its error as text, which is empty if it succeeded."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -75,15 +74,15 @@ class Bound:
     """The process becomes that user only in the kernel's count, and reads files as root (without capabilities)."""
 
 
-def is_held() -> bool:
-    """Return whether the limit applies to this process's own user without capabilities; tried by exceeding it."""
+def limit_applies() -> bool:
+    """Return whether the limit applies to this process's user without capabilities. Tries to exceed it."""
 
-    def overstep() -> None:
+    def exceed() -> None:
         _drop_capabilities()
         if _can_fork(0):
             raise RuntimeError("this user is not held")
 
-    return not in_fork(overstep)
+    return not in_fork(exceed)
 
 
 def unused_user() -> int:
@@ -113,11 +112,11 @@ def find_bound(user: int | None, readable: Iterable[str]) -> Bound:
     return Bound(most)
 
 
-def hold(bound: Bound | None) -> None:
+def apply_bound(bound: Bound | None) -> None:
     """Limit this process permanently, and give up its privileges (except reading, if it becomes another user)."""
     if sys.platform == "linux":
         if bound is None:
-            with contextlib.suppress(OSError):  # an unknown processor, for which the filter cannot be built either
+            with contextlib.suppress(OSError):  # an unknown processor: the filter cannot be built either
                 _drop_capabilities()
         elif bound.user is None:
             _drop_capabilities()
@@ -151,7 +150,7 @@ def _bound_as(user: int, readable: Iterable[str]) -> Bound:
 
 
 def _read_under(bound: Bound, readable: Iterable[str]) -> None:
-    hold(bound)
+    apply_bound(bound)
     for path in readable:
         if os.path.isdir(path):
             os.listdir(path)

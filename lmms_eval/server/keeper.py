@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 from lmms_eval.errors import JournalError
+from lmms_eval.processes import descendants
 from lmms_eval.server.folder import Exit, JobFolder
 from lmms_eval.server.job_log import LogWriter, MaskedLog
 from lmms_eval.server.store import now
@@ -48,19 +49,6 @@ def _prctl(option: int, value: int) -> None:
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
-def descendants(pid: int) -> list[int]:
-    """List the live descendants of a process that ``/proc`` shows."""
-    found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        for file in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                children = [int(name) for name in file.read_text().split()]
-                found += children
-                waiting += children
-    return found
 
 
 def kill_descendants(patience_s: float = 5.0) -> None:

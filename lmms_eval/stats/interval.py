@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.numbers import SHARES, ScoreRange
@@ -258,7 +258,8 @@ _NO_SPREAD = 1e-9
 """An error below this share of the range is due to rounding: all scores are equal."""
 
 
-class Interval(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Interval:
     """An interval in the units of the score, with the method that computed it."""
 
     low: float

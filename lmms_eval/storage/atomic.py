@@ -103,8 +103,7 @@ class LatestFile:
 
     def _next(self) -> Callable[[], bytes] | None:
         with self._changed:
-            while self._waiting is None and not self._is_closed:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._waiting is not None or self._is_closed)
             render, self._waiting = self._waiting, None
             return render
 

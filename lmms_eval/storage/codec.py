@@ -30,7 +30,7 @@ class MisshapenError(ValueError):
 
 
 def shaped(value: Any, shape: Any, place: tuple[str, ...] = ()) -> Any:
-    """Check the shape of a JSON value, and return it without keys whose object or list is ``null``.
+    """Check the shape of a JSON value, and return it without keys for an object or list that are ``null``.
 
     Args:
         value: the JSON value.

@@ -165,7 +165,7 @@ class LineReader:
         """Offset and content of the last block."""
 
     def at(self, offset: int) -> dict[str, Any]:
-        """Return the record whose line begins at an offset.
+        """Return the record of the line at an offset.
 
         Raises:
             JournalError: the line can no longer be read, or is damaged.

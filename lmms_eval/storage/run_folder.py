@@ -24,7 +24,7 @@ from lmms_eval.storage.lines import sealed, unsealed
 from lmms_eval.utils.redaction import redact
 
 HUNG = "hung.jsonl"
-"""File in the run's folder that lists the documents whose scoring ended the process."""
+"""File in the run's folder that lists the documents that ended the process while they were scored."""
 HEARTBEAT_S = 20.0
 STALE_AFTER_S = 120.0
 """An owner on another host counts as dead if its heartbeat is older than this."""

@@ -83,7 +83,7 @@ class TaskSamples(Struct, frozen=True):
 
 
 class RunEnding(Struct, frozen=True):
-    """The end of the run."""
+    """How the run has ended."""
 
     state: str
     has_succeeded: bool = True

@@ -15,6 +15,7 @@ from msgspec import Struct
 from lmms_eval.config.tracking import HUB, Destination
 from lmms_eval.engine.live import ProgressLine, RunningMean
 from lmms_eval.engine.signals import Interrupts
+from lmms_eval.processes import Child, ChildError
 from lmms_eval.trackers.content import live_step
 from lmms_eval.trackers.contract import (
     Beginning,
@@ -27,7 +28,6 @@ from lmms_eval.trackers.contract import (
     read_reply,
 )
 from lmms_eval.utils.installed import package_version
-from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 from lmms_eval.utils.redaction import redact_text
 from lmms_eval.utils.terminal import printable
 
@@ -61,7 +61,7 @@ class TrackerReport(Struct, frozen=True):
 
 
 class TrackerProcess:
-    """A tracker in its own process. A thread sends messages to it. Only ``wait`` blocks the caller.
+    """A tracker in its own process. A thread sends it the messages. Only ``wait`` blocks the caller.
 
     Args:
         name: the tracker's name.
@@ -74,12 +74,11 @@ class TrackerProcess:
         self.name, self._module, self._beginning = name, module, beginning
         self._patience = patience or TrackerTimeouts()
         self._changed = threading.Condition()
-        self._step: LiveNumbers | None = None
-        self._last: deque[Message] = deque()
+        self._waiting: deque[Message] = deque()
         self._is_killed = False
         self._state: State = "starting"
         self._place, self._error = TrackerPlace(), ""
-        self._process: LineProcess | None = None
+        self._process: Child | None = None
         self._thread = threading.Thread(target=self._send_all, name=f"tracker-{name}", daemon=True)
         self._thread.start()
 
@@ -91,14 +90,16 @@ class TrackerProcess:
     def offer(self, step: LiveNumbers) -> None:
         """Queue live numbers for sending, merged with those that still wait."""
         with self._changed:
-            waiting = {} if self._step is None else self._step.values
-            self._step = LiveNumbers(step.documents, {**waiting, **step.values})
+            if self._waiting and isinstance(last := self._waiting[-1], LiveNumbers):
+                self._waiting[-1] = LiveNumbers(step.documents, {**last.values, **step.values})
+            else:
+                self._waiting.append(step)
             self._changed.notify()
 
     def send(self, message: Message) -> None:
         """Queue a message after all others. ``RunEnding`` must be the last one. ``wait`` blocks until it is sent."""
         with self._changed:
-            self._last.append(message)
+            self._waiting.append(message)
             self._changed.notify()
 
     def wait(self, ended: float, most_s: float | None = None) -> TrackerReport:
@@ -128,7 +129,7 @@ class TrackerProcess:
             self._is_killed = True
             if self._state != "finished":
                 self._state, self._error = "failed", self._error or "the run broke off"
-            self._last.clear()
+            self._waiting.clear()
             self._changed.notify()
         if self._process is not None:
             self._process.kill()
@@ -141,7 +142,7 @@ class TrackerProcess:
     def _send_all(self) -> None:
         """Start the process, then send one message after the other. This runs in the thread."""
         try:
-            self._process = LineProcess(WORKER, quiet=True)
+            self._process = Child(WORKER, errors="discarded")
         except OSError as error:
             self.fail(f"its process cannot be started: {error.strerror or error}")
             return
@@ -155,7 +156,7 @@ class TrackerProcess:
                     self.fail(str(error))
                 if isinstance(message, RunEnding):
                     break
-        except (TrackerError, ProcessEnded) as error:
+        except (TrackerError, ChildError) as error:
             self.fail(str(error))
         finally:
             if self.report().state == "failed":
@@ -165,23 +166,15 @@ class TrackerProcess:
 
     def _ask(self, message: Message, timeout_s: float) -> None:
         assert self._process is not None
-        self._process.send(line_of(message, module=self._module))
-        place = read_reply(self._process.receive(timeout_s))
+        place = read_reply(self._process.ask(line_of(message, module=self._module), timeout_s))
         if place is not None:
             with self._changed:
                 self._place = place
 
     def _next(self) -> Message | None:
         with self._changed:
-            while True:
-                if self._step is not None:
-                    step, self._step = self._step, None
-                    return step
-                if self._last:
-                    return self._last.popleft()
-                if self._is_killed:
-                    return None
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._waiting or self._is_killed)
+            return self._waiting.popleft() if self._waiting else None
 
     def _become(self, state: State) -> None:
         with self._changed:

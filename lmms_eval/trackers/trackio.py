@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from lmms_eval.trackers.content import name_of_file
-from lmms_eval.trackers.contract import (
-    Beginning,
-    FinalResults,
-    LiveNumbers,
-    RunEnding,
-    TaskSamples,
-    TrackerPlace,
-    TrackerTable,
-)
+from lmms_eval.trackers.content import log_file, log_samples_file, package_table
+from lmms_eval.trackers.contract import Beginning, FinalResults, LiveNumbers, RunEnding, TaskSamples, TrackerPlace
 
 PROJECT = "lmms-eval"
 
@@ -48,9 +39,11 @@ class Trackio:
         self._run.log(dict(step.values))
 
     def results(self, results: FinalResults) -> None:
-        tables = {name: _table(table) for name, table in results.tables.items()}
+        import trackio
+
+        tables = {name: package_table(trackio, table) for name, table in results.tables.items()}
         self._run.log({**results.scalars, **results.texts, **tables})
-        self._log_file("results", "eval_results", results.file, "results.json")
+        log_file(trackio, self._run, ("results", "eval_results"), results.file, "results.json")
 
     def samples(self, samples: TaskSamples) -> None:
         import trackio
@@ -62,8 +55,7 @@ class Trackio:
             for row, paths in zip(rows, samples.pictures, strict=True):
                 row.append([trackio.Image(path) for path in paths] or None)
         self._run.log({f"samples/{samples.task}": trackio.Table(columns=columns, data=rows)})
-        if samples.file:
-            self._log_file(f"samples_{samples.task}", "samples", samples.file, Path(samples.file).name)
+        log_samples_file(trackio, self._run, samples)
 
     def finish(self, ending: RunEnding) -> TrackerPlace:
         place = self._place()
@@ -71,13 +63,6 @@ class Trackio:
             self._run.log({"state": ending.state})
             self._run.finish()
         return place
-
-    def _log_file(self, name: str, kind: str, path: str, name_in: str) -> None:
-        import trackio
-
-        artifact = trackio.Artifact(name_of_file(name), type=kind)
-        artifact.add_file(path, name=name_in)
-        self._run.log_artifact(artifact)
 
     def _place(self) -> TrackerPlace:
         import trackio
@@ -89,9 +74,3 @@ class Trackio:
         return TrackerPlace(
             folder=str(trackio.TRACKIO_DIR), hint=f"look at it with: trackio show --project {self._run.project}"
         )
-
-
-def _table(table: TrackerTable) -> Any:
-    import trackio
-
-    return trackio.Table(columns=list(table.columns), data=[list(row) for row in table.rows])

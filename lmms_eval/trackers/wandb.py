@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from lmms_eval.trackers.content import LIVE, name_of_file
-from lmms_eval.trackers.contract import (
-    Beginning,
-    FinalResults,
-    LiveNumbers,
-    RunEnding,
-    TaskSamples,
-    TrackerPlace,
-    TrackerTable,
-)
+from lmms_eval.trackers.content import LIVE, log_file, log_samples_file, package_table
+from lmms_eval.trackers.contract import Beginning, FinalResults, LiveNumbers, RunEnding, TaskSamples, TrackerPlace
 
 
 def new() -> Wandb:
@@ -42,10 +33,14 @@ class Wandb:
         self._run.log(dict(step.values))
 
     def results(self, results: FinalResults) -> None:
+        import wandb
+
         self._run.config.update(dict(results.config), allow_val_change=True)
-        self._run.log({**results.scalars, **{name: _table(table) for name, table in results.tables.items()}})
+        self._run.log(
+            {**results.scalars, **{name: package_table(wandb, table) for name, table in results.tables.items()}}
+        )
         self._run.summary.update(dict(results.texts))
-        self._log_file("results", "eval_results", results.file, "results.json")
+        log_file(wandb, self._run, ("results", "eval_results"), results.file, "results.json")
 
     def samples(self, samples: TaskSamples) -> None:
         import wandb
@@ -59,8 +54,7 @@ class Wandb:
                 row.append(wandb.Image(_opened(paths[place]), file_type="jpg") if place < len(paths) else None)
         table = wandb.Table(columns=columns, data=rows)
         self._run.log({f"samples/{samples.task}": table})
-        if samples.file:
-            self._log_file(f"samples_{samples.task}", "samples", samples.file, Path(samples.file).name)
+        log_samples_file(wandb, self._run, samples)
 
     def finish(self, ending: RunEnding) -> TrackerPlace:
         place = self._place()
@@ -69,13 +63,6 @@ class Wandb:
             self._run.finish(exit_code=0 if ending.has_succeeded else 1)
         return place
 
-    def _log_file(self, name: str, kind: str, path: str, name_in: str) -> None:
-        import wandb
-
-        artifact = wandb.Artifact(name_of_file(name), type=kind)
-        artifact.add_file(path, name=name_in)
-        self._run.log_artifact(artifact)
-
     def _place(self) -> TrackerPlace:
         if self._run is None or self._run.disabled:
             return TrackerPlace()
@@ -83,12 +70,6 @@ class Wandb:
             folder = self._run.settings.sync_dir
             return TrackerPlace(folder=folder, hint=f"send it with: wandb sync {folder}")
         return TrackerPlace(url=str(self._run.url or ""))
-
-
-def _table(table: TrackerTable) -> Any:
-    import wandb
-
-    return wandb.Table(columns=list(table.columns), data=[list(row) for row in table.rows])
 
 
 def _opened(path: str) -> Any:

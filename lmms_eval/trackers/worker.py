@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 
+from lmms_eval.processes import Parent
 from lmms_eval.trackers.contract import (
     Beginning,
     FinalResults,
@@ -17,7 +17,6 @@ from lmms_eval.trackers.contract import (
     read_line,
     reply_of,
 )
-from lmms_eval.utils.line_process import own_pipes
 
 MOST_TEXT = 2_000
 """Most characters of an error."""
@@ -25,30 +24,22 @@ MOST_TEXT = 2_000
 
 def main() -> None:
     """Serve until the run or standard input ends."""
-    lines, replies = own_pipes()
-    first = lines.get()
-    if not first:
-        return
-    found = read_line(first)
+    parent = Parent()
     tracker: Tracker | None = None
-    message: Message = found["message"]
-    with contextlib.suppress(BrokenPipeError):  # the run is gone
-        while True:
-            place, error = None, ""
-            try:
-                if tracker is None:
-                    tracker = importlib.import_module(found["module"]).new()
-                place = _pass_on(tracker, message)
-            except TrackerError as raised:
-                error = str(raised)[:MOST_TEXT]
-            except (Exception, SystemExit) as raised:  # noqa: BLE001 - a package may raise anything, which is replied
-                error = f"{type(raised).__name__}: {raised}"[:MOST_TEXT]
-            replies.write(reply_of(place, error) + b"\n")
-            replies.flush()
-            line = lines.get()
-            if not line:
-                break
-            message = read_line(line)["message"]
+    message: Message | None = None
+    for line in parent:
+        found = read_line(line)
+        message = found["message"]
+        place, error = None, ""
+        try:
+            if tracker is None:
+                tracker = importlib.import_module(found["module"]).new()
+            place = _pass_on(tracker, message)
+        except TrackerError as raised:
+            error = str(raised)[:MOST_TEXT]
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - a package may raise anything, which is replied
+            error = f"{type(raised).__name__}: {raised}"[:MOST_TEXT]
+        parent.send(reply_of(place, error))
     if tracker is not None and not isinstance(message, RunEnding):
         tracker.finish(RunEnding("killed", has_succeeded=False))
 

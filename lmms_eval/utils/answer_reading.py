@@ -29,7 +29,7 @@ _LONGEST = 80
 _NOTES: ContextVar[ReadingNotes | None] = ContextVar("_NOTES", default=None)
 T = TypeVar("T")
 RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
-"""Seed of the run whose task function is being called; 0 outside a run."""
+"""Seed of the run that calls a task's function; 0 outside a run."""
 _CHANCE: ContextVar[RandomDraw | None] = ContextVar("_CHANCE", default=None)
 
 
@@ -42,13 +42,13 @@ class AnswerReading(Struct, frozen=True):
     """Found texts; long ones are cut."""
 
 
-NOT_TOLD = AnswerReading()
+NO_READING = AnswerReading()
 
 
 class ReadingNotes(Struct):
     """Collects the notes that are made while an answer is scored."""
 
-    reading: AnswerReading = NOT_TOLD
+    reading: AnswerReading = NO_READING
 
     def add(self, rule: str, found: Sequence[str]) -> None:
         if self.reading.rule in ("", NOTHING):

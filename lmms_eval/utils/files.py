@@ -70,7 +70,7 @@ def read_table(path: Path) -> Sequence[Row]:
 
 
 def state_of(path: Path) -> tuple[int, int]:
-    """Return the modification time and size of a file, which show changes."""
+    """Return the modification time and size of a file. A change of the file changes one of them."""
     try:
         found = path.stat()
     except OSError as error:
@@ -105,6 +105,6 @@ class StatedPath(str):
         return made
 
     @property
-    def beside(self) -> Path:
+    def in_folder(self) -> Path:
         """The path, relative to the folder of the stating file."""
         return self.folder / Path(self).expanduser()

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 FAMILY_VERSION = "0.7"
-"""Version of lmms-eval whose names task folders and plugins may import."""
+"""Task folders and plugins may import the names of this version of lmms-eval."""
 _PACKAGE = "lmms_eval"
 _FOLDER = Path(__file__).resolve().parents[1]
 _NAME = re.compile(r"cannot import name '([^']+)' from '")

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and ``__dir__`` of a package whose names are listed only in its stub.
+    """Return the ``__getattr__`` and ``__dir__`` of a package that lists its names only in its stub.
 
     The stub ``__init__.pyi`` imports each name from its module. Type checkers read the stub; at run time, a module is
     imported when one of its names is first used.

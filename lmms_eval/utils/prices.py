@@ -55,15 +55,7 @@ class Spending(Struct, frozen=True):
     """Sounds of unknown length, and videos that were sent as a whole."""
 
     def __add__(self, other: Spending) -> Spending:
-        return Spending(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.pictures + other.pictures,
-            self.audio_seconds + other.audio_seconds,
-            self.untold + other.untold,
-            self.unmeasured + other.unmeasured,
-        )
+        return Spending(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
     @property
     def tokens(self) -> int:

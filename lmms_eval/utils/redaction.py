@@ -99,7 +99,7 @@ def learn_secrets(values: Mapping[str, Any], environment: Mapping[str, str] | No
 
     Args:
         values: options or arguments, nested to any depth; texts of the form ``k=v,k=v`` are parsed.
-        environment: variables; only those whose name is surely that of a secret count.
+        environment: variables. Only names that are surely those of secrets count.
     """
     _known.add(_secrets_in(values))
     # A variable that holds a path states where a secret is, not the secret itself.
@@ -136,6 +136,9 @@ def redact_text(text: str) -> str:
     return _ASSIGNMENT.sub(rf"\1\2{REDACTED}", mask_known(text))
 
 
+_NO_TEXT = frozenset({int, float, bool, type(None)})
+
+
 def redact(value: Any, by_name: bool = True) -> Any:
     """Return a copy of nested mappings, lists and tuples without secrets. Other values stay unchanged.
 
@@ -146,14 +149,13 @@ def redact(value: Any, by_name: bool = True) -> Any:
     if isinstance(value, str):
         return redact_text(value)
     if isinstance(value, Mapping):
-        return {
-            key: REDACTED if by_name and isinstance(key, str) and is_secret_key(key) else redact(item, by_name)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [redact(item, by_name) for item in value]
-    if type(value) is tuple:
-        return tuple(redact(item, by_name) for item in value)
+        made = {key: item if type(item) in _NO_TEXT else redact(item, by_name) for key, item in value.items()}
+        if by_name:
+            made |= {key: REDACTED for key in made if isinstance(key, str) and is_secret_key(key)}
+        return made
+    if isinstance(value, list) or type(value) is tuple:
+        masked = [item if type(item) in _NO_TEXT else redact(item, by_name) for item in value]
+        return masked if isinstance(value, list) else tuple(masked)
     return value
 
 

@@ -5,31 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import Struct
-
-_REPORTS: dict[str, TotalsReporter] = {}
+_TOTALS: dict[str, tuple[Callable[[], Mapping[str, Any]], Callable[[], None]]] = {}
 
 
-class TotalsReporter(Struct, frozen=True):
-    """Functions for one kind of totals of this process."""
+def offer(name: str, read: Callable[[], Mapping[str, Any]], reset: Callable[[], None]) -> None:
+    """Register a kind of totals (``usage``, ``throughput``). The modules that plugins import call this.
 
-    read: Callable[[], Mapping[str, Any]]
-    """Returns the totals; empty if nothing was reported."""
-    reset: Callable[[], None]
-    """Resets the totals, at the start of a run."""
-
-
-def offer(name: str, report: TotalsReporter) -> None:
-    """Register a kind of totals (``usage``, ``throughput``). The modules that plugins import call this."""
-    _REPORTS[name] = report
+    Args:
+        name: the kind.
+        read: returns the totals of this process; empty if nothing was reported.
+        reset: resets the totals, at the start of a run.
+    """
+    _TOTALS[name] = read, reset
 
 
 def reported() -> dict[str, dict[str, Any]]:
     """Return all totals that are not empty."""
-    return {name: dict(found) for name, report in _REPORTS.items() if (found := report.read())}
+    return {name: dict(found) for name, (read, _) in _TOTALS.items() if (found := read())}
 
 
 def forget_reported() -> None:
     """Reset all totals."""
-    for report in _REPORTS.values():
-        report.reset()
+    for _, reset in _TOTALS.values():
+        reset()

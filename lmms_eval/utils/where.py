@@ -1,23 +1,24 @@
 """Expressions that select samples: ``application == 'Perception' and score < 1``.
 
-A tokenizer and a recursive-descent parser read them; the text is never executed as code. Grammar::
-
     choice     = both { "or" both }
     both       = negation { "and" negation }
     negation   = "not" negation | "(" choice ")" | comparison
     comparison = column ( operator value | ["not"] "in" "(" value { "," value } ")" | "is" ["not"] "missing" )
     operator   = "==" | "!=" | "<" | "<=" | ">" | ">=" | "contains" | "startswith" | "endswith"
     value      = number | text | "true" | "false" | column
+
+``and``, ``or``, ``not`` and brackets mean what they mean in Python: ``ast`` parses them, with a name in the place of
+each comparison. Nothing is executed as code.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -63,41 +64,26 @@ class _Test(Struct, frozen=True):
 
     column: _Column
     word: str
-    values: tuple[Any, ...]
+    values: tuple[Any, ...] = ()
+    is_negated: bool = False
 
     def holds(self, lookup: Lookup) -> bool:
         found = _known(lookup(self.column.name))
         if self.word == "missing":
-            return found is None
+            return (found is None) != self.is_negated
         if found is None:
             return False
         values = (_known(lookup(value.name)) if isinstance(value, _Column) else value for value in self.values)
-        return any(value is not None and _compare(self.word, found, value) for value in values)
-
-
-class _Not(Struct, frozen=True):
-    part: _Part
-
-    def holds(self, lookup: Lookup) -> bool:
-        return not self.part.holds(lookup)
-
-
-class _Joined(Struct, frozen=True):
-    parts: tuple[_Part, ...]
-    is_choice: bool
-
-    def holds(self, lookup: Lookup) -> bool:
-        return (any if self.is_choice else all)(part.holds(lookup) for part in self.parts)
-
-
-_Part = _Test | _Not | _Joined
+        return any(value is not None and _compare(self.word, found, value) for value in values) != self.is_negated
 
 
 class Where(Struct, frozen=True):
     """A parsed expression."""
 
     text: str
-    _part: _Part
+    _tree: ast.expr
+    """``and``, ``or`` and ``not`` over names. A name is an underscore and the number of a test."""
+    _tests: tuple[_Test, ...]
     _columns: tuple[_Column, ...]
 
     @property
@@ -107,7 +93,7 @@ class Where(Struct, frozen=True):
 
     def holds(self, lookup: Lookup) -> bool:
         """Return whether a sample matches. A comparison with a missing value is false."""
-        return self._part.holds(lookup)
+        return _holds(self._tree, self._tests, lookup)
 
     def check(self, known: Collection[str], refused: Mapping[str, str] | None = None) -> None:
         """Check that all columns exist.
@@ -126,6 +112,19 @@ class Where(Struct, frozen=True):
                 near = difflib.get_close_matches(column.name, list(known), 1, 0.4)
                 hint = f"; nearest: {near[0]}" if near else f"; there are: {', '.join(sorted(known))[:300]}"
                 raise WhereError(self.text, column.position, f"no column {column.name!r}{hint}")
+
+
+def _holds(node: ast.expr, tests: Sequence[_Test], lookup: Lookup) -> bool:
+    match node:
+        case ast.BoolOp(op=ast.Or()):
+            return any(_holds(part, tests, lookup) for part in node.values)
+        case ast.BoolOp(op=ast.And()):
+            return all(_holds(part, tests, lookup) for part in node.values)
+        case ast.UnaryOp(op=ast.Not()):
+            return not _holds(node.operand, tests, lookup)
+        case ast.Name():
+            return tests[int(node.id[1:])].holds(lookup)
+    raise TypeError(f"an expression holds no {type(node).__name__}")
 
 
 def parse_where(text: str) -> Where:
@@ -161,29 +160,43 @@ def _tokens(text: str) -> Iterator[_Token]:
     yield _Token("end", "", len(text) + 1)
 
 
-@dataclass(slots=True)
 class _Reader:
-    text: str
-    columns: list[_Column] = field(default_factory=list)
-    tokens: list[_Token] = field(init=False)
-    place: int = 0
-    depth: int = 0
+    """Reads an expression from left to right."""
 
-    def __post_init__(self) -> None:
-        self.tokens = list(_tokens(self.text))
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens, self._place = list(_tokens(text)), 0
+        self._columns: list[_Column] = []
 
     @property
     def next(self) -> _Token:
-        return self.tokens[self.place]
+        return self._tokens[self._place]
 
     def read(self) -> Where:
-        part = self.choice()
-        if self.next.kind != "end":
-            raise self.error("'and', 'or' or the end is needed here")
-        return Where(self.text, part, tuple(self.columns))
+        tests: list[_Test] = []
+        source: list[str] = []
+        opened: list[str] = []  # brackets and negations without their ends
+        while True:
+            if len(opened) >= MAX_DEPTH:
+                raise self.error(f"more than {MAX_DEPTH} nested brackets and negations")
+            if word := self.takes("not", "("):
+                source.append(word)
+                opened.append(word)
+                continue
+            source.append(f"_{len(tests)}")
+            tests.append(self.comparison())
+            while opened and (opened[-1] == "not" or self.takes(")")):
+                source += ")" if opened.pop() == "(" else ""
+            if not (word := self.takes("and", "or")):
+                break
+            source.append(word)
+        if opened or self.next.kind != "end":
+            raise self.error("')' is needed here" if opened else "'and', 'or' or the end is needed here")
+        tree = ast.parse(" ".join(source), mode="eval").body
+        return Where(self._text, tree, tuple(tests), tuple(self._columns))
 
     def error(self, problem: str) -> WhereError:
-        return WhereError(self.text, self.next.position, problem)
+        return WhereError(self._text, self.next.position, problem)
 
     def takes(self, *words: str) -> str:
         """Take the next token if it is one of these words or signs."""
@@ -191,79 +204,52 @@ class _Reader:
         word = token.text.lower() if token.kind == "name" else token.text
         if token.kind not in ("name", "sign") or word not in words:
             return ""
-        self.place += 1
+        self._place += 1
         return word
 
     def need(self, word: str) -> None:
         if not self.takes(word):
             raise self.error(f"{word!r} is needed here")
 
-    def choice(self) -> _Part:
-        parts = [self.both()]
-        while self.takes("or"):
-            parts.append(self.both())
-        return parts[0] if len(parts) == 1 else _Joined(tuple(parts), is_choice=True)
-
-    def both(self) -> _Part:
-        parts = [self.negation()]
-        while self.takes("and"):
-            parts.append(self.negation())
-        return parts[0] if len(parts) == 1 else _Joined(tuple(parts), is_choice=False)
-
-    def negation(self) -> _Part:
-        if self.depth >= MAX_DEPTH:
-            raise self.error(f"more than {MAX_DEPTH} nested brackets and negations")
-        self.depth += 1
-        found: _Part
-        if self.takes("not"):
-            found = _Not(self.negation())
-        elif self.takes("("):
-            found = self.choice()
-            self.need(")")
-        else:
-            found = self.comparison()
-        self.depth -= 1
-        return found
-
-    def comparison(self) -> _Part:
+    def comparison(self) -> _Test:
         column = self.column()
         if self.takes("is"):
-            is_not = self.takes("not")
+            is_negated = bool(self.takes("not"))
             self.need("missing")
-            return _Not(_Test(column, "missing", ())) if is_not else _Test(column, "missing", ())
+            return _Test(column, "missing", is_negated=is_negated)
+        if self.takes("in"):
+            return _Test(column, "==", self.values())
         if self.takes("not"):
             self.need("in")
-            return _Joined((_Not(_Test(column, "missing", ())), _Not(self.among(column))), is_choice=False)
-        if self.takes("in"):
-            return self.among(column)
+            return _Test(column, "==", self.values(), is_negated=True)
         word = self.takes("==", "!=", *_ORDERS, *_TEXT_TESTS)
         if not word:
             raise self.error("a comparison is needed here: ==, !=, <, <=, >, >=, in (...), contains, is missing")
         return _Test(column, word, (self.value(),))
 
-    def among(self, column: _Column) -> _Test:
+    def values(self) -> tuple[Any, ...]:
         self.need("(")
         values = [self.value()]
         while self.takes(","):
             values.append(self.value())
         self.need(")")
-        return _Test(column, "==", tuple(values))
+        return tuple(values)
 
     def column(self) -> _Column:
         token = self.next
         if token.kind != "quoted" and (token.kind != "name" or token.text.lower() in _WORDS):
             raise self.error("the name of a column is needed here (`...` if it holds spaces)")
-        self.place += 1
-        self.columns.append(_Column(token.text, token.position))
-        return self.columns[-1]
+        self._place += 1
+        self._columns.append(_Column(token.text, token.position))
+        return self._columns[-1]
 
     def value(self) -> Any:
         token = self.next
         if token.kind == "text":
-            self.place += 1
+            self._place += 1
             return token.text
         if token.kind == "number":
-            self.place += 1
+            self._place += 1
             return float(token.text)
         if word := self.takes("true", "false"):
             return word == "true"

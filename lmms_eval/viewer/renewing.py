@@ -1,6 +1,6 @@
 """The process that writes the report of a run (``--report``), repeatedly during the run or once at its end.
 
-It is a child of the run, exchanges lines over pipes (``utils/line_process.py``), and ends when the run ends in any way.
+It is a child of the run, exchanges lines over pipes (``lmms_eval.processes``), and ends when the run ends in any way.
 During the run, it has the lowest priority. It writes again when the journals have grown by half and ten times the
 duration of the last writing has passed, so that all of these writings together take about twice as long as the last.
 """
@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 from msgspec import Struct, field
 
-from lmms_eval.utils.line_process import own_pipes
+from lmms_eval.processes import Parent
 from lmms_eval.utils.redaction import mask_known, note_secrets
 
 FIRST_S = 10.0
@@ -33,8 +33,8 @@ LOWEST = 19
 class Renewer(Struct):
     """Writes the report of a run repeatedly during the run."""
 
-    lines: queue.SimpleQueue[bytes]
-    """Input, which ends (with an empty line) when the run needs no more reports or has died."""
+    run: Parent
+    """The run, whose input ends (with an empty line) when it needs no more reports or has died."""
     record: Path
     """Folder of the journals."""
     out: Path
@@ -60,7 +60,7 @@ class Renewer(Struct):
         if os.getppid() != self._parent:
             raise SystemExit(1)  # other children of the run may still hold the pipe open
         with contextlib.suppress(queue.Empty):
-            self.lines.get(timeout=wait_s)
+            self.run.receive(wait_s)
             raise SystemExit(0)
 
     def _journal_bytes(self) -> int:
@@ -83,8 +83,8 @@ def write(run: str, out: Path, before_piece: Callable[[], None] | None = None) -
 
 
 def main() -> None:
-    lines, replies = own_pipes()
-    first = lines.get()
+    parent = Parent()
+    first = parent.receive()
     if not first:
         return
     job = orjson.loads(first)
@@ -92,10 +92,8 @@ def main() -> None:
     if job["is_live"]:
         with contextlib.suppress(OSError):
             os.nice(LOWEST)
-        Renewer(lines, Path(job["run"]), Path(job["out"]), job["first_s"]).serve()
-    answer = write(job["run"], Path(job["out"]))
-    with contextlib.suppress(BrokenPipeError), replies:  # the run does not wait any longer
-        replies.write(orjson.dumps(answer) + b"\n")
+        Renewer(parent, Path(job["run"]), Path(job["out"]), job["first_s"]).serve()
+    parent.send(orjson.dumps(write(job["run"], Path(job["out"]))))
 
 
 if __name__ == "__main__":

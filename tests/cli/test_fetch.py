@@ -44,7 +44,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (site / "index.xml").write_text(
         f'<?xml version="1.0"?><nltk_data><packages>{"".join(packages)}</packages><collections/></nltk_data>'
     )
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     import nltk.downloader
 

@@ -50,7 +50,25 @@ def test_the_index_names_every_guide() -> None:
     assert guides - named == {ROOT / "docs" / "index.md"}
 
 
-@pytest.fixture(scope="module")
+PAGES_OF_CARDS = """
+import sys
+from pathlib import Path
+sys.path.insert(0, "docs/sphinx")
+import navigation, sources
+sources.assemble(Path(sys.argv[1]))
+navigation.write_benchmarks(Path(sys.argv[1]))
+"""
+
+
+def test_a_card_gets_the_facts_of_the_registry(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", PAGES_OF_CARDS, str(tmp_path)]
+    subprocess.run(words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    card = (tmp_path / "lmms_eval/tasks/muirbench/README.md").read_text(encoding="utf-8")
+    assert "2,600" in card.partition("## In the registry")[2]
+    assert "muirbench/README.md" in (tmp_path / "benchmarks.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if any(importlib.util.find_spec(name) is None for name in ("sphinx", "furo", "myst_parser")):
         pytest.skip("the site is built by packages of the extra docs")
@@ -58,7 +76,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = subprocess.run(
         [sys.executable, str(ROOT / "docs/sphinx/build.py"), str(out)],
         cwd=ROOT,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},  # the facts of this tree
         capture_output=True,
         text=True,
         timeout=300,

@@ -7,6 +7,7 @@ from lmms_eval.api.task import Answer
 from lmms_eval.engine.conversations import AnsweredDocument, Conversations
 from lmms_eval.engine.judging import Case, Inquiry
 from lmms_eval.errors import ModelError
+from lmms_eval.filters.reasoning import thoughts_apart
 from tests.engine.judged import JudgedTask
 
 
@@ -81,7 +82,7 @@ def test_an_answer_that_nobody_waits_for() -> None:
 def test_a_judge_may_think() -> None:
     court = Court(retries=1)
     court.conversations.take_in(Response(court.content, text="3"))
-    (again,) = court.conversations.take_in(court.conversations.read(Response(court.form, text="<think>perhaps 7")))
-    court.conversations.take_in(court.conversations.read(Response(again.id, text="<think>perhaps 6</think>7")))
+    (again,) = court.conversations.take_in(thoughts_apart(Response(court.form, text="<think>perhaps 7")))
+    court.conversations.take_in(thoughts_apart(Response(again.id, text="<think>perhaps 6</think>7")))
     (judged,) = court.judged
     assert judged.verdicts[0].replies == ("", "7") and judged.verdicts[0].accepted

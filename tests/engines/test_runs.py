@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.models.offline.model import descendants
+from lmms_eval.processes import descendants
 from tests.engines.models import START_S, environment
 
 DOCUMENTS, CONCURRENCY = 16, 2

@@ -162,7 +162,7 @@ def server() -> Iterator[tuple[str, list[str]]]:
     """Its address, and what was asked of it."""
     handler = type("Handler", (_Pictures,), {"came": []})
     running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=running.serve_forever, daemon=True).start()
+    threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{running.server_port}", handler.came
     running.shutdown()
     running.server_close()

@@ -34,7 +34,7 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture
 def server(png: Path) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(png.parent))) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever)
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{httpd.server_address[1]}"
         httpd.shutdown()

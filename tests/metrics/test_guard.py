@@ -108,6 +108,8 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
 def test_a_child_that_cannot_start_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotEvaluated, match=rf"did not start: is {NEEDS} installed"):
         GuardedProcess("lmms_eval.no_such_module", NEEDS).call("latex_text", "1", limit=1)
+    with pytest.raises(NotEvaluated, match=r"ended with code 1: .*No module named lmms_eval\.no_such_module"):
+        GuardedProcess("lmms_eval.no_such_module", NEEDS).call("latex_text", "1", limit=1)
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(NotEvaluated, match="could be started"):
         GuardedProcess(WORKER, NEEDS).call("latex_text", "1", limit=1)
@@ -119,3 +121,26 @@ def _alive(pid: int | None) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+WORDS_OF_TEST = """
+from lmms_eval.metrics.guarded_worker import run
+
+
+def loud(text: str) -> str:
+    print("noise", flush=True)
+    return text.upper()
+
+
+run({"loud": loud}, lambda: None)
+"""
+
+
+def test_what_a_job_prints_is_no_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "words_of_test.py").write_text(WORDS_OF_TEST)
+    guard = GuardedProcess("words_of_test", "nothing")
+    try:
+        assert [guard.call("loud", text, limit=10) for text in ("a", "b")] == ["A", "B"]
+    finally:
+        guard.close()

@@ -205,9 +205,16 @@ def test_a_child_serves_many_programs_and_is_replaced() -> None:
 
     first = own_parent()
     assert own_parent() == first
-    os.killpg(first, signal.SIGKILL)
-    with pytest.raises(SandboxError, match="ended"):
-        ran("print(1)")
+    with ThreadPoolExecutor(1) as other:
+        running = other.submit(ran, "while True: pass", limits=ProgramLimits(cpu_s=30, wall_s=30.0))
+        time.sleep(0.3)
+        os.killpg(first, signal.SIGKILL)
+        with pytest.raises(SandboxError, match="ended"):
+            running.result()
+    second = own_parent()
+    assert second != first
+    os.killpg(second, signal.SIGKILL)
+    os.waitid(os.P_PID, second, os.WEXITED | os.WNOWAIT)
     assert ran("print(1)").stdout == b"1\n"
 
 
@@ -258,7 +265,7 @@ def test_a_forked_process_leaves_the_child_to_its_owner() -> None:
 
 
 def test_refusal_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launcher, "_pool", None)
+    monkeypatch.setattr(launcher, "_run", None)
     with pytest.raises(SandboxRefused):
         run(Program("print(1)"), policy=SandboxPolicy(probe=lambda: only(())))
     with using(SandboxPolicy(probe=lambda: [Layer("seccomp", True, "")])), pytest.raises(SandboxRefused, match="files"):

@@ -26,7 +26,16 @@ from lmms_eval.sandbox.linux import (
     set_capabilities,
     start_bare_thread,
 )
-from lmms_eval.sandbox.threads import ROOM, ROOM_AMONG_OTHERS, Bound, find_bound, hold, in_fork, is_held, unused_user
+from lmms_eval.sandbox.threads import (
+    ROOM,
+    ROOM_AMONG_OTHERS,
+    Bound,
+    apply_bound,
+    find_bound,
+    in_fork,
+    limit_applies,
+    unused_user,
+)
 from tests.sandbox.kit import (
     COMBINATIONS,
     LIMITS,
@@ -167,7 +176,7 @@ def test_a_sandbox_outlives_the_thread_that_started_it(policy: SandboxPolicy) ->
 def root() -> None:
     """Skips the test where this process is not root with the privileges that a real root has."""
     needed = (CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID)
-    if is_held() or not all(has_capability(number) for number in needed):
+    if limit_applies() or not all(has_capability(number) for number in needed):
         pytest.skip("for root, whom the limit does not hold")
 
 
@@ -184,7 +193,7 @@ def as_unused_user(action: Callable[[], None]) -> str:
     """``action`` in a process of a user that nobody else is."""
 
     def run() -> None:
-        hold(Bound(1 << 16, unused_user(), reads_as_root=True))
+        apply_bound(Bound(1 << 16, unused_user(), reads_as_root=True))
         action()
 
     return in_fork(run)
@@ -206,7 +215,7 @@ def test_root_becomes_nobody_and_reads_on(tmp_path: Path) -> None:
     assert bound == Bound(1 + ROOM, user)
 
     def program() -> None:
-        hold(bound)
+        apply_bound(bound)
         expect(os.getresuid() == os.getresgid() == (user, user, user), os.getresuid())
         expect(os.getgroups() == [], os.getgroups())
         expect((closed / "module.py").read_text() == "x = 1")
@@ -225,7 +234,7 @@ def test_root_without_the_privileges_for_it_is_nobody_in_the_count_alone() -> No
         set_capabilities(CAP_SETUID)
         bound = find_bound(user, ["/usr/lib"])
         expect(bound == Bound(1 + ROOM, user, reads_as_root=True), bound)
-        hold(bound)
+        apply_bound(bound)
         expect((os.getuid(), os.geteuid()) == (user, 0), os.getresuid())
         expect(not has_capability(CAP_SETUID))
         expect(bare_threads_until_refused(1000) == ROOM)
@@ -243,15 +252,15 @@ def test_root_that_may_become_nobody_is_told() -> None:
 
 
 def test_a_user_that_is_held_stays() -> None:
-    held = is_held()
+    held = limit_applies()
     if not held and not has_capability(CAP_SETUID):
         pytest.skip("root that may not become another user")
 
     def child() -> None:
-        expect(is_held())
+        expect(limit_applies())
         bound = find_bound(None, [])
         expect(bound.user is None, bound)
-        hold(bound)
+        apply_bound(bound)
         expect(bare_threads_until_refused(1000) >= ROOM)
 
     assert (in_fork(child) if held else as_unused_user(child)) == ""

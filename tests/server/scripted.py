@@ -34,6 +34,7 @@ def scripted(answers: list[Answer], port: int = 0) -> Iterator[Scripted]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # no 40 ms between head and body
 
         def _answer(self) -> None:
             content = self.rfile.read(int(self.headers.get("content-length", 0)))

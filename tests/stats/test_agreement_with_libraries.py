@@ -104,7 +104,9 @@ def test_equivalence_of_right_or_wrong_scores() -> None:
         equivalence_p(same, 0.0)
 
 
-def test_the_correction_looks_at_no_object_of_the_process() -> None:
+def test_the_correction_looks_at_no_object_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the real gc.freeze
+
     class Cycle:
         def __init__(self) -> None:
             self.own = self

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.utils.where import MAX_LENGTH, WhereError, parse_where
+from lmms_eval.utils.where import MAX_DEPTH, MAX_LENGTH, WhereError, parse_where
 
 SAMPLE: dict[str, Any] = {
     "application": "Perception",
@@ -112,3 +114,28 @@ def test_any_text_is_read_or_refused_and_reading_a_sample_never_fails(text: str,
 @given(st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "contains", "startswith"]), _VALUES, _VALUES)
 def test_values_of_any_kind_can_be_compared(word: str, one: Any, other: Any) -> None:
     assert parse_where(f"a {word} `b c`").holds({"a": one, "b c": other}.get) in (True, False)
+
+
+LONG = ["(", "not ", "a == 1 or ", "not (a == 1 and ", "a in (1, ", ") ", "a == 1 and b == 2 or "]
+
+
+@pytest.mark.parametrize("part", LONG)
+def test_long_hostile_texts_are_read_or_refused_at_once(part: str) -> None:
+    text = (part * MAX_LENGTH)[: MAX_LENGTH - len("a == 1")] + "a == 1"
+    begin = time.monotonic()
+    with contextlib.suppress(WhereError):
+        parse_where(text).holds({"a": 1, "b": 2}.get)
+    assert time.monotonic() - begin < 2
+
+
+def test_an_expression_of_the_most_depth_is_read() -> None:
+    depth = MAX_DEPTH - 1
+    assert parse_where("(" * depth + "a == 1" + ")" * depth).holds({"a": 1}.get)
+    assert parse_where("not " * depth + "a == 1").holds({"a": 1}.get) is (depth % 2 == 0)
+
+
+def test_words_of_python_are_columns_or_refused() -> None:
+    assert parse_where("lambda == 1 and `import os` is missing").holds({"lambda": 1}.get)
+    for text in ("a if b else c", "[a for a in b]", "a == 1 and f(b)", "a := 1", "a.b() == 1", "a == 1 < 2"):
+        with pytest.raises(WhereError):
+            parse_where(text)

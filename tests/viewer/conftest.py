@@ -98,6 +98,13 @@ def until(page: Any, condition: str, arg: Any = None, *, timeout_s: float = 5.0)
         page.wait_for_timeout(20)
 
 
+def painted(page: Any) -> None:
+    """Wait until a page has been painted: it listens to keys shortly after its text can be found."""
+    page.evaluate(
+        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 60))))"
+    )
+
+
 @dataclass(slots=True)
 class Watched:
     """A page with everything that it did that it should not."""

@@ -16,12 +16,12 @@ from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.conversing import rated_run, talk_tasks, talked
 from tests.results.runs import document, write_run
+from tests.viewer.conftest import painted
 from tests.viewer.test_audit import NAMES, audited_rows
 from tests.viewer.test_benchmarks import PARTS
 from tests.viewer.test_report import content
 
 AXE = Path(lmms_eval.viewer.__file__).parent / "web/node_modules/axe-core/axe.min.js"
-LISTENS_MS = 300
 GOLD = "<gold>"
 TASK = "#/<letter>/quiz"
 COMPARISON = f"#/:compare?run={GOLD}&run=<letter>"
@@ -108,7 +108,7 @@ def show(page: Any, report: Path, address: str) -> None:
     page.goto("about:blank")
     page.goto(f"{(report / 'index.html').as_uri()}{address}")
     page.wait_for_selector("h1, .problem")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
 
 
 def faults(page: Any) -> list[str]:
@@ -123,7 +123,7 @@ def test_pages_are_accessible(report: Path, page: Any, name: str) -> None:
     assert (page.query_selector(".problem") is not None) == (name == "nothing")
     if pressed:
         page.click(pressed)
-        page.wait_for_timeout(LISTENS_MS)
+        painted(page)
     assert faults(page) == []
 
 
@@ -157,7 +157,7 @@ def test_keys_reach_every_control_and_show_where_they_are(report: Path, page: An
     show(page, report, address)
     if pressed:
         page.click(pressed)
-        page.wait_for_timeout(LISTENS_MS)
+        painted(page)
     controls = page.evaluate(MARKED, CONTROLS)
     assert len(controls) > 4
     page.evaluate("document.getElementById('content').focus({ preventScroll: true })")

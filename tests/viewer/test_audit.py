@@ -13,7 +13,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.results.runs import FAILED, document, sample, write_run
-from tests.viewer.conftest import HOSTILE, Watched, until
+from tests.viewer.conftest import HOSTILE, Watched, painted, until
 from tests.viewer.test_report import columns, content
 
 RULES = ("letter", "text", "none", *HOSTILE)
@@ -157,5 +157,5 @@ def test_hostile_names_of_rules_are_text(report: Path, watched: Watched) -> None
     assert "safeU+202EevilU+202C U+001B[31mredU+0007" in text
     assert page.query_selector("#app script, #app iframe, #app svg, #app style, #app i, #app u, #app img") is None
     page.set_viewport_size({"width": 400, "height": 800})
-    page.wait_for_timeout(200)
+    painted(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -15,6 +15,7 @@ from lmms_eval.results.breakdown import FEW
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import Watched
+from tests.viewer.test_demos import check_milebench
 
 
 def keyword(score: float, count: int) -> dict[str, Any]:
@@ -101,6 +102,14 @@ def test_milebench_has_a_curve_and_needle_grids(reports: Path, watched: Watched)
     assert page.query_selector("section canvas[aria-label='Score by number of pictures']")
 
 
+def test_numbers_of_a_demonstration_are_those_of_its_document(reports: Path, watched: Watched) -> None:
+    """The other demonstrations: ``test_demos.py``, in ``make test-slow``."""
+    page = watched.open(reports, "#/baseline%40mile")
+    page.wait_for_selector("h2:has-text('How it was made')")
+    (document,) = (reports.parent / "mile").rglob("*_results.json")
+    check_milebench(page, json.loads(document.read_text()))
+
+
 def test_pages_mark_few_documents_as_the_cells_do() -> None:
     source = (Path(lmms_eval.viewer.__file__).parent / "web/src/charts.tsx").read_text()
     assert f"const FEW = {FEW};" in source
@@ -136,11 +145,19 @@ def test_general_bench_has_levels_with_intervals(reports: Path, watched: Watched
     assert page.query_selector("section canvas[aria-label='Levels by modality']")
 
 
-def test_boxes_are_drawn_over_the_picture(tmp_path: Path, watched: Watched) -> None:
-    arguments = ["--model", "baseline", "--tasks", "megabench_demo", "--output_path", str(tmp_path / "out")]
-    assert main(["eval", *arguments, "--log_samples"]) == 0
-    write_report([str(tmp_path / "out")], tmp_path / "r", ReportOptions())
-    page = watched.open(tmp_path / "r", "#/baseline/megabench_demo/30")
+@pytest.fixture(scope="module")
+def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of a run with pictures, a video and a sound."""
+    folder = tmp_path_factory.mktemp("media")
+    names = "megabench_demo,general_bench_demo_audio_comprehension_speech_command"
+    arguments = ["--model", "baseline", "--tasks", names, "--output_path", str(folder / "out"), "--log_samples"]
+    assert main(["eval", *arguments]) == 0
+    write_report([str(folder / "out")], folder / "report", ReportOptions())
+    return folder / "report"
+
+
+def test_boxes_are_drawn_over_the_picture(media: Path, watched: Watched) -> None:
+    page = watched.open(media, "#/baseline/megabench_demo/30")
     box = page.wait_for_selector("svg rect.answer", state="attached").bounding_box()
     picture = page.query_selector("figure img").bounding_box()
     assert box["x"] == pytest.approx(picture["x"] + 0.1 * picture["width"], abs=3)
@@ -148,16 +165,12 @@ def test_boxes_are_drawn_over_the_picture(tmp_path: Path, watched: Watched) -> N
     assert page.evaluate("document.querySelectorAll('svg rect.reference').length") == 2
 
 
-def test_frames_of_a_video_with_their_times_and_a_sound(tmp_path: Path, watched: Watched) -> None:
-    names = "megabench_demo,general_bench_demo_audio_comprehension_speech_command"
-    arguments = ["--model", "baseline", "--tasks", names, "--output_path", str(tmp_path / "out"), "--log_samples"]
-    assert main(["eval", *arguments]) == 0
-    write_report([str(tmp_path / "out")], tmp_path / "r", ReportOptions())
-    page = watched.open(tmp_path / "r", "#/baseline/megabench_demo/40")
+def test_frames_of_a_video_with_their_times_and_a_sound(media: Path, watched: Watched) -> None:
+    page = watched.open(media, "#/baseline/megabench_demo/40")
     page.wait_for_selector(".strip img")
     assert page.inner_text(".strip span:first-child").strip() == "0 s"
     assert "frames that were seen" in page.inner_text("figure.video")
-    page = watched.open(tmp_path / "r", "#/baseline/general_bench_demo_audio_comprehension_speech_command/0")
+    page = watched.open(media, "#/baseline/general_bench_demo_audio_comprehension_speech_command/0")
     sound = page.wait_for_selector("audio", state="attached")
     seconds = "sound => new Promise(done => { sound.onloadedmetadata = () => done(sound.duration); sound.load(); })"
     assert sound.evaluate(seconds) > 0

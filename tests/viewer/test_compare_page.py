@@ -10,9 +10,9 @@ import pytest
 
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.viewer.conftest import HOSTILE, Watched, until
+from tests.viewer.conftest import HOSTILE, Watched, painted, until
 from tests.viewer.test_comparison import divided, table, three  # noqa: F401
-from tests.viewer.test_pages import LISTENS_MS, status
+from tests.viewer.test_pages import status
 
 GOLD, LETTER = "baseline@gold", "baseline@letter"
 
@@ -83,12 +83,12 @@ def test_the_baseline_turns_the_signs(report: Path, watched: Watched) -> None:
 def test_one_document_side_by_side(report: Path, watched: Watched) -> None:
     page = watched.open(report, address(("flip", "f"), ("sort", "id")))
     status(page, "49 of 69 documents")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     for key in ("j", "Enter"):
         page.keyboard.press(key)
     page.wait_for_selector("text=2 of 49")
     assert page.inner_text("h1") == "2"
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     page.keyboard.press("j")
     page.wait_for_selector("text=3 of 49")
     page.wait_for_selector(".side pre")
@@ -97,7 +97,7 @@ def test_one_document_side_by_side(report: Path, watched: Watched) -> None:
     assert said(page) == [[GOLD, "1", "5"], [LETTER, "0", "A"]]
     picture = page.wait_for_selector("figure img")
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 512
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     page.keyboard.press("u")
     status(page, "49 of 69 documents")
     assert "doc=" not in page.url

@@ -108,8 +108,12 @@ def test_megabench(demos: Demos, watched: Watched) -> None:
 
 
 def test_milebench(demos: Demos, watched: Watched) -> None:
-    page = open_run(watched, demos, "mile")
-    found = demos.documents["mile"]["milebench_report"]["demo"]
+    check_milebench(open_run(watched, demos, "mile"), demos.documents["mile"])
+
+
+def check_milebench(page: Any, document: Mapping[str, Any]) -> None:
+    """Compare a page of the demonstration with its document; ``make test`` does it in ``test_benchmarks.py``."""
+    found = document["milebench_report"]["demo"]
 
     def row(one: Mapping[str, Any], part: Any) -> Any:
         reason = "n = 1" if one["samples"] == 1 else ""

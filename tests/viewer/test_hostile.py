@@ -12,9 +12,8 @@ from PIL import Image
 
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.viewer.conftest import Watched
+from tests.viewer.conftest import Watched, painted
 
-LISTENS_MS = 500
 ATTACKS = {
     "links": "[a](javascript:alert(1)) [b](data:text/html,<script>alert(1)</script>) <javascript:alert(1)> "
     "[c](https://example.invalid/c 'd') <https://example.invalid/e> [f][g]\n\n[g]: javascript:alert(1)",
@@ -153,7 +152,7 @@ def test_texts_stay_texts_in_both_forms(report: Path, watched: Watched) -> None:
     _, task = addresses(page)
     page = watched.open(report, f"{task}/links")
     page.wait_for_selector(".sample")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     page.keyboard.press("m")
     for name in ATTACKS:
         page.evaluate("address => { location.hash = address; }", f"{task}/{quote(name)}")

@@ -10,8 +10,8 @@ import pytest
 
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.viewer.conftest import Watched
-from tests.viewer.test_pages import LISTENS_MS, rows, status
+from tests.viewer.conftest import Watched, painted
+from tests.viewer.test_pages import rows, status
 
 SAMPLES = 21_000
 RUN = "#/20250101_000000_samples_many/many"
@@ -88,7 +88,7 @@ def test_one_sample_by_its_address_reads_little(
     names = data_of(read)
     assert len(names) <= most, names
     assert sum((report / f"data/{name}.js").stat().st_size for name in names) < 300_000
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     page.keyboard.press("j")
     page.wait_for_selector("h1:not(:has-text('12345'))")
     following = page.inner_text("h1").removeprefix("doc-")

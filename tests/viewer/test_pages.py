@@ -11,11 +11,9 @@ import pytest
 
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.viewer.conftest import HOSTILE, Watched, until
+from tests.viewer.conftest import HOSTILE, Watched, painted, until
 
 LIST = "#/baseline%40letter/quiz"
-LISTENS_MS = 500
-"""A page listens to keys when it has been painted, shortly after its text can be found."""
 INJECT = """() => {
     const tries = {
         textContent: "window.ran = 1",
@@ -89,7 +87,7 @@ def test_filters_and_order_stand_in_the_address(report: Path, watched: Watched) 
 
 def test_search_reads_prompts_and_references(report: Path, watched: Watched) -> None:
     page = watched.open(report, LIST)
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     page.keyboard.press("/")
     page.keyboard.type("WHAT IS 41")
     status(page, "1 of 69 samples")
@@ -101,19 +99,19 @@ def test_search_reads_prompts_and_references(report: Path, watched: Watched) -> 
 def test_keys_move_and_open(report: Path, watched: Watched) -> None:
     page = watched.open(report, f"{LIST}?m.kind=odd")
     page.wait_for_selector(".list a.row")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     for key in ("j", "j", "k", "Enter"):
         page.keyboard.press(key)
     page.wait_for_selector("text=2 of 30")
     assert page.url.endswith("/quiz/3?m.kind=odd")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     page.keyboard.press("j")
     page.wait_for_selector("text=3 of 30")
     assert page.inner_text("h1") == "5"
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     page.keyboard.press("u")
     status(page, "30 of 69 samples")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     page.keyboard.press("?")
     assert "next, previous sample" in page.inner_text("[role=dialog]")
     page.keyboard.press("Escape")
@@ -186,7 +184,7 @@ def test_narrow_pages_do_not_scroll_sideways(report: Path, watched: Watched) -> 
     watched.page.set_viewport_size({"width": 400, "height": 800})
     for address in ("#/", "#/baseline%40letter", LIST, f"{LIST}/7", f"{LIST}?view=grid"):
         page = watched.open(report, address)
-        page.wait_for_timeout(200)
+        painted(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
 
 
@@ -232,7 +230,7 @@ def test_who_comes_back_from_a_sample_finds_the_list_as_it_was(report: Path, wat
     page.wait_for_selector(".list a")
     page.eval_on_selector(".list", "box => { box.scrollTop = box.scrollHeight / 2 + 7; }")
     until(page, "document.querySelector('.list .window').style.transform !== 'translateY(0px)'")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     stood = page.eval_on_selector(".list", "box => box.scrollTop")
     assert stood > 100
     link = page.evaluate_handle(
@@ -247,7 +245,7 @@ def test_who_comes_back_from_a_sample_finds_the_list_as_it_was(report: Path, wat
     for go_back in (page.go_back, lambda: page.click("nav.steps a:text-is('List')")):
         go_back()
         page.wait_for_selector(".list a.selected")
-        page.wait_for_timeout(LISTENS_MS)
+        painted(page)
         assert page.eval_on_selector(".list", "box => box.scrollTop") == stood
         selected = page.get_attribute(".list a.selected", "href").split("?")[0]
         assert selected.endswith(f"/{name}") and _in_sight(page, name)
@@ -261,8 +259,19 @@ def test_a_sample_to_which_one_has_gone_on_is_in_sight_in_its_list(report: Path,
     for number in ("51", "52"):
         page.click("nav.steps a:text-is('Next')")
         page.wait_for_selector(f"h1 bdi:text-is('{number}')")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     page.keyboard.press("u")
     page.wait_for_selector(".list a.selected")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     assert page.get_attribute(".list a.selected", "href").endswith("/52") and _in_sight(page, "52")
+
+
+def test_a_list_is_accessible(report: Path, watched: Watched) -> None:
+    """All pages, in dark mode and on narrow screens too: ``test_accessibility.py``, in ``make test-slow``."""
+    from tests.viewer.test_accessibility import AXE, faults
+
+    if not AXE.is_file():
+        pytest.skip("accessibility is checked by axe-core, which `make viewer` installs")
+    page = watched.open(report, LIST)
+    page.wait_for_selector(".list a.row")
+    assert faults(page) == []

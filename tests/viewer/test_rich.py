@@ -10,9 +10,8 @@ import pytest
 
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
-from tests.viewer.conftest import Watched, run_task, write_task
+from tests.viewer.conftest import Watched, painted, run_task, write_task
 
-LISTENS_MS = 500
 TEXT = r"""# Title
 
 **Bold** and *slanted*, `code`, costs $5 and $10.
@@ -50,7 +49,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(report: Path, watched: Watched, doc: int = 0) -> Any:
     page = watched.open(report, f"#/baseline/quiz/{doc}")
     page.wait_for_selector(".sample")
-    page.wait_for_timeout(LISTENS_MS)
+    painted(page)
     return page
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lmms_eval.compat.model_utils.numbers import number_of
-from lmms_eval.utils.reported import TotalsReporter, offer
+from lmms_eval.utils.reported import offer
 
 
 class MetricsCollector:
@@ -62,7 +62,7 @@ class MetricsCollector:
 
 
 COLLECTOR = MetricsCollector()
-offer("throughput", TotalsReporter(COLLECTOR.summary, COLLECTOR.reset))
+offer("throughput", COLLECTOR.summary, COLLECTOR.reset)
 
 
 def log_metrics(

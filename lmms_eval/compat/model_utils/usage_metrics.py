@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.compat.model_utils.numbers import number_of
-from lmms_eval.utils.reported import TotalsReporter, offer
+from lmms_eval.utils.reported import offer
 
 UNKNOWN_TASK = "_unknown"
 
@@ -88,7 +88,7 @@ class UsageCollector:
 
 
 COLLECTOR = UsageCollector()
-offer("usage", TotalsReporter(COLLECTOR.summary, COLLECTOR.forget_calls))
+offer("usage", COLLECTOR.summary, COLLECTOR.forget_calls)
 
 
 def log_usage(

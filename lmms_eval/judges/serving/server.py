@@ -22,8 +22,8 @@ from loguru import logger
 from lmms_eval.errors import ModelError
 from lmms_eval.judges.serving.arguments import Serving, check_program
 from lmms_eval.judges.serving.program import KEY
+from lmms_eval.processes import module_command
 from lmms_eval.utils.launch import LAUNCHER_VARIABLES, VISIBLE
-from lmms_eval.utils.line_process import module_command
 from lmms_eval.utils.redaction import note_secrets
 
 LOG = "judge-server.log"

@@ -12,7 +12,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
 
@@ -32,6 +31,7 @@ from lmms_eval.models.remote.arguments import MEDIA_ARGUMENTS, first_names
 from lmms_eval.models.remote.errors import shorten
 from lmms_eval.models.remote.generation import Wanted, read_generation, taken_options
 from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
+from lmms_eval.processes import descendants
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
 
 T = TypeVar("T")
@@ -51,16 +51,6 @@ ENGINE_ONLY = (
 )
 REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionError)
 """Built-in exceptions that engines raise for one request; their own classes are in ``Engine.refusals``."""
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the descendants of a process, the nearest first. Empty on systems without ``/proc``."""
-    try:
-        text = " ".join(file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children"))
-    except OSError:
-        return []
-    children = [int(word) for word in text.split()]
-    return [*children, *(below for child in children for below in descendants(child))]
 
 
 class ProcessKiller:

@@ -14,7 +14,7 @@ import aiohttp
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Endpoint
 from lmms_eval.models.remote.arguments import RemoteArguments
-from lmms_eval.models.remote.direct import DirectPost, HttpAnswer, bounded_response
+from lmms_eval.models.remote.bounds import TimeLimit, read_whole
 from lmms_eval.models.remote.errors import AttemptError, redact, shorten, status_error
 from lmms_eval.models.remote.reply import Reply, parse_reply
 
@@ -37,21 +37,20 @@ class Client:
                 f"the key ({endpoint.key_name} or the model argument api_key) holds a line break: give it in one line"
             )
         self._endpoint, self._timeout, self._connections = endpoint, settings.timeout, settings.ceiling
-        self._max_reply_mb = settings.max_reply_mb
+        self._max_bytes = settings.max_reply_mb << 20
         self._parse = parse
         self._headers = {endpoint.header: endpoint.authorization, "Content-Type": "application/json"}
         self._proxy = find_proxy(endpoint)
+        self._limit = TimeLimit(settings.timeout)
         self._session: Any = None
 
     async def __aenter__(self) -> Client:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=300),
-            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(CONNECT_TIMEOUT_S, self._timeout)),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=min(CONNECT_TIMEOUT_S, self._timeout)),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
-            response_class=bounded_response(self._max_reply_mb),
         )
-        self._direct = DirectPost(self._session, self._endpoint.url, self._max_reply_mb << 20)
         return self
 
     async def __aexit__(
@@ -65,25 +64,23 @@ class Client:
         Raises:
             AttemptError: any failure, with the server's address and without the key.
         """
-        shown = self._endpoint.shown
         try:
-            is_simple = self._proxy is None and len(body) <= WHOLE_BYTES
-            answer = await (self._direct.post(body) if is_simple else self._post(body))
-            if answer.status == 200:
-                return self._parse(answer.body, shown)
-            raise status_error(answer.status, answer.body, answer.headers, shown, self._endpoint.key_name)
+            return await self._limit.wait_for(self._attempt(body))
         except AttemptError as error:
             raise self._without_key(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._without_key(self._transport_error(error)) from error
 
-    async def _post(self, body: bytes) -> HttpAnswer:
-        """Send through a proxy, or in pieces."""
+    async def _attempt(self, body: bytes) -> Reply:
         data = body if len(body) <= WHOLE_BYTES else io.BytesIO(body)
+        shown = self._endpoint.shown
         async with self._session.post(
             self._endpoint.url, data=data, proxy=self._proxy, allow_redirects=False
         ) as answer:
-            return HttpAnswer(answer.status, answer.headers, await answer.read())
+            raw = await read_whole(answer.content, self._max_bytes, shown)
+        if answer.status == 200:
+            return self._parse(raw, shown)
+        raise status_error(answer.status, raw, answer.headers, shown, self._endpoint.key_name)
 
     def _transport_error(self, error: Exception) -> AttemptError:
         shown = self._endpoint.shown

@@ -7,8 +7,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from msgspec import structs
-
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, SubScore
 
@@ -105,7 +103,7 @@ def over_parts(parts: Mapping[str, SubScore], name: str, is_sum: bool = False, n
 def rounded(made: Estimate, digits: int) -> Estimate:
     """Return an estimate with its value and sub-scores rounded, as some benchmarks do; errors are not rounded."""
     parts = {
-        kind: {name: structs.replace(one, value=round(one.value, digits)) for name, one in found.items()}
+        kind: {name: replace(one, value=round(one.value, digits)) for name, one in found.items()}
         for kind, found in made.sub_scores.items()
     }
     return replace(made, value=None if made.value is None else round(made.value, digits), sub_scores=parts)

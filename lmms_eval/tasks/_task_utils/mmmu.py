@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
-
 from lmms_eval.api.outcome import Estimate, SubScore
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.mmmu import mmmu_letter
@@ -114,4 +112,4 @@ def accuracy(subjects: Sequence[str], right: Sequence[float]) -> Estimate:
 
 def _rounded(scores: Sequence[float]) -> SubScore:
     found = part(scores)
-    return SubScore(0.0, 0) if found is None else structs.replace(found, value=round(found.value, DIGITS))
+    return SubScore(0.0, 0) if found is None else replace(found, value=round(found.value, DIGITS))

@@ -7,6 +7,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmms_eval.tasks.data.sizes import cells
@@ -51,7 +52,7 @@ class Blocks:
         import pyarrow as pa
 
         found: list[pa.ChunkedArray] = []
-        for _, same_block in itertools.groupby(indices, self.number_of):
+        for _, same_block in itertools.groupby(indices, partial(bisect.bisect_right, self._ends)):
             wanted = list(same_block)
             block, offset = self._block_of(wanted[0])
             found.append(cells(block[name], [index - offset for index in wanted]))

@@ -31,11 +31,11 @@ def described(documents: Documents) -> dict[str, Any] | None:
 
 def can_be_carried(value: Any) -> bool:
     """Return whether a stored value is unchanged after it is written to a pipe and read back."""
-    if isinstance(value, list):
-        return all(map(can_be_carried, value))
     if isinstance(value, Mapping):
-        return all(map(can_be_carried, value.values()))
-    return value is None or isinstance(value, _PLAIN)
+        value = value.values()
+    elif not isinstance(value, list):
+        return value is None or isinstance(value, _PLAIN)
+    return all([type(item) is str or can_be_carried(item) for item in value])
 
 
 class CarriedSource:

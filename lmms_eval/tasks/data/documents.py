@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import hashlib
 import json
 import math
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 from msgspec import Struct, field
 
 from lmms_eval.tasks.data.features import decode, holds, is_media, picture_paths
@@ -23,9 +25,13 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 * 2**20
 """Limit of the cached rows of the process: about the texts of ten thousand documents."""
-_NESTED = (list, dict)
 _ROW_BYTES = 1024
 """Bytes of a row in addition to its texts."""
+_TEXTS = frozenset({str, bytes})
+_LEAVES = frozenset({str, int, bool, type(None)})
+_UNCHANGEABLE = (
+    bytes, datetime.datetime, datetime.date, datetime.time, datetime.timedelta, decimal.Decimal,
+)  # fmt: skip
 
 
 class PlainRow(Struct):
@@ -37,16 +43,22 @@ class PlainRow(Struct):
     """Columns of lists and mappings. Each reader gets a copy of them."""
     parsed: dict[Hashable, Any] = field(default_factory=dict)
     """Results of functions over the document, by function and further arguments."""
+    nbytes: int = 0
+    """Estimated size in memory."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> PlainRow:
-        return cls(values, tuple([name for name, value in values.items() if isinstance(value, _NESTED)]))
+        nested = [name for name, value in values.items() if isinstance(value, list | dict)]
+        return cls(values, tuple(nested), nbytes=_ROW_BYTES + _size(values))
 
     def copy(self) -> dict[str, Any]:
         """Copy the values, so that a reader may change them."""
         made = dict(self.values)
         for name in self.nested:
-            made[name] = _copied(made[name])
+            try:
+                made[name] = msgspec.to_builtins(made[name], builtin_types=_UNCHANGEABLE)
+            except TypeError:  # a value of another type, such as an array
+                made[name] = _copied(made[name])
         return made
 
 
@@ -55,36 +67,28 @@ class RowsInFlight:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes, self._bytes = max_bytes, 0
-        self._rows: dict[Hashable, tuple[PlainRow, int]] = {}
+        self._rows: dict[Hashable, PlainRow] = {}
         self._lock = threading.Lock()
+        self.get = self._rows.get
+        """Return a row; ``None`` if it is not in the cache."""
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def get(self, key: Hashable) -> PlainRow | None:
-        """Return a row; ``None`` if it is not in the cache."""
-        found = self._rows.get(key)
-        return None if found is None else found[0]
-
     def keep(self, key: Hashable, row: PlainRow) -> None:
         """Keep a row until it is dropped, or until newer rows need its place."""
-        size = _ROW_BYTES + sum(map(_size, row.values.values()))
         with self._lock:
-            self._forget(key)
-            self._rows[key] = row, size
-            self._bytes += size
+            known = self._rows.pop(key, None)
+            self._rows[key] = row
+            self._bytes += row.nbytes - (0 if known is None else known.nbytes)
             while self._bytes > self._max_bytes:
-                self._forget(next(iter(self._rows)))
+                self._bytes -= self._rows.pop(next(iter(self._rows))).nbytes
 
     def drop(self, key: Hashable) -> None:
         """Drop the row of a scored document."""
         with self._lock:
-            self._forget(key)
-
-    def _forget(self, key: Hashable) -> None:
-        found = self._rows.pop(key, None)
-        if found is not None:
-            self._bytes -= found[1]
+            row = self._rows.pop(key, None)
+            self._bytes -= 0 if row is None else row.nbytes
 
 
 ROWS = RowsInFlight()
@@ -100,12 +104,12 @@ def _copied(value: Any) -> Any:
 
 
 def _size(value: Any) -> int:
-    kind = type(value)
-    if kind is str or kind is bytes:
-        return len(value)
+    """Return the bytes of the texts in a mapping or list; any other value counts 8."""
     if isinstance(value, Mapping):
-        return sum(map(_size, value.values()))
-    return sum(map(_size, value)) if isinstance(value, list) else 8
+        value = value.values()
+    elif not isinstance(value, list):
+        return 8
+    return sum([len(item) if type(item) in _TEXTS else _size(item) for item in value])
 
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
@@ -151,16 +155,25 @@ class _Stored:
 
 
 class Document(dict[str, Any]):
-    """A dictionary whose media values are decoded at the first read of their key.
+    """A dictionary with the values of a document.
 
-    ``parsed`` holds results of functions over the document. All copies of the document share it.
+    ``parsed`` holds results of functions over the document. All copies of a cached row share it; other documents have
+    no such attribute.
     """
 
     __slots__ = ("parsed",)
+    parsed: dict[Hashable, Any]
 
-    def __init__(self, values: Mapping[str, Any] = MappingProxyType({}), parsed: dict[Hashable, Any] | None = None):
-        super().__init__(values)
-        self.parsed = parsed
+    def __reduce__(self) -> Any:
+        return (dict, (dict(self.items()),))
+
+    __hash__ = None
+
+
+class DeferredDocument(Document):
+    """A document whose media values are decoded at the first read of their key."""
+
+    __slots__ = ()
 
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
@@ -188,8 +201,8 @@ class Document(dict[str, Any]):
             self[key]
         return super().pop(key, *default)
 
-    def copy(self) -> Document:
-        made = Document()
+    def copy(self) -> DeferredDocument:
+        made = DeferredDocument()
         for key in self:
             dict.__setitem__(made, key, dict.__getitem__(self, key))
         return made
@@ -212,9 +225,6 @@ class Document(dict[str, Any]):
 
     def __repr__(self) -> str:
         return repr(dict(self.items()))
-
-    def __reduce__(self) -> Any:
-        return (dict, (dict(self.items()),))
 
     __hash__ = None
 
@@ -247,9 +257,8 @@ class Documents(Sequence[Mapping[str, Any]]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self._read(number) for number in range(*index.indices(len(self)))]
-        number = self._checked(int(index))
-        row = self._row(number)
-        return self._document(number, self._with_media(number, row.copy()), row)
+        number, row = self._row(int(index))
+        return self._document(number, self._with_media(number, row.copy()), row.parsed)
 
     def __iter__(self) -> Iterator[Document]:
         """Iterate over all documents without caching their rows."""
@@ -257,14 +266,13 @@ class Documents(Sequence[Mapping[str, Any]]):
 
     def text_view(self, index: int) -> Document:
         """Return the document without its columns of type image, list of images or audio."""
-        number = self._checked(index)
-        row = self._row(number)
-        return self._document(number, row.copy(), row)
+        number, row = self._row(index)
+        return self._document(number, row.copy(), row.parsed)
 
     def stored(self, index: int) -> Mapping[str, Any]:
         """Return the row as stored, with pictures as ``{bytes, path}`` mappings. The caller must not change it."""
-        number = self._checked(index)
-        return self._with_media(number, self._row(number).values)
+        number, row = self._row(index)
+        return self._with_media(number, row.values)
 
     def take(self, index: int, values: Mapping[str, Any]) -> None:
         """Cache the columns without media of a document as if they had been read."""
@@ -274,13 +282,17 @@ class Documents(Sequence[Mapping[str, Any]]):
         """Drop the row of a scored document."""
         self._rows.drop((self._key, index))
 
-    def _row(self, number: int) -> PlainRow:
+    def _row(self, index: int) -> tuple[int, PlainRow]:
+        """Return the number of a document, counted from the start, and its row."""
+        number = index + self._length if index < 0 else index
+        if not 0 <= number < self._length:
+            raise IndexError(f"{self.source.where} has {len(self)} documents, not one numbered {index}")
         key = (self._key, number)
         row = self._rows.get(key)
         if row is None:
             row = PlainRow.of(self.source.row(number, self.text_columns))
             self._rows.keep(key, row)
-        return row
+        return number, row
 
     def _with_media(self, number: int, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Add the media columns to the others, in the order of the columns."""
@@ -292,24 +304,20 @@ class Documents(Sequence[Mapping[str, Any]]):
     def _read(self, number: int) -> Document:
         return self._document(number, self.source.row(number, self.columns), None)
 
-    def _document(self, number: int, values: Mapping[str, Any], row: PlainRow | None) -> Document:
-        made = Document(values, None if row is None else row.parsed)
+    def _document(self, number: int, values: Mapping[str, Any], parsed: dict[Hashable, Any] | None) -> Document:
+        made = DeferredDocument(values) if self._decoded else Document(values)
+        if parsed is not None:
+            made.parsed = parsed
         for name, feature in self._decoded.items():
             if values.get(name) is not None:
                 where = f"{self.source.where}, document {number}, column {name!r}"
                 dict.__setitem__(made, name, _Stored(feature, values[name], where, self._media))
         return made
 
-    def _checked(self, index: int) -> int:
-        number = index + self._length if index < 0 else index
-        if not 0 <= number < self._length:
-            raise IndexError(f"{self.source.where} has {len(self)} documents, not one numbered {index}")
-        return number
-
 
 def plain(value: Any) -> Any:
     """Convert a stored value to JSON: media become their path or digest, dates take ISO form."""
-    if value is None or isinstance(value, bool | int | str):
+    if type(value) in _LEAVES or isinstance(value, int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else repr(value)
@@ -318,9 +326,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         if set(value) == {"bytes", "path"}:
             return digest(value["bytes"]) if value["bytes"] is not None else value["path"]
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): item if type(item) in _LEAVES else plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [item if type(item) in _LEAVES else plain(item) for item in value]
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if hasattr(value, "tolist"):
@@ -336,7 +344,7 @@ def digest(data: bytes) -> str:
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a stored row to JSON (see ``plain``)."""
-    return {name: plain(value) for name, value in row.items()}
+    return {name: value if type(value) in _LEAVES else plain(value) for name, value in row.items()}
 
 
 def document_hash(row: Mapping[str, Any]) -> str:
@@ -351,19 +359,22 @@ def pictures(row: Mapping[str, Any], features: Mapping[str, Any]) -> tuple[str, 
         feature = features.get(name)
         if feature is not None:
             found += [str(plain(picture)) for picture in picture_paths(feature, value) if picture is not None]
-        if feature is None or not is_media(feature):
-            found += _named_pictures(value)
+        if isinstance(value, str | list) and (feature is None or not is_media(feature)):
+            found += _named_pictures([value] if isinstance(value, str) else value[:MAX_PICTURES])
         if len(found) >= MAX_PICTURES:
             break
     return tuple(found[:MAX_PICTURES])
 
 
-def _named_pictures(value: Any) -> list[str]:
-    if isinstance(value, str):
-        if value.startswith("data:image/"):
-            return [digest(value.encode())]
-        ending = value.partition("?")[0][-_LONGEST_SUFFIX:].lower()
-        return [value] if ending.endswith(PICTURE_SUFFIXES) and "\n" not in value else []
-    if isinstance(value, list):
-        return [found for item in value[:MAX_PICTURES] for found in _named_pictures(item)]
-    return []
+def _named_pictures(values: Sequence[Any]) -> list[str]:
+    found: list[str] = []
+    for value in values:
+        if isinstance(value, list):
+            found += _named_pictures(value[:MAX_PICTURES])
+        elif not isinstance(value, str):
+            continue
+        elif value.startswith("data:image/"):
+            found.append(digest(value.encode()))
+        elif "\n" not in value and value.partition("?")[0][-_LONGEST_SUFFIX:].lower().endswith(PICTURE_SUFFIXES):
+            found.append(value)
+    return found

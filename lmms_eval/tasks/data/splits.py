@@ -218,7 +218,7 @@ def _opener(builder: str, files: Sequence[Path], options: Mapping[str, Any]) -> 
 def _local_folder(request: DataRequest) -> Path | None:
     """Return the folder that ``dataset_path`` names, relative to the stating file or to the working directory."""
     path = request.path
-    beside = path.beside if isinstance(path, StatedPath) else Path(path)
+    beside = path.in_folder if isinstance(path, StatedPath) else Path(path)
     if beside.is_dir():
         return beside
     plain = Path(str(path)).expanduser()

@@ -38,12 +38,12 @@ Form = Literal[
     "mesh",
     "motion",
 ]
-"""The kind of an answer; the benchmark's README describes its form in ``prediction.json``."""
+"""Kind of an answer. The benchmark's README describes its form in ``prediction.json``."""
 MediaKind = Literal["image", "video", "frames", "audio", "points"]
 
 
 class UnreadableAnswer(DataError):
-    """A prediction is not in the form of its task; the item counts as wrong, with this note."""
+    """A prediction is not in the form of its task. The item counts as wrong, with this note."""
 
 
 class MissingAnswer(UnreadableAnswer):
@@ -51,14 +51,14 @@ class MissingAnswer(UnreadableAnswer):
 
 
 class Annotation(Struct, frozen=True):
-    """An ``annotation.json``: its head (every key but ``data``) and its items, unchanged from the file."""
+    """An ``annotation.json``: its head (every key except ``data``) and its unchanged items."""
 
     folder: Path
-    """The task's folder, to which the paths of its items are relative."""
+    """The task's folder. The paths of its items are relative to it."""
     file: Path
     task: str
     type: str
-    """As written: the class of a language task, or ``comprehension`` / ``generation``; empty if absent."""
+    """The unchanged ``type``: the class of a language task, or ``comprehension`` / ``generation``, or empty."""
     head: Mapping[str, Any]
     data: tuple[Any, ...]
 
@@ -68,26 +68,27 @@ class MediaInput(Struct, frozen=True):
 
     kind: MediaKind
     paths: tuple[Path, ...]
-    """One file; for ``frames`` the frames in order, or one folder of frames."""
+    """One file, or for ``frames`` the frames in order, or one folder of frames."""
 
 
 class Item(Struct, frozen=True):
     """One question with its reference answer."""
 
     id: Any
-    """As in the annotation (a JSON scalar); predictions are matched by it, type included."""
+    """The annotation's id (a JSON scalar). Predictions are matched by it, type included."""
     facts: TaskFacts
     """The task's row of the workbook."""
     form: Form
     prompt: str
-    """The item's own text: a question, an instruction, a caption to generate from; empty if it has none."""
+    """The item's own text: a question, an instruction, a caption to generate from, or empty."""
     media: tuple[MediaInput, ...]
     reference: Any
-    """JSON value in the item's form, paths relative to ``folder`` (``readers`` turn it into arrays); ``None`` if
-    it is withheld (closed set)."""
+    """JSON value in the item's form, with paths relative to ``folder`` (``readers`` turn it into arrays), or ``None``
+    if it is withheld (closed set).
+    """
     folder: Path
     prediction_folder: Path
-    """The folder of the prediction file, to which paths of predictions are relative."""
+    """The folder of the prediction file. Paths of predictions are relative to it."""
     raw: Mapping[str, Any]
     """The item, unchanged from the annotation."""
     head: Mapping[str, Any] = field(default_factory=dict)

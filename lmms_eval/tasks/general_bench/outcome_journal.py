@@ -1,4 +1,4 @@
-"""Outcomes of a task's items on disk: a record each, under a hash of the item, its prediction and the scoring code."""
+"""Outcomes of a task's items on disk, each under a hash of the item, its prediction and the scoring code."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from lmms_eval.storage.lines import JournalWriter, read_lines
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
-from lmms_eval.tasks.general_bench.readers.paths import MEDIA_FOLDERS
+from lmms_eval.tasks.general_bench.readers.sides import MEDIA_FOLDERS
 from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
 
 _LONGEST_PATH = 4096
 
 
 class OutcomeJournal:
-    """A journal (``lmms_eval.storage.lines``), opened for writing at the first line; disabled without path.
+    """A journal (``lmms_eval.storage.lines``) that is opened for writing at the first line. Without a path it is
+    disabled.
 
     Raises:
         JournalError: it cannot be read.
@@ -31,7 +32,7 @@ class OutcomeJournal:
         self.path = path
         self._known: dict[str, ItemOutcome] = {}
         for _, record in () if path is None else read_lines(path):
-            with contextlib.suppress(KeyError, TypeError):  # those of other code, whose keys nobody asks for
+            with contextlib.suppress(KeyError, TypeError):  # lines of other code: their keys are never asked for
                 self._known[record["key"]] = ItemOutcome.from_record(record["outcome"])
         self._writer: JournalWriter | None = None
 
@@ -49,7 +50,7 @@ class OutcomeJournal:
         return self._known[key]
 
     def add(self, key: str, outcome: ItemOutcome) -> None:
-        """Add a line, except for a failed item, which is tried again.
+        """Add a line, except for a failed item, which the next run tries again.
 
         Raises:
             JournalError: it cannot be written.
@@ -71,7 +72,7 @@ def hash_of_scoring(measure: Measure, context: Context, judge: str = "") -> str:
 
 
 def key_of(item: Item, prediction: Any, by: str) -> str:
-    """Hash the item, its prediction, the files that either names, and its scoring."""
+    """Hash the item, its prediction, the files of both, and its scoring."""
     given = None if prediction is MISSING else prediction
     text = json.dumps([item.id, item.raw, given, item.form, str(item.folder), str(item.prediction_folder)], default=str)
     files = [] if item.form in ("text", "number") else [_stamp(path) for path in _files(item, given)]
@@ -108,7 +109,7 @@ def _stamps(folder: Path | None) -> object:
 
 
 def _stamp(path: Path | None) -> object:
-    """Return size and time of a file; of a folder, those of what is in it; ``None``: nothing is there."""
+    """Return size and time of a file, or those of a folder's entries, or ``None`` if nothing is there."""
     try:
         if path is None:
             return None

@@ -1,4 +1,4 @@
-"""Masks and key points of an item's reference and of an answer to it, for people to look at."""
+"""Masks and key points of an item's reference and of an answer to it, for display."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MOST = 64
 
 
 class Regions(Struct, frozen=True):
-    """The masks of one side over one picture, all of one size."""
+    """The masks of one side for one picture, all of one size."""
 
     of: Literal["reference", "answer"]
     masks: tuple[Runs, ...]
     labels: tuple[str, ...]
-    """Labels of the masks; empty for a mask without one."""
+    """Labels of the masks, empty for a mask without a label."""
     frame: int | None = None
-    """Number of the video's frame; ``None`` for a picture."""
+    """Number of the video's frame, or ``None`` for a picture."""
 
     @property
     def size(self) -> Size:
@@ -51,11 +51,11 @@ class Bodies(Struct, frozen=True):
     points: tuple[tuple[tuple[float, float], ...], ...]
     """Labelled points of each body, in pixels of the picture."""
     labels: tuple[str, ...]
-    """Labels of the bodies; empty for a body without one."""
+    """Labels of the bodies, empty for a body without a label."""
 
 
 def bodies_of(doc: Mapping[str, Any], folder: Path, prediction: Any) -> list[Bodies]:
-    """List the key points of a document's reference and of a prediction, as ``regions_of`` does their masks."""
+    """List the key points of a document's reference and of a prediction, as ``regions_of`` does for masks."""
     item = _item(doc, folder)
     if item is None or item.form != "instances":
         return []
@@ -75,7 +75,7 @@ def _bodies(side: Side, value: Any) -> Bodies | None:
 def regions_of(
     doc: Mapping[str, Any], folder: Path, prediction: Any, picture: Size | None = None, frames: Iterable[int] = ()
 ) -> list[Regions]:
-    """List the masks of a document's reference and of a prediction, each side as far as scoring reads it.
+    """List the masks of a document's reference and of a prediction, as far as scoring reads each side.
 
     Args:
         doc: A document of ``data.documents``; other documents, and other forms, have no masks.
@@ -114,7 +114,7 @@ def _at(value: Any, frame: int) -> Any:
 
 
 def _regions(side: Side, value: Any, size: Size | None) -> Regions | None:
-    """Read one side; ``None`` if it has no mask or cannot be read, which scoring reports."""
+    """Read one side, or return ``None`` if it has no mask or cannot be read, which scoring reports."""
     of = _name(side)
     try:
         if value is None:

@@ -1,4 +1,4 @@
-"""The report of a run on General-Bench as a whole: a table of tasks, and the levels."""
+"""The report of a whole run on General-Bench: a table of tasks, and the levels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loguru import logger
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks.general_bench.facts import TaskFacts, sheets, tasks_by_id
-from lmms_eval.tasks.general_bench.levels import files, paper, picture, registering, sensitivity, tables, text
+from lmms_eval.tasks.general_bench.levels import paper, picture, registering, sensitivity, tables, text
 from lmms_eval.tasks.general_bench.levels.report import Ranked
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings
@@ -27,10 +27,10 @@ JOURNAL = ".general_bench_scores"
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """Reports scores by task and levels of profile ``paper``, of the data set and of the demonstration apart.
+    """Report scores by task and levels of the profile ``paper``, separately for the data set and for the demonstration.
 
-    With ``stem`` the result table (CSV, JSON, and a workbook if openpyxl is installed), the levels (JSON, CSV, log)
-    and a picture go to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.
+    With ``stem``, the result table (CSV, JSON, and a workbook if openpyxl is installed), the levels (JSON, CSV, log)
+    and a picture are written to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.
 
     Raises:
         DataError: a file cannot be written.
@@ -85,7 +85,7 @@ def _scores(tasks: Mapping[str, TaskNumbers]) -> tuple[list[TaskScore], Settings
 
 
 def _groups(tasks: Mapping[str, TaskNumbers]) -> frozenset[str] | None:
-    """Return the benchmark's groups in the run, without the demonstration's mark; ``None`` if unknown."""
+    """Return the benchmark's groups in the run, without the mark of the demonstration, or ``None`` if unknown."""
     if any(one.groups is None for one in tasks.values()):
         return None
     names = {name for one in tasks.values() for name in one.groups or ()}
@@ -95,7 +95,7 @@ def _groups(tasks: Mapping[str, TaskNumbers]) -> frozenset[str] | None:
 def _from_files(
     scores: Sequence[TaskScore], settings: Settings | None, groups: frozenset[str] | None, stem: Path | None
 ) -> list[TaskScore]:
-    """Score tasks of the chosen groups whose answers are files that a generator wrote next to their annotations."""
+    """Score tasks of the chosen groups with answers in files that a generator wrote next to their annotations."""
     if settings is None or settings.media_answers == "ask" or settings.root is None or settings.only:
         return []
     asked = {score.task for score in scores}
@@ -111,16 +111,16 @@ def _from_files(
 
 
 def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
-    """Write the table that ``lmms-eval general-bench rank`` reads, for other scopes than the whole.
+    """Write the table that ``lmms-eval general-bench rank`` reads, for scopes other than the whole.
 
     Raises:
         DataError: a file cannot be written.
     """
     stem = folder / f"{sanitize_model_name(model, full_path=True)}_result"
-    paths = files.write_rows(table, model, stem)
+    paths = tables.write_rows(table, model, stem)
     if importlib.util.find_spec("openpyxl") is not None:
         paths.append(stem.with_name(f"{stem.name}.xlsx"))
-        files.write_workbook(table, paths[-1])
+        tables.write_workbook(table, paths[-1])
     return [str(path) for path in paths]
 
 
@@ -137,7 +137,7 @@ def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, wit
         folder / f"{name}_levels.csv": text.as_csv(ranked),
     }
     for path, content in contents.items():
-        files.write_bytes(path, content.encode())
+        tables.write_bytes(path, content.encode())
     paths = [str(path) for path in contents]
     if with_picture:
         target = folder / f"{name}_levels.png"
@@ -150,9 +150,10 @@ def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, wit
 
 
 def score_table(scores: Sequence[TaskScore], from_files: frozenset[str] = frozenset()) -> str:
-    """Lay out a line for each task: value, the official rule's if it differs, unit, answered items, status.
+    """Lay out a line for each task: value, the official value if it differs, unit, answered items, status.
 
-    Tasks of ``from_files`` are marked: their scores belong to the generator of the files, not to the run's model.
+    Tasks of ``from_files`` are marked, because their scores belong to the generator of the files, not to the run's
+    model.
     """
     order = {facts.id: place for place, facts in enumerate(one for rows in sheets().values() for one in rows)}
     rows = [_cells(score, score.task in from_files) for score in sorted(scores, key=lambda score: order[score.task])]

@@ -1,4 +1,4 @@
-"""From an item's prediction to its outcome: the state from its measure, or the reason for the lack of one."""
+"""Outcome of an item's prediction: the state by its measure, or the reason why it has none."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lmms_eval.tasks.general_bench.items import Item, MissingAnswer, UnreadableA
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State
 
 Status = Literal["answered", "unanswered", "absent", "failed"]
-"""``absent``: the prediction or its file is missing; counts as unanswered, and is reported separately."""
+"""``absent``: the prediction or its file is missing. It counts as unanswered and is reported separately."""
 MISSING = object()
 """Marks a missing prediction."""
 REPLY = "reply"
-"""Key of a prediction that is a model's text although its task needs another form."""
+"""Key of a prediction that is a model's text although its task requires another form."""
 ABSENT = "no prediction"
 """The note of an item without a prediction."""
 
@@ -28,7 +28,7 @@ class ItemOutcome(Struct, frozen=True):
     id: Any
     status: Status
     state: State = None
-    """The item's state; for an unanswered item the metric's state for it, or ``None``."""
+    """The item's state. For an unanswered item, the metric's state for it, or ``None``."""
     note: str = ""
 
     def as_record(self) -> dict[str, Any]:
@@ -89,6 +89,6 @@ def _unanswered(
 
 
 def failure_note(error: Exception, measure: Measure) -> str:
-    """Describe an error that the answer did not cause, with the measure's name unless the message is ours."""
+    """Describe an error that the answer did not cause, with the measure's name unless the error is ours."""
     own = isinstance(error, LmmsEvalError)
     return str(error) if own else f"measure {measure.name}: {type(error).__name__}: {error}"

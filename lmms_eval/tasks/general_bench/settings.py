@@ -31,31 +31,33 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     benchmark: ClassVar[str] = "General-Bench"
 
     subset: Literal["", "open", "closed"] = ""
-    """The set whose folder is used; empty: the open one if both hold the task."""
+    """The set to use. If empty, the open one if both hold the task."""
     only: str = ""
-    """Only the task of this folder: its name, or the end of its path."""
+    """Restricts the run to the task of this folder: its name, or the end of its path."""
     predictions: Literal["output", "beside"] = "output"
-    """The place of ``prediction.json``: below ``--output_path``, or next to the task's annotation."""
+    """Place of ``prediction.json``: below ``--output_path``, or next to the task's annotation."""
     prediction_name: str = PREDICTIONS
-    """Name of those files; several models that answer in the same folders need different names."""
+    """Name of those files. Several models that answer in the same folders need different names."""
     prediction_form: Literal["list", "object"] = "list"
     """A list of records, or the object of submissions of the closed set."""
     media_answers: Literal["files", "ask"] = "files"
-    """Tasks whose answers are media or arrays: scored from ``prediction.json`` next to the annotation, or asked of the
-    model (one that draws)."""
+    """Treatment of tasks with answers that are media or arrays: scored from ``prediction.json`` next to the annotation,
+    or asked of the model (one that draws).
+    """
     extraction: Literal["official", "fixed"] = "official"
-    """The rule by which a choice is read from a language reply: the authors' (``A`` without a match), or the mended
-    one (no answer without a match)."""
+    """Rule for reading a choice from a language reply: the authors' (``A`` without a match), or the mended one (no
+    answer without a match).
+    """
     answer_limit: int | None = None
-    """Most new tokens of an answer, below what its type allows."""
+    """Most new tokens of an answer, if less than its type allows."""
     field_maps: str | None = None
     """A YAML file with the keys of image and 3D items."""
     max_frames: int = 64
     """Most frames of a video, evenly spaced."""
     points: Literal["render", "refuse"] = "render"
-    """Point clouds, which chat models do not take: shown as pictures from four sides, or an error."""
+    """Treatment of point clouds, which chat models do not take: pictures from four sides, or an error."""
     weights: str | None = None
-    """Folder with the weights of networks that metrics need."""
+    """Folder with the weights of networks of metrics."""
     download: bool = False
     """Whether missing weights may be downloaded from the hub."""
     score_device: str = "cpu"
@@ -65,11 +67,11 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     reference_features: str | None = None
     """A folder with features of the references, computed elsewhere."""
     fad_network: Literal["vggish", "clap"] = "vggish"
-    """The network whose features FAD compares."""
+    """Network that computes the features for FAD."""
     wer_words: Literal["spoken", "written"] = "spoken"
-    """Words of word error rates: without case and punctuation, or unchanged."""
+    """Words for word error rates: without case and punctuation, or unchanged."""
     tracking: Literal["auc", "j_and_f"] = "auc"
-    """The number of tracking tasks: the workbook's area under the success curve, or the authors' J&F."""
+    """Number of tracking tasks: the workbook's area under the success curve, or the authors' J&F."""
     s_measure: Literal["published", "authors"] = "published"
     """The formula of the structure measure: the published one, or the authors' simplified one."""
 
@@ -93,12 +95,12 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
 
     @property
     def root(self) -> Path | None:
-        """Return the folder of the data; ``None`` if it was not given."""
+        """The folder of the data, or ``None`` if it was not given."""
         return self.folder or (None if self.data_root is None else Path(self.data_root))
 
     @property
     def context(self) -> Context:
-        """Return the context for measures."""
+        """The context for measures."""
         options: dict[str, Any] = {
             name: getattr(self, name) for name in ("fad_network", "wer_words", "tracking", "s_measure")
         }

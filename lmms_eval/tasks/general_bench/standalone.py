@@ -1,4 +1,4 @@
-"""Scores the prediction files in a data set's folders, for ``register`` and for tasks whose answers are files.
+"""Scoring of the prediction files in a data set's folders, for ``register`` and for tasks with answers in files.
 
 Every item's outcome is a line of a journal, under a hash of the item, its prediction and its scoring. A run that was
 killed resumes from it, and failed items are tried again.
@@ -43,13 +43,13 @@ class FolderJob(Struct, frozen=True):
     name: str
     """Name of the prediction files."""
     journal: Path | None = None
-    """Folder for the outcomes of items; ``None`` keeps no outcomes."""
+    """Folder for the outcomes of items. ``None`` keeps no outcomes."""
     ask: Asker | None = None
-    """Asks the judge; without it the judged metric is not evaluated."""
+    """Asks the judge. Without it, the judged metric is not evaluated."""
     judge: str = ""
-    """Identity of that judge; replies of another judge are not reused."""
+    """Identity of that judge. Replies of another judge are not reused."""
     passed_over: frozenset[Path] = frozenset()
-    """Files of that name (resolved) that hold results instead of predictions."""
+    """Files of that name (resolved) that hold results, not predictions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class FolderScores:
     scores: tuple[TaskScore, ...]
     """Scores of every task with a prediction file, in the order of the workbook."""
     problems: tuple[str, ...]
-    """Folders that are not a task's, and remarks on predictions."""
+    """Folders that belong to no task, and remarks on predictions."""
     without: tuple[TaskFacts, ...] = field(default=(), repr=False)
-    """Tasks whose folder has no prediction file to score."""
+    """Tasks without a prediction file to score in their folder."""
 
 
 def score_folders(
@@ -88,16 +88,11 @@ def score_folders(
         if not file.is_file() or file.resolve() in job.passed_over:
             without.append(facts)
             continue
-        scored = _Scorer(facts, folder, job).score(file)
-        problems += scored.problems
-        scores.append(scored.score)
-        progress(scored.score)
+        score, remarks = _Scorer(facts, folder, job).score(file)
+        problems += remarks
+        scores.append(score)
+        progress(score)
     return FolderScores(tuple(scores), tuple(problems), tuple(without))
-
-
-class _Scored(Struct, frozen=True):
-    score: TaskScore
-    problems: tuple[str, ...] = ()
 
 
 class _Scorer:
@@ -108,29 +103,32 @@ class _Scorer:
         self.context = job.settings.context
         self.path = None if job.journal is None else job.journal / f"{facts.id}.jsonl"
 
-    def score(self, file: Path) -> _Scored:
-        """Score a file; damaged or absent data becomes the task's reason."""
+    def score(self, file: Path) -> tuple[TaskScore, Sequence[str]]:
+        """Return the score of a file, and problems with its predictions.
+
+        Damaged or missing data becomes the task's reason.
+        """
         try:
             annotation = open_annotation(self.folder, self.settings)
             predictions = read_predictions(file)
         except DataError as error:
-            return _Scored(summary.broken(self.facts, "", str(error)))
+            return summary.broken(self.facts, "", str(error)), ()
         try:
             read = read_items(self.facts, annotation, file.parent, fields_of(self.facts, self.settings))
         except NotEvaluated as error:
             reason = error.reason.removeprefix("not evaluated: ")
-            return _Scored(summary.not_evaluated(self.facts, "", reason, len(annotation.data)))
+            return summary.not_evaluated(self.facts, "", reason, len(annotation.data)), ()
         lost = [ItemOutcome(problem.id, "failed", note=problem.message) for problem in read.problems]
         expected = len(read.items) + len(lost)
         problems = (*predictions.problems, *(one.message for one in read.duplicates), *_strays(predictions, read))
         if not expected:
-            return _Scored(summary.broken(self.facts, "", f"{self.folder.annotation}: no items in it"), problems)
+            return summary.broken(self.facts, "", f"{self.folder.annotation}: no items in it"), problems
         if not read.items:
-            return _Scored(summary.broken(self.facts, "", lost[0].note, expected), problems)
+            return summary.broken(self.facts, "", lost[0].note, expected), problems
         try:
             measure = registry.measure_for(self.facts, read.items[0].form)
         except LmmsEvalError as error:
-            return _Scored(summary.broken(self.facts, "", str(error), expected), problems)
+            return summary.broken(self.facts, "", str(error), expected), problems
         self.context = self.context.having(candidates=list(candidate_answers(self.facts, read.items)))
         score = summary.evaluated(
             lambda: summary.combine(
@@ -138,7 +136,7 @@ class _Scorer:
             ),
             self.facts, measure.name, expected,
         )  # fmt: skip
-        return _Scored(score, problems)
+        return score, problems
 
     def _outcomes(self, items: tuple[Item, ...], predictions: Predictions, measure: Measure) -> Iterator[ItemOutcome]:
         by = hash_of_scoring(measure, self.context, self.judge if measure.name == judged.QUESTION else "")
@@ -171,7 +169,7 @@ class _Scorer:
 
 
 def _strays(predictions: Predictions, read: Items) -> Iterator[str]:
-    """Yield a remark on predictions whose ids no item has, if all items are readable."""
+    """Yield a remark on predictions with ids that no item has, if all items are readable."""
     if read.problems or read.duplicates or not read.items:
         return
     dropped = {id_key(one.id) for one in read.dropped if isinstance(one.id, str | int)}

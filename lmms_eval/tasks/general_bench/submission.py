@@ -26,7 +26,7 @@ RUN_FOLDER = "general_bench"
 """Folder of the prediction files below a run's output folder."""
 FileForm = Literal["list", "object"]
 _VALUE_KEYS = ("prediction", "prediction_final")
-"""The first that a record holds counts; word problems write the second, together with ``prediction_steps``."""
+"""The first key of a record counts. Word problems have the second, together with ``prediction_steps``."""
 _RESULT_KEYS = frozenset({"model", "task", "metric", "score"})
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN = 20
@@ -38,13 +38,13 @@ class Predictions(Struct, frozen=True):
     where: str
     """The file, for messages."""
     values: Mapping[str, Any]
-    """JSON values by ``id_key``; of records with the same id, the last one's."""
+    """JSON values by ``id_key``. Of records with the same id, the last one counts."""
     duplicates: tuple[str, ...] = ()
     """Ids (as JSON) that occur more than once."""
     problems: tuple[str, ...] = ()
-    """Records that were skipped, and warnings; the first 20 of a kind."""
+    """Records that were skipped, and warnings: the first 20 of each kind."""
     head: Mapping[str, Any] | None = None
-    """The object form's keys about its task (``task``, ``skill``, ``type``); ``None`` for the list form."""
+    """The object form's keys about its task (``task``, ``skill``, ``type``), or ``None`` for the list form."""
 
 
 def read_predictions(file: Path) -> Predictions:
@@ -109,7 +109,7 @@ def _first(messages: list[str]) -> Iterator[str]:
 def dumps(
     records: Sequence[Mapping[str, Any]], form: FileForm = "list", task: str = "", skill: str = "", type: str = ""
 ) -> str:
-    """Return the text of a prediction file: UTF-8 characters as they are, indented by two.
+    """Return the text of a prediction file, with unescaped UTF-8 characters and an indent of two.
 
     Args:
         records: ``{id, prediction}``, or with ``prediction_steps`` and ``prediction_final``.
@@ -145,7 +145,8 @@ def write(
 
 
 def write_task(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Path | None:
-    """Write a task's predictions in a run, in the order of the annotation; ``None`` if there is no place for them.
+    """Write a task's predictions in a run, in the order of the annotation. Return ``None`` if there is no place for
+    them.
 
     Raises:
         DataError: the file cannot be written.

@@ -1,6 +1,6 @@
-"""Sums up the outcomes of a task's items.
+"""Summary of the outcomes of a task's items.
 
-Each task has two numbers: ``official`` leaves out items without a usable answer, as the authors' scorer does;
+Each task has two numbers. ``official`` leaves out items without a usable answer, as the authors' scorer does.
 ``strict`` counts them as wrong (General-Bench specification §10.3). If a metric has no worst value (an error, a
 distance between distributions), the mapped score of the answered items is multiplied by their share.
 """
@@ -19,7 +19,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
-from lmms_eval.tasks.general_bench.levels.normalise import paper_score, paper_value
+from lmms_eval.tasks.general_bench.levels.formulas import paper_score, paper_value
 from lmms_eval.tasks.general_bench.levels.results import LevelResult
 from lmms_eval.tasks.general_bench.measures.contract import Measure, State
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
@@ -29,7 +29,7 @@ KEY = "general_bench"
 """Key of a task's score in its estimate's details."""
 _DRAWS = 100
 _MOST_STATES = 200_000
-"""Most states that are drawn in all resamplings of a task."""
+"""Most states in all resamplings of a task together."""
 _SHOWN = 3
 
 
@@ -40,18 +40,18 @@ class TaskScore(Struct, frozen=True):
     """``TaskFacts.id``."""
     measure: str
     official: float | None
-    """Value over the answered items; ``None`` without any."""
+    """Value over the answered items, or ``None`` without any."""
     strict: float | None
-    """Value with the others as wrong; ``None`` without answers if the metric has no worst value."""
+    """Value with the others as wrong, or ``None`` without answers if the metric has no worst value."""
     stderr: float | None
     """Standard error of ``strict``, over the items."""
     answered: int
     expected: int
     failed: int = 0
     notes: tuple[str, ...] = ()
-    """First reasons of unanswered and failed items, the commonest first."""
+    """Most common reasons of unanswered and failed items."""
     withheld: str = ""
-    """The reason why there is no score: not evaluated, or items failed."""
+    """Reason why there is no score: not evaluated, or items failed."""
     details: Mapping[str, Any] = field(default_factory=dict)
     absent: int = 0
     """Number of items without a prediction, or without its file."""
@@ -74,7 +74,7 @@ class TaskScore(Struct, frozen=True):
         return "partially answered" if self.answered else "unanswered"
 
     def result(self, is_strict: bool = True) -> LevelResult | None:
-        """Return the row of the result table; ``None`` if there is no score."""
+        """Return the row of the result table, or ``None`` if there is no score."""
         value = self.strict if is_strict else self.official
         if self.withheld or value is None:
             return None
@@ -117,17 +117,17 @@ class TaskScore(Struct, frozen=True):
 
 
 def not_evaluated(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> TaskScore:
-    """Make the score of a task that cannot be evaluated here."""
+    """Return the score of a task that cannot be evaluated here."""
     return TaskScore(facts.id, measure, None, None, None, 0, expected, withheld=f"not evaluated: {reason}")
 
 
 def broken(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> TaskScore:
-    """Make the score of a task whose own data cannot be used."""
+    """Return the score of a task with unusable data."""
     return TaskScore(facts.id, measure, None, None, None, 0, expected, max(expected, 1), withheld=reason)
 
 
 def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> TaskScore:
-    """Compute the task's numbers over all its items (at least one); failed items withhold them.
+    """Compute the task's numbers over all its items, at least one. Failed items withhold them.
 
     Raises:
         NotEvaluated: data or a program that the value needs is absent.
@@ -157,7 +157,7 @@ def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome])
 
 
 def strict_value(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> float | None:
-    """Compute ``TaskScore.strict`` alone, without its error, of items that have not failed.
+    """Compute only ``TaskScore.strict``, without its error, of items that have not failed.
 
     Raises:
         LmmsEvalError: the items have no value together; others that the measure's libraries raise.
@@ -170,7 +170,7 @@ def strict_value(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutc
 def _strict(
     metric: Metric, measure: Measure, outcomes: Sequence[ItemOutcome], official: float | None
 ) -> tuple[float | None, float | None]:
-    """Return value and standard error with unanswered items as wrong."""
+    """Return value and standard error with unanswered items counted as wrong."""
     value = _strict_value(metric, measure, outcomes, official)
     answered = [outcome.state for outcome in outcomes if outcome.status == "answered"]
     share = len(answered) / len(outcomes)
@@ -199,7 +199,7 @@ def _strict_value(
 
 
 def _stderr(measure: Measure, states: Sequence[State]) -> float | None:
-    """Return the sample error of a mean, else that of the value over items drawn again."""
+    """Return the sample error of a mean, else that of the value over resampled items."""
     if len(states) < 2:
         return None
     if measure.is_mean:
@@ -221,7 +221,7 @@ def _finite(value: float, measure: Measure) -> float:
 
 
 def evaluated(score: Callable[[], TaskScore], facts: TaskFacts, measure: str, expected: int) -> TaskScore:
-    """Compute a task's score by ``score``; if a need of it is absent, that becomes the reason."""
+    """Compute a task's score by ``score``. If something that it needs is missing, that becomes the reason."""
     try:
         return score()
     except NotEvaluated as error:

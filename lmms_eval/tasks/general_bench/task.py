@@ -1,4 +1,4 @@
-"""A task of General-Bench: the type that its annotation names decides how long its answers may be."""
+"""A task of General-Bench. The ``type`` in its annotation determines the longest answer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lmms_eval.tasks.general_bench.settings import Settings
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 
 JUDGED = "gpt_score"
-"""The metric that a judge gives."""
+"""The metric that needs a judge."""
 
 
 class GeneralBenchTask(YamlTask):
-    """Range and direction are the metric's; only a task with a judged metric has questions to a judge."""
+    """A task with the range and direction of its metric. Only a task with a judged metric has questions to a judge."""
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         entries = [_directed(entry) for entry in source.raw.get("metric_list") or ()]

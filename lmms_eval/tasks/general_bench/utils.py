@@ -32,7 +32,7 @@ from lmms_eval.tasks.general_bench.settings import Settings
 
 
 def gold(doc: Mapping[str, Any], settings: Settings) -> str:
-    """Return a reply from which the reference answer is read; empty without one, or no text says it."""
+    """Return a reply that gives the reference answer, or an empty text if no reply can."""
     item = item_of(doc, settings)
     reference = item.reference
     if isinstance(reference, list | tuple) and reference and all(isinstance(one, str) for one in reference):
@@ -67,7 +67,7 @@ Options = Mapping[str, Any] | None
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
-    """Return one user turn: the media, then the text.
+    """Return one user turn with the media first, then the text.
 
     Raises:
         ItemError: the item cannot be read or asked.
@@ -78,7 +78,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """Return the question's text; for an unusable item the reason, which its messages then raise."""
+    """Return the question's text, or for an unusable item the reason, which its messages then raise."""
     if doc["problem"]:
         return str(doc["problem"])
     try:
@@ -108,7 +108,7 @@ def _alone() -> Iterator[None]:
 
 
 def doc_to_target(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """Return the reference answer for samples; empty for closed sets and unreadable items."""
+    """Return the reference answer for samples, or an empty text for closed sets and unreadable items."""
     if doc["problem"]:
         return ""
     reference = item_of(doc, Settings.of(lmms_eval_specific_kwargs)).reference
@@ -172,7 +172,7 @@ def _reply(results: Sequence[Any]) -> Any:
 
 
 def aggregate(values: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate | Withheld:
-    """Return the task's number in the unit of the result table, with unanswered items as wrong, and details."""
+    """Return the task's number in the unit of the result table, with unanswered items as wrong, and its details."""
     facts = tasks_by_id()[task.describe()["dataset_name"]]
     measure = registry.measure_for(facts, values[0]["form"])
     outcomes = [ItemOutcome.from_record(value) for value in values]
@@ -186,7 +186,7 @@ def aggregate(values: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Esti
 
 
 def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
-    """Write ``prediction.json`` and return no value; the details hold its path."""
+    """Write ``prediction.json`` and return no value. The details hold its path."""
     from lmms_eval.tasks.general_bench import submission
 
     path = submission.write_task(records, args, task)

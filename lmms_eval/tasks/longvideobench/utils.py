@@ -8,8 +8,6 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from msgspec import structs
-
 from lmms_eval.api.outcome import Estimate, SubScore
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils.estimates import by, mean
@@ -99,7 +97,7 @@ def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
 
 
 def _rounded(parts: Mapping[str, SubScore]) -> dict[str, SubScore]:
-    return {name: structs.replace(part, value=round(part.value, _DECIMALS)) for name, part in parts.items()}
+    return {name: replace(part, value=round(part.value, _DECIMALS)) for name, part in parts.items()}
 
 
 def write_submission(answers: Sequence[Mapping[str, str]], args: Any) -> Estimate:

@@ -22,7 +22,7 @@ from lmms_eval.tasks.milebench.standalone import FIXED, SUMMARY, write_text
 from lmms_eval.tasks.milebench.submission import PREDICTIONS
 from lmms_eval.tasks.milebench.summary.dataset import KEY, DatasetSummary
 from lmms_eval.tasks.milebench.summary.figures import ScoredDataset
-from lmms_eval.tasks.milebench.summary.image_counts import ALL, LEVEL_RANGES, REALISTIC, Pool
+from lmms_eval.tasks.milebench.summary.image_counts import ALL, LEVEL_RANGES, REALISTIC, CountPool
 from lmms_eval.tasks.milebench.summary.overview import Overview, build
 
 REPORT, SCORES, IMAGES = "report.json", "scores.csv", "images.csv"
@@ -93,7 +93,7 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
     return files
 
 
-def _point(pool: Pool, is_fixed: bool) -> Point:
+def _point(pool: CountPool, is_fixed: bool) -> Point:
     figure = pool.by_sample.fixed if is_fixed else pool.by_sample.official
     return Point(max(pool.images, 1.0), figure.value, *figure.ends)
 

@@ -10,7 +10,7 @@ from lmms_eval.stats.interval import NoInterval
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.scoring.model import ROUGE
 from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry
-from lmms_eval.tasks.milebench.summary.image_counts import ALL, DIAGNOSTIC, REALISTIC, NeedleGrid, Pool
+from lmms_eval.tasks.milebench.summary.image_counts import ALL, DIAGNOSTIC, REALISTIC, CountPool, NeedleGrid
 from lmms_eval.tasks.milebench.summary.overview import Overview
 from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -117,7 +117,7 @@ def _gap_lines(overview: Overview) -> str:
     return "\n".join(lines)
 
 
-def _pool_table(pools: Sequence[Pool], heading: str, scopes: Sequence[str]) -> str:
+def _pool_table(pools: Sequence[CountPool], heading: str, scopes: Sequence[str]) -> str:
     rows = [pool for pool in pools if pool.scope in scopes]
     columns = [Column("Data sets", tuple(f"{pool.scope} ({pool.datasets})" for pool in rows), is_text=True)]
     columns.append(Column(heading, tuple(pool.label for pool in rows), is_text=True))

@@ -15,7 +15,7 @@ from lmms_eval.utils.terminal import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the measures as JSON. Returns 2 if a file cannot be used."""
+    """Print the measures as JSON. Return 2 if a file cannot be used."""
     parser = argparse.ArgumentParser(prog="compare", description=__doc__)
     parser.add_argument("first", type=Path, help="scores of one judge: a run's mmie scores CSV, or main.py's results")
     parser.add_argument("second", type=Path, help="those of another judge, or of the same judge asked again")

@@ -1,4 +1,4 @@
-"""The published facts: categories with their sizes, and results in percent, which is mean / 6 × 100 (§1, §13)."""
+"""Published facts: categories with their sizes, and results in percent, which is mean / 6 × 100 (§1, §13)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PublishedRow(Struct, frozen=True):
 
     text_model: str
     image_model: str
-    """Model that draws for a text-only model; empty for one that draws itself."""
+    """Model that draws for a text-only model, or empty for one that draws itself."""
     sa: float
     pbl: float
     msr: float
@@ -41,9 +41,7 @@ def published() -> tuple[PublishedRow, ...]:
     with _FILE.open(encoding="utf-8", newline="") as file:
         return tuple(
             PublishedRow(
-                row["text_model"],
-                row["image_model"],
-                *(float(row[name]) for name in ("SA", "PBL", "MSR", "AVG")),
+                row["text_model"], row["image_model"], *(float(row[name]) for name in ("SA", "PBL", "MSR", "AVG"))
             )
             for row in csv.DictReader(file, delimiter="\t")
         )

@@ -1,8 +1,8 @@
-"""Judges a file of MMIE answers. Every reply is journaled before it counts, and is never requested again.
+"""Judging of a file of MMIE answers. Every reply is journaled before it counts, and is never requested again.
 
-The journal (``engine/judgements.py``) is next to the benchmark's own temporary file. A reply is found by id,
-judge and rendered prompt (pictures by content). Further replies in the temporary file, from the benchmark's own
-script, are reused.
+The journal (``engine/judgements.py``) is next to the benchmark's own temporary file. A reply is found by id, judge and
+rendered prompt (pictures by content). Further replies in the temporary file, written by the benchmark's own script, are
+reused.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class FileJudging:
             log.warning("%d entries of %s fit no record at their place and are not used", taken.mismatches, path)
 
     def _keep(self, index: int, verdict: Verdict, is_known: bool) -> None:
-        """Count a verdict whose replies are already on disk."""
+        """Count a verdict. Its replies are already on disk."""
         if verdict.text is None:
             reason = verdict.error or "no reply"
             (self._judgements.unreadable if reason.startswith("media:") else self._judgements.unanswered)[index] = (

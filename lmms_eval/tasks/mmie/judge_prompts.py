@@ -1,7 +1,7 @@
-"""The texts for a judge, in addition to a sample: our own wording of the paper's criteria, or the user's own.
+"""Texts for a judge, in addition to a sample: our own wording of the paper's criteria, or the user's own.
 
-The benchmark's own judge was tuned on its authors' exact texts, which are not shipped: ``load_prompts`` reads them
-from a user's file. Fingerprints identify the texts.
+The benchmark's own judge was tuned on its authors' exact texts, which are not shipped. ``load_prompts`` reads them from
+a user's file. Fingerprints identify the texts.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _LEAD_IN = "Hold the final answer against this one: "
 
 
 class JudgeTexts(Struct, frozen=True):
-    """The texts for a judge, in addition to the sample."""
+    """Texts for a judge, in addition to the sample."""
 
     systems: Mapping[str, str]
     """Text before the sample, by tag."""
@@ -95,10 +95,7 @@ class JudgeTexts(Struct, frozen=True):
 
     def fingerprints(self) -> dict[str, str]:
         """Return the SHA-256 of every text, for the results."""
-        return {
-            **{tag: fingerprint(text) for tag, text in self.systems.items()},
-            "lead_in": fingerprint(self.lead_in),
-        }
+        return {**{tag: fingerprint(text) for tag, text in self.systems.items()}, "lead_in": fingerprint(self.lead_in)}
 
     @property
     def is_official(self) -> bool:
@@ -112,7 +109,7 @@ class JudgeTexts(Struct, frozen=True):
 
 
 def prompts(file: str) -> JudgeTexts:
-    """Return the judge's texts: those of ``--judge_prompts FILE``, which are read again when it changes, else ours.
+    """Return the judge's texts: those of ``--judge_prompts FILE``, which is read again when it changes, else ours.
 
     Raises:
         DataError: the file cannot be read, or lacks a text.
@@ -121,7 +118,7 @@ def prompts(file: str) -> JudgeTexts:
 
 
 def prompts_identity(kwargs: Mapping[str, Any] | None) -> str:
-    """Return what scores depend on in addition to document and answer. Raises ``DataError`` as ``prompts``."""
+    """Return what scores depend on in addition to document and answer. Raises ``DataError`` as ``prompts`` does."""
     return " ".join(prompts(Settings.of(kwargs).judge_prompts).fingerprints().values())
 
 

@@ -1,4 +1,4 @@
-"""Makes the judge's question about a question and a model's answer (MMIE specification §5)."""
+"""The judge's question about a question and a model's answer (MMIE specification §5)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_NEW_TOKENS = 1024
 
 
 def questions(doc: Mapping[str, Any], answer: Any, settings: Settings) -> list[JudgeQuestion]:
-    """Return the question to the judge; empty for a skipped sample.
+    """Return the question to the judge, or an empty list for a skipped sample.
 
     Raises:
         MediaError: a picture of the question is not there and the settings are strict.
@@ -50,9 +50,9 @@ def view_of(doc: Mapping[str, Any], answer: Sequence[Segment], settings: Setting
 
 
 def answer_segments(answer: Any) -> tuple[Segment, ...]:
-    """Return texts and pictures of an answer in order, each picture with the text before it.
+    """Return the texts and pictures of an answer in order, each picture with the text before it.
 
-    Descriptions without a picture are put into words, since a judge takes a mark for a picture.
+    Descriptions without a picture are put into words, because a judge would take a mark for a picture.
     """
     segments: list[Segment] = []
     text: str | None = None
@@ -77,7 +77,7 @@ def _parts(answer: Any) -> tuple[Any, ...]:
 
 
 def judge_question(view: View, category: str, reference: str | None, prompts: JudgeTexts) -> JudgeQuestion:
-    """Make one user turn of texts and pictures in their order, answered without sampling."""
+    """Return one user turn of texts and pictures in their order, to be answered without sampling."""
     pieces = judge_pieces(view, category, reference, prompts)
 
     def build() -> ChatMessages:
@@ -89,7 +89,7 @@ def judge_question(view: View, category: str, reference: str | None, prompts: Ju
 
 
 def _part(piece: Piece) -> ChatContent:
-    """Make a part of the question. Raises ``MediaError`` for a file that is not a picture."""
+    """Return a part of the question. Raises ``MediaError`` for a file that is not a picture."""
     from lmms_eval.media import header
 
     if isinstance(piece, str):

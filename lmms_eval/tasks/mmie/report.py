@@ -1,4 +1,4 @@
-"""The report of a run on MMIE as a whole: AVG and the categories on both scales, fields and subfields."""
+"""The report of a whole run on MMIE: AVG and the categories on both scales, fields and subfields."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")
 TITLES = {"categories": "Categories", "fields": "Fields", "subfields": "Subfields"}
 _COUNTS = ("n", "Unparsable", "Unscored", "Skipped")
 FEW = 10
-"""Number of samples below which a bar is pale."""
+"""A bar of fewer samples is pale."""
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
@@ -59,7 +59,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
 
 
 def _gaps(found: CategoryTable, members: Mapping[str, Any], tasks: Mapping[str, TaskNumbers]) -> list[str]:
-    """Return the reasons why these numbers are not comparable with the published ones; empty if they are."""
+    """Return the reasons why these numbers are not comparable with the published ones, or an empty list."""
     gaps = [tasks[name].withheld for name in members if tasks[name].withheld]
     if not all(part["prompts"]["official"] for part in members.values()):
         gaps.append("judged with other texts than the benchmark's")

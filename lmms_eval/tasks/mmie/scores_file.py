@@ -1,8 +1,8 @@
 """Files of scores by sample, from a run, another judge or people, and their agreement.
 
-Three forms are read: CSV with the columns ``id`` and ``score`` (and perhaps ``position``, which
-distinguishes records of one id), a JSON list of such mappings, and the result file of ``main.py``, whose judge replies
-are read if it has no scores. Samples without a score are skipped.
+Three forms are read: CSV with the columns ``id`` and ``score`` (and optionally ``position``, which distinguishes
+records of one id), a JSON list of such objects, and the result file of ``main.py``, of which the judge's replies are
+read if it has no scores. Samples without a score are skipped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Key = tuple[str, int | None]
 
 
 class JudgeComparison(Struct, frozen=True):
-    """Two files of scores of the same answers; measures are ``None`` if they are not defined."""
+    """Agreement of two files of scores of the same answers. Undefined measures are ``None``."""
 
     n: int
     """Number of samples that both have scored."""
@@ -79,7 +79,7 @@ def read_scores(path: Path) -> dict[Key, float]:
 
 
 def find_score(scores: Mapping[Key, float], sample: Mapping[str, Any]) -> float | None:
-    """Find the score of a sample: by id and position, else by the id alone."""
+    """Return the score of a sample, by id and position, else by the id alone."""
     return scores.get((sample["id"], sample["position"]), scores.get((sample["id"], None)))
 
 

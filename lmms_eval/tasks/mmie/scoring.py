@@ -1,4 +1,4 @@
-"""Reads scores from a judge's replies, and a sample's outcome from its scores (MMIE specification §8)."""
+"""Scores in a judge's replies, and the outcome of a sample from its scores (MMIE specification §8)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Outcome = Literal["scored", "unparsable", "skipped", "unscored"]
 
 
 class ScoreReading(Struct, frozen=True):
-    """The number behind the marker."""
+    """The number after the marker."""
 
     score: int | None
-    """Rounded; ``None`` without one."""
+    """Rounded score, or ``None``."""
 
     @property
     def counted(self) -> bool:
@@ -37,7 +37,7 @@ class ScoreReading(Struct, frozen=True):
 
 
 def read_score(reply: str) -> ScoreReading:
-    """Read the first number behind the first marker, rounded to the nearest integer, ties to even.
+    """Read the first number after the first marker, rounded to the nearest integer, ties to even.
 
     A number too large for a float is no score.
     """
@@ -52,7 +52,7 @@ def read_score(reply: str) -> ScoreReading:
 
 
 def is_readable(reply: str) -> bool:
-    """Return whether a reply holds a valid score; otherwise the question may be asked again."""
+    """Return whether a reply holds a valid score. If not, the question may be asked again."""
     return read_score(reply).counted
 
 

@@ -16,15 +16,15 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     benchmark: ClassVar[str] = _NAME
 
     view: Mode = "official"
-    """The judge's view of an answer: cut after the third picture as in the benchmark, or all texts."""
+    """What the judge sees of an answer: up to the third picture as in the benchmark, or all texts."""
     max_images: int = MAX_IMAGES
-    """Most pictures of a sample; with more it is skipped (``official``) or its surplus left out (``full_text``)."""
+    """Most pictures of a sample. With more, it is skipped (``official``) or the surplus left out (``full_text``)."""
     strict_images: bool = False
-    """Whether a missing picture fails its sample; otherwise it is left out and counted."""
+    """Whether a missing picture fails its sample. Otherwise it is left out and counted."""
     category_by: Literal["id", "name"] = "id"
     """The field that decides if a record's id and its category disagree."""
     ask_pictures: bool | str = False
-    """Ask for described pictures (``<image>description</image>``); a text replaces our wording."""
+    """Whether to ask for described pictures (``<image>description</image>``). A text replaces our wording."""
     pre_prompt: str = ""
     post_prompt: str = ""
     """Texts around the question (lmms-eval's options)."""
@@ -35,7 +35,7 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
     media_root: str = ""
     """Further folder with the pictures (``--media_root``)."""
     allow_media: str = ""
-    """Comma list of media outside the data set's folder that records may name (``--allow_media``)."""
+    """Comma-separated list of media outside the data set's folder that records may name (``--allow_media``)."""
 
     @property
     def view_options(self) -> ViewOptions:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from lmms_eval.api.judging import JudgeQuestion
-from lmms_eval.tasks.mmie.data.routing import Route, route
+from lmms_eval.tasks.mmie.data.records import Route, route
 from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
 from lmms_eval.tasks.mmie.judge_questions import judge_question
 from lmms_eval.tasks.mmie.scoring import NO_SCORE, Outcome, read_score
@@ -19,7 +19,7 @@ from lmms_eval.tasks.mmie.summary import table
 from lmms_eval.tasks.mmie.view import Find, View, ViewedPicture, ViewOptions, build_view
 
 NAMED: tuple[Outcome, ...] = ("unparsable", "unscored", "skipped")
-"""Outcomes whose samples the summary names."""
+"""Outcomes with samples that the summary names."""
 
 
 class ReadingOptions(Struct, frozen=True):
@@ -34,7 +34,7 @@ class ReadingOptions(Struct, frozen=True):
 
 
 class ViewedRecord(Struct, frozen=True):
-    """A record with its judge's view."""
+    """A record and the judge's view of it."""
 
     placed: Placed
     view: View
@@ -53,7 +53,7 @@ class ViewedRecord(Struct, frozen=True):
 
     @property
     def category(self) -> str:
-        """Its tag. Raises ``LookupError`` if the sample belongs to no category."""
+        """Tag of the sample. Raises ``LookupError`` if it belongs to no category."""
         if self.route.category is None:
             raise LookupError(f"record {self.placed.position} ({self.id!r}) belongs to no category")
         return self.route.category
@@ -70,11 +70,11 @@ class Input(Struct, frozen=True):
     """The samples of a file."""
 
     samples: tuple[ViewedRecord, ...]
-    """Samples that a judge can be shown, in the order of the file."""
+    """Samples for the judge, in the order of the file."""
     skipped: tuple[ViewedRecord, ...]
     """Samples with too many pictures."""
     problems: tuple[RecordProblem, ...]
-    """Records that cannot be judged; a sample may be among them."""
+    """Records that cannot be judged. A sample may be among them."""
     n_records: int
 
     def everyone(self) -> list[ViewedRecord]:
@@ -127,7 +127,7 @@ def read_input(content: Any, where: str, reading: ReadingOptions) -> Input:
 
 
 def sample_rows(data: Input, judgements: Judgements) -> list[dict[str, Any]]:
-    """Return a row for each sample that can be judged, in the order of the file; failed ones are not among them."""
+    """Return a row for each sample that can be judged, in the order of the file, without failed ones."""
     bad = {problem.position for problem in data.problems}
     rows = [
         {**_row(sample, "skipped"), "reason": f"{len(sample.view.images)} pictures"}
@@ -166,7 +166,7 @@ def _row(sample: ViewedRecord, outcome: Outcome) -> dict[str, Any]:
 
 
 def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgements) -> dict[str, Any]:
-    """Sum up the scores with their counts, and names every record that is not simply scored."""
+    """Sum up the scores with their counts, and name every record that is not simply scored."""
     problems = list(data.problems)
     for index, text in judgements.unreadable.items():
         sample = data.samples[index]

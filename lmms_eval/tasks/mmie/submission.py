@@ -1,4 +1,4 @@
-"""Files of answers to MMIE: a run writes them, ``main.py`` reads and writes them (§3, §7).
+"""Files of answers to MMIE. A run writes them; ``main.py`` reads and writes them (§3, §7).
 
 A record is a question with a model's answer. The output of ``main.py`` and its temporary file hold each record as the
 judge saw it, with the judge's reply as ``gpt_feedback``.
@@ -40,7 +40,7 @@ class RecordProblem(Struct, frozen=True):
     """A record that cannot be used."""
 
     position: int
-    """In the file, from 0."""
+    """Position in the file, from 0."""
     id: Any
     message: str
 
@@ -53,7 +53,7 @@ class Placed(Struct, frozen=True):
 
 
 def read_records(content: Any, where: str) -> tuple[list[Placed], list[RecordProblem]]:
-    """Read the records of a file of answers, and name those that cannot be used.
+    """Read the records of a file of answers, and name the unusable ones.
 
     Raises:
         DataError: the top level is not a list.
@@ -71,7 +71,7 @@ def read_records(content: Any, where: str) -> tuple[list[Placed], list[RecordPro
 
 
 def read_record(entry: Any) -> AnsweredRecord:
-    """Read a record with its answer; the question may have either form.
+    """Read a record with its answer. The question may have either form.
 
     Raises:
         DataError: a key is missing, or the value is not a record.
@@ -96,7 +96,7 @@ def answer_record(doc: Mapping[str, Any], answer: Sequence[Segment]) -> dict[str
 def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) -> None:
     """Write the list that ``main.py`` judges. Raises ``OSError``.
 
-    Pictures of questions keep the names of the data set, those of answers by their path relative to the file.
+    Pictures of questions keep the names of the data set. Those of answers get their path relative to the file.
     """
 
     def beside(segment: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) 
 
 
 def processed_record(record: AnsweredRecord, view: View) -> dict[str, Any]:
-    """Return the sample as ``main.py``'s files have it, without feedback."""
+    """Return the sample as in ``main.py``'s files, without feedback."""
     return {
         "id": record.id,
         "model": record.model,
@@ -121,7 +121,7 @@ def processed_record(record: AnsweredRecord, view: View) -> dict[str, Any]:
 
 
 class OutputText:
-    """The text of ``main.py``'s output and temporary file, which are rewritten often. Every record is rendered once."""
+    """The text of ``main.py``'s output and temporary file, which is written often. Every record is rendered once."""
 
     def __init__(self, records: Sequence[Mapping[str, Any]]) -> None:
         self._records = records
@@ -145,7 +145,7 @@ class Taken(Struct, frozen=True):
     """Feedback from a temporary file."""
 
     feedback: Mapping[int, str]
-    """Feedback by position in the list of records; it may be an empty text."""
+    """Feedback by position in the list of records. It may be an empty text."""
     mismatches: int = 0
     """Number of judged entries that differ from the record at their position."""
 
@@ -153,8 +153,8 @@ class Taken(Struct, frozen=True):
 def feedback_from_temporary(entries: Any, records: Sequence[Mapping[str, Any]]) -> Taken:
     """Read the feedback of the judged entries at the start of a temporary file, for the records at their positions.
 
-    Reading ends at the first entry without feedback. An entry counts only for a record of the same id
-    and, as far as it is stated, the same content.
+    Reading ends at the first entry without feedback. An entry counts only for a record with the same id and the same
+    content, as far as the entry has any.
     """
     found: dict[int, str] = {}
     mismatches = 0

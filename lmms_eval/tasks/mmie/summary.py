@@ -1,4 +1,4 @@
-"""Sums up judged samples: official and strict means with their counts (§9)."""
+"""Summary of judged samples: official and strict means with their counts (§9)."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ OVERALL = "AVG"
 
 
 def mean(scores: Sequence[float]) -> float | None:
-    """Return the plain mean; ``None`` without values."""
+    """Return the plain mean, or ``None`` without values."""
     return math.fsum(scores) / len(scores) if scores else None
 
 
 def official_average(scores: Sequence[float]) -> float | None:
     """Return the mean rounded to three decimals by numpy's rule: times 1,000, to the nearest integer, back.
 
-    Ties go to even. A mean of 0.0005 gives 0.0 so, where rounding of its exact decimal value gives 0.001.
+    Ties go to even. A mean of 0.0005 therefore gives 0.0, although its exact decimal value would round to 0.001.
     """
     found = mean(scores)
     return None if found is None else round(found * 1000) / 1000
 
 
 def percent(value: float | None) -> float | None:
-    """Return a mean of scores on the scale of the published tables: share of the highest score, times 100."""
+    """Return a mean of scores on the scale of the published tables: its share of the highest score, times 100."""
     return None if value is None else value / HIGHEST * 100
 
 
@@ -43,12 +43,12 @@ def weighted_average(by_category: Mapping[str, float]) -> float:
 
 
 class CategoryRow(Struct, frozen=True):
-    """The samples of one category, field or subfield, as sums, so that rows of several tasks can be joined."""
+    """The samples of one category, field or subfield, as sums that can be added over several tasks."""
 
     scored: int = 0
-    """Number of samples with a score, over which the official mean is taken."""
+    """Number of samples with a score, which the official mean is taken over."""
     unparsable: int = 0
-    """Number of samples whose judge's reply has no score."""
+    """Number of samples with a judge's reply without a score."""
     skipped: int = 0
     """Number of samples with more pictures than the judge takes."""
     unscored: int = 0
@@ -65,12 +65,12 @@ class CategoryRow(Struct, frozen=True):
 
     @property
     def n(self) -> int:
-        """The number of all samples."""
+        """Number of all samples."""
         return self.scored + self.unparsable + self.skipped + self.unscored
 
     @property
     def mean(self) -> float | None:
-        """Over the samples with a score, not rounded."""
+        """Mean over the samples with a score, not rounded."""
         return self.total / self.scored if self.scored else None
 
     @property
@@ -80,7 +80,7 @@ class CategoryRow(Struct, frozen=True):
 
     @property
     def strict(self) -> float | None:
-        """The mean over all samples: one without a score counts 0; ``None`` if no judge replied at all."""
+        """Mean over all samples, one without a score counting 0, or ``None`` if no judge replied at all."""
         return self.total / self.n if self.scored or self.unparsable else None
 
     @property
@@ -93,12 +93,12 @@ class CategoryRow(Struct, frozen=True):
 
     @property
     def ends(self) -> list[float] | None:
-        """The ends of the interval; ``None`` without one."""
+        """Ends of the interval, or ``None``."""
         found = self.interval
         return None if isinstance(found, stats.NoInterval) else [found.low, found.high]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the row for the results file, means on both scales; ``from_dict`` reads it."""
+        """Return the row for the results file, with means on both scales. ``from_dict`` reads it."""
         around = self.ends
         return {
             "n": self.n,
@@ -160,7 +160,7 @@ class CategoryTable(Struct, frozen=True):
 
 
 def table(samples: Iterable[Mapping[str, Any]]) -> CategoryTable:
-    """Sum up all samples; AVG is over samples, not over categories."""
+    """Sum up all samples. AVG is over samples, not over categories."""
     categories: dict[str, CategoryRow] = {}
     fields: dict[str, CategoryRow] = {}
     subfields: dict[str, CategoryRow] = {}
@@ -177,9 +177,9 @@ def table(samples: Iterable[Mapping[str, Any]]) -> CategoryTable:
 
 
 def repeat_agreement(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Measure the agreement of repeated questions (``--judge_repeats``); ``None`` if each was asked once.
+    """Return the agreement of repeated questions (``--judge_repeats``), or ``None`` if each was asked once.
 
-    Cohen's κ with quadratic weights is the mean over pairs of askings, over samples with a score in both.
+    Cohen's κ with quadratic weights is the mean over pairs of repetitions, over samples with a score in both.
     """
     units = [sample["repeats"] for sample in samples if sample["repeats"]]
     if not units:

@@ -1,4 +1,4 @@
-"""MMIE as a task, whose metric's name depends on the judge's texts."""
+"""MMIE as a task with a metric that is named by the judge's texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLAIN = "mmie_judge"
 
 
 class MmieTask(YamlTask):
-    """A task whose metric is ``mmie_score`` with the official texts, known by their fingerprints, else ``mmie_judge``.
+    """A task with the metric ``mmie_score`` for the official texts, recognised by fingerprint, else ``mmie_judge``.
 
     Raises:
         DataError: the file of ``--judge_prompts`` cannot be used.
@@ -31,7 +31,7 @@ class MmieTask(YamlTask):
         super().__init__(replace(source, raw={**source.raw, "metric_list": entries}), options)
 
     def load(self) -> None:
-        """Load the documents, and report once how this score differs from lmms-eval's of the same name."""
+        """Load the documents, and log once how this score differs from lmms-eval's of the same name."""
         is_new = self._documents is None
         super().load()
         if is_new:

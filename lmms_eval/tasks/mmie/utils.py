@@ -29,7 +29,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def segments_of(doc: Mapping[str, Any], role: str) -> Sequence[Mapping[str, Any]]:
-    """Return the segments of a role (``human``, ``gpt``): those of its last turn; empty without such a turn."""
+    """Return the segments of the last turn of a role (``human``, ``gpt``), or an empty sequence."""
     own = {"human": "question", "gpt": "gt_answer"}[role]
     if doc.get(own) is not None:
         content: Any = doc[own]
@@ -40,7 +40,7 @@ def segments_of(doc: Mapping[str, Any], role: str) -> Sequence[Mapping[str, Any]
 
 
 def segments_text(segments: Sequence[Mapping[str, Any]]) -> str:
-    """Join trimmed texts and a line ``<image>`` for each picture by line breaks, without empty ones."""
+    """Join trimmed texts, and a line ``<image>`` for each picture, by line breaks, without empty ones."""
     lines: list[str] = []
     for segment in segments:
         if text := str(segment.get("text") or "").strip():
@@ -51,12 +51,12 @@ def segments_text(segments: Sequence[Mapping[str, Any]]) -> str:
 
 
 def normalise(text: str | None) -> str:
-    """Lower the case, collapse white space, keep only word characters, spaces and angle brackets; null is empty."""
+    """Lower the case, collapse white space, and keep only word characters, spaces and angle brackets. Null is empty."""
     return _DROPPED.sub("", _SPACE.sub(" ", (text or "").strip().lower()))
 
 
 def token_f1(reference: str | None, prediction: str | None) -> float:
-    """F1 of the two sets of tokens; 0 if either is empty, even if both are."""
+    """Return the F1 of the two sets of tokens. It is 0 if either is empty, even if both are."""
     wanted, found = set(normalise(reference).split()), set(normalise(prediction).split())
     common = len(wanted & found)
     if not common:
@@ -66,12 +66,12 @@ def token_f1(reference: str | None, prediction: str | None) -> float:
 
 
 def exact_match(reference: str | None, prediction: str | None) -> float:
-    """1 if the normalised texts are equal, both empty included."""
+    """Return 1 if the normalised texts are equal, also if both are empty, else 0."""
     return float(normalise(reference) == normalise(prediction))
 
 
 def question_pieces(doc: Mapping[str, Any], settings: Settings) -> list[str | Path]:
-    """Return texts (trimmed, none empty) and files of pictures in order.
+    """Return the texts (trimmed, not empty) and the files of the pictures in order.
 
     Raises:
         MediaError: a picture is missing and the settings are strict; otherwise it is left out.
@@ -110,7 +110,7 @@ def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
 
 
 def _instruction(settings: Settings) -> list[str]:
-    """Return the request for described pictures, for models that cannot draw; none unless it is asked for."""
+    """Return the request for described pictures, for models that cannot draw, if the settings have it."""
     given = settings.ask_pictures
     wording = given if isinstance(given, str) else INSTRUCTION if given else ""
     return [wording] if wording else []
@@ -120,7 +120,7 @@ Options = Mapping[str, Any] | None
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
-    """One user turn: texts and pictures of the question in their order; a picture that is not there is left out.
+    """Return one user turn with the texts and pictures of the question in order. Missing pictures are left out.
 
     Raises:
         MediaError: a picture cannot be read, or is not there and the settings are strict.
@@ -129,24 +129,24 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """The question with ``<image>`` in place of each existing picture."""
+    """Return the question with ``<image>`` in place of each existing picture."""
     return text(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
-    """The pictures of the question, opened (RGB), in order."""
+    """Return the pictures of the question, opened (RGB), in order."""
     return visuals(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_target(doc: Mapping[str, Any]) -> str:
-    """The reference answer's texts, a line ``<image>`` for each of its pictures."""
+    """Return the reference answer's texts, with a line ``<image>`` for each of its pictures."""
     return segments_text(segments_of(doc, "gpt"))
 
 
 def doc_to_judge(
     doc: Mapping[str, Any], results: Sequence[Any], lmms_eval_specific_kwargs: Options = None
 ) -> list[JudgeQuestion]:
-    """The question to the judge."""
+    """Return the question to the judge."""
     return judge_questions.questions(doc, results[0] if results else "", Settings.of(lmms_eval_specific_kwargs))
 
 
@@ -157,7 +157,7 @@ def process_results(
     verdicts: Mapping[str, Verdict] | None = None,
     lmms_eval_specific_kwargs: Options = None,
 ) -> dict[str, Any]:
-    """The score under the metric's name, ``Unscored`` without a reply and for skipped samples; all that is known of
+    """Return the score under the metric's name (``Unscored`` without a reply and for skipped samples), all facts about
     the sample (``judged``), and its record for ``main.py`` (``answers``).
 
     Raises:
@@ -195,18 +195,20 @@ def process_results(
 
 
 def aggregate_official(values: Sequence[Mapping[str, Any]]) -> Estimate:
-    """The mean over the samples whose score could be read, 0 to 6, with its standard error."""
+    """Return the mean over the samples with a readable score, 0 to 6, with its standard error."""
     return _mean([value["score"] for value in values if value["score"] is not None])
 
 
 def aggregate_strict(values: Sequence[Mapping[str, Any]]) -> Estimate:
-    """The mean over all samples, 0 to 6: one without a score counts 0; none where no judge replied at all."""
+    """Return the mean over all samples, 0 to 6, one without a score counting 0. If no judge replied at all, there is no
+    mean.
+    """
     is_judged = any(value["outcome"] in ("scored", "unparsable") for value in values)
     return _mean([value["score"] for value in values] if is_judged else [])
 
 
 def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
-    """The number of scores. The details hold all that the benchmark's report needs; scores go to a file of their own.
+    """Return the number of scores. The details hold what the benchmark's report needs, and a file has the scores.
 
     Raises:
         DataError: the file of human scores cannot be used, or a file cannot be written.
@@ -242,7 +244,7 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
 
 
 def aggregate_answers(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
-    """Write the answers in the benchmark's own form, for ``main.py``; nothing without an output folder. No number.
+    """Write the answers in the benchmark's own form, for ``main.py``, if there is an output folder. Return no value.
 
     Raises:
         DataError: the file cannot be written.
@@ -256,31 +258,31 @@ def aggregate_answers(records: Sequence[Mapping[str, Any]], args: Any, task: Any
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """AVG and the categories, fields and subfields over the tasks of a run."""
+    """Report AVG and the categories, fields and subfields over the tasks of a run."""
     from lmms_eval.tasks.mmie.report import report as whole
 
     return whole(tasks, stem)
 
 
 def f1_doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
-    """The question as lmms-eval asks it."""
+    """Return the question as lmms-eval asks it."""
     settings = Settings.of(lmms_eval_specific_kwargs)
     return f"{settings.pre_prompt}{segments_text(segments_of(doc, 'human'))}{settings.post_prompt}"
 
 
 def f1_doc_to_target(doc: Mapping[str, Any]) -> str:
-    """The whole reference answer as lmms-eval has it."""
+    """Return the whole reference answer as lmms-eval has it."""
     return segments_text(segments_of(doc, "gpt"))
 
 
 def f1_process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, float]:
-    """Token F1 and exact match of the answer's text."""
+    """Return token F1 and exact match of the answer's text."""
     reference, reply = f1_doc_to_target(doc), str(results[0]) if results else ""
     return {"mmie_f1": token_f1(reference, reply), "mmie_exact_match": exact_match(reference, reply)}
 
 
 def aggregate_f1(values: Sequence[float]) -> float:
-    """The plain mean; 0 of nothing."""
+    """Return the plain mean, or 0 without values."""
     return summary.mean(values) or 0.0
 
 
@@ -290,13 +292,13 @@ def _mean(scores: Sequence[float]) -> Estimate:
 
 
 def _output(args: Any, name: str) -> Path | None:
-    """A file in the run's folder of submissions; ``None`` without an output folder."""
+    """Return a file in the run's folder of submissions, or ``None`` without an output folder."""
     folder = getattr(args, "output_path", None)
     return None if not folder else (Path(folder) / "submissions" / name).resolve()
 
 
 def _write(write: Callable[[], None], path: Path) -> None:
-    """Run what writes a file. Raises ``DataError`` if that fails."""
+    """Call a function that writes a file. Raises ``DataError`` if that fails."""
     try:
         write()
     except OSError as error:

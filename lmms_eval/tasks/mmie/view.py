@@ -16,13 +16,13 @@ from lmms_eval.tasks.mmie.data.records import Segment
 Mode = Literal["official", "full_text"]
 MODES: tuple[Mode, ...] = ("official", "full_text")
 ANSWER_STOP = 3
-"""Pictures of question and answer after which the benchmark ignores the rest of the answer."""
+"""Number of pictures of question and answer after which the benchmark ignores the rest of the answer."""
 MAX_IMAGES = 4
 PLACEHOLDER = "<image>"
 
 
 class ViewedPicture(Struct, frozen=True):
-    """A picture in its place."""
+    """A picture among the texts."""
 
     value: Any
 
@@ -42,8 +42,9 @@ class ViewOptions(Struct, frozen=True):
     """The limits for showing a sample."""
 
     mode: Mode = "official"
-    """``official``: nothing of the answer after the third picture, samples of too many pictures skipped.
-    ``full_text``: all texts, pictures up to the same bounds, nothing skipped."""
+    """``official``: the answer ends after the third picture, and samples with too many pictures are skipped.
+    ``full_text``: all texts, and pictures up to the same bounds; nothing is skipped.
+    """
     max_images: int = MAX_IMAGES
     """Most pictures of a sample."""
 
@@ -83,12 +84,12 @@ class View(Struct, frozen=True):
 
 
 def as_text(pieces: Sequence[Piece]) -> str:
-    """Join the pieces to one text, a placeholder for each picture."""
+    """Join the pieces to one text, with a placeholder for each picture."""
     return "".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
 
 
 def in_folder(folder: str, further: str | None = None) -> Find:
-    """Find pictures by paths relative to ``folder``, or absolute, as the benchmark joins them; else to ``further``."""
+    """Find pictures by paths relative to ``folder``, or absolute, as the benchmark joins them, else in ``further``."""
 
     def find(image: Any) -> ViewedPicture | Missing:
         path = os.path.join(folder, str(image))
@@ -119,7 +120,7 @@ def build_view(
 
 
 class _Builder:
-    """Counts the pictures of one sample."""
+    """Builds the view of one sample and counts its pictures."""
 
     def __init__(self, find: Find, options: ViewOptions) -> None:
         self._find, self._options = find, options
@@ -136,7 +137,7 @@ class _Builder:
         return pieces
 
     def answer(self, segments: Sequence[Segment]) -> list[Piece]:
-        """In the official mode everything ends at the third picture, but for the text of the first segment."""
+        """In the official mode everything ends at the third picture, except the text of the first segment."""
         pieces: list[Piece] = []
         for number, segment in enumerate(segments):
             pieces += self._text(segment)

@@ -62,7 +62,7 @@ def absolute_paths(kwargs: Mapping[str, Any] | None) -> Any:
 
     def absolute(value: Any) -> Any:
         if isinstance(value, StatedPath):
-            return str(value.beside) if value.beside.exists() else str(value)
+            return str(value.in_folder) if value.in_folder.exists() else str(value)
         if isinstance(value, Mapping):
             return {key: absolute(item) for key, item in value.items()}
         return [absolute(item) for item in value] if isinstance(value, list) else value

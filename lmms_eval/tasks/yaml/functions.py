@@ -25,7 +25,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
 from lmms_eval.tasks.yaml.included import dotted_name, own_name, with_own_imports
 from lmms_eval.utils.installed import error_text, not_part_of_this_version
-from lmms_eval.utils.places import place_of
+from lmms_eval.utils.signatures import place_of
 
 _MODULES: dict[Path, ModuleType] = {}
 _LOCK = threading.RLock()

@@ -106,17 +106,17 @@ class Prompts:
     def text(self, doc: Doc) -> Any:
         """Return the value of ``doc_to_text``: a text, or the number of a choice."""
         spec = self.config.doc_to_text
-        where = self._key("doc_to_text")
-        value = field_value(spec, doc, where, lambda function: call_text(function, doc, self.kwargs))
+        if callable(spec):
+            return call_text(spec, doc, self.kwargs)
+        value = field_value(spec, doc, self._key("doc_to_text"))
         return text_or_index(value, spec, doc, self.config.doc_to_choice is not None)
 
     def target(self, doc: Doc) -> Any:
         """Return the value of ``doc_to_target``: a text, a choice's number, a list of either, or another value."""
         spec = self.config.doc_to_target
-        where = self._key("doc_to_target")
-        value = field_value(
-            spec, doc, where, lambda function: call_target(function, doc, self._target_kwargs, self.kwargs)
-        )
+        if callable(spec):
+            return call_target(spec, doc, self._target_kwargs, self.kwargs)
+        value = field_value(spec, doc, self._key("doc_to_target"))
         return target_value(value, spec, doc, self.config.doc_to_choice is not None)
 
     def choices(self, doc: Doc) -> list[str] | None:
@@ -149,6 +149,8 @@ class Prompts:
         if self.config.doc_to_text is None:
             return ""
         value = self.text(doc)
+        if type(value) is str:
+            return value
         choices = self.choices(doc) if isinstance(value, int) and not isinstance(value, bool) else None
         if choices is None:
             if value is None or isinstance(value, Mapping | list | tuple):
@@ -167,11 +169,12 @@ class Prompts:
 
     def answer_text(self, doc: Doc) -> str:
         """Return the reference answer for an example: the first one, as the text of its choice."""
-        value, choices = self.target(doc), self.choices(doc)
+        value = self.target(doc)
         if isinstance(value, list) and value:
             value = value[0]
-        if choices is not None and isinstance(value, int) and 0 <= value < len(choices):
-            return choices[value]
+        if isinstance(value, int) and self.config.doc_to_choice is not None:
+            choices = self.choices(doc) or []
+            return choices[value] if 0 <= value < len(choices) else str(value)
         return str(value)
 
     def description(self, doc: Doc) -> str:
@@ -187,9 +190,8 @@ class Prompts:
         """Return the task's messages for a full document: ``doc_to_messages``, else all media followed by the text."""
         if self.config.doc_to_messages is None:
             return self.user_turn(self.visuals(doc), self.shown_text(doc))
-        return as_turns(
-            call_messages(self.config.doc_to_messages, doc, self.kwargs, **rounds), self._key("doc_to_messages")
-        )
+        made = call_messages(self.config.doc_to_messages, doc, self.kwargs, **rounds)
+        return as_turns(made, f"{self.where}: doc_to_messages")
 
     def user_turn(self, visuals: Sequence[Any], text: str) -> list[Turn]:
         """Make one user message, media first.
@@ -215,11 +217,13 @@ class PromptBuilder:
 
     def context(self, doc_id: int, question: str | None = None) -> str:
         """Return the prompt as text: system instruction, description, examples, question."""
-        doc = self.documents.text_view(doc_id)
-        system = self.prompts.options.system_instruction
-        shown = self.prompts.shown_text(doc) if question is None else question
+        doc, prompts = self.documents.text_view(doc_id), self.prompts
+        shown = prompts.shown_text(doc) if question is None else question
+        system = prompts.options.system_instruction
         lead = f"{system}\n\n" if system else ""
-        return lead + self.prompts.description(doc) + self._example_text(doc_id) + shown
+        if prompts.config.description:
+            lead += prompts.description(doc)
+        return lead + shown if self._few is None else lead + self._example_text(doc_id) + shown
 
     def text_turns(self, doc_id: int, question: str | None = None) -> list[dict[str, str]]:
         """Return the prompt as plain role and content pairs, for the chat template of a model without media."""
@@ -243,14 +247,15 @@ class PromptBuilder:
         turns = [dict(turn) for turn in (self.prompts.own_turns(full) if own is None else own)]
         leading = [turn for turn in turns[:1] if turn["role"] == "system"]
         rest = turns[len(leading) :]
-        if self.prompts.options.fewshot_as_multiturn:
+        if self._few is not None and self.prompts.options.fewshot_as_multiturn:
             rest = [*self._example_turns(doc_id), *rest]
-        else:
+        elif self._few is not None:
             rest = _in_front(self._example_parts(doc_id), rest)
         if self.prompts.config.description:
             description = self.prompts.description(self.documents.text_view(doc_id))
             rest = _with_description(description, rest)
-        return self.with_system([*leading, *rest])
+        turns = [*leading, *rest]
+        return self.with_system(turns) if self.prompts.options.system_instruction else turns
 
     def with_system(self, turns: Sequence[Turn]) -> list[Turn]:
         """Put the system instruction before the task's system message, or add it as a system message."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmms_eval.errors import LmmsEvalError, TaskError
-from lmms_eval.utils.signatures import has_parameter, keywords_for, parameters_of
+from lmms_eval.utils.signatures import keywords_for, parameters_of
 from lmms_eval.utils.template import compiled
 
 Doc = Mapping[str, Any]
@@ -47,15 +48,15 @@ def render_template(text: str, doc: Doc, where: str) -> str:
 
 def call_text(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
     """Call ``doc_to_text`` or a similar function. Settings, if any, are the second positional argument."""
+    if kwargs is None:
+        return function(doc, **more)
     takes = parameters_of(function)
-    if kwargs is not None and (takes.positional >= 2 or takes.any_positional):
-        return function(doc, kwargs, **more)
-    return function(doc, **more)
+    return function(doc, kwargs, **more) if takes.positional >= 2 or takes.any_positional else function(doc, **more)
 
 
 def call_target(function: Callable[..., Any], doc: Doc, target_kwargs: Any, kwargs: Any) -> Any:
     """Call ``doc_to_target`` with a model's settings, as ``call_text``, else with the settings if it names them."""
-    if target_kwargs is None and has_parameter(function, "lmms_eval_specific_kwargs"):
+    if target_kwargs is None and "lmms_eval_specific_kwargs" in parameters_of(function).names:
         return function(doc, lmms_eval_specific_kwargs=kwargs)
     return call_text(function, doc, target_kwargs)
 
@@ -70,7 +71,7 @@ def call_visual(function: Callable[..., Any], doc: Doc, kwargs: Any) -> Any:
 def call_messages(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
     """Call ``doc_to_messages`` with the settings, as keyword or second parameter, and other arguments that it takes."""
     _keep_originals()
-    takes, given = parameters_of(function), keywords_for(function, more)
+    takes, given = parameters_of(function), keywords_for(function, more) if more else {}
     if "lmms_eval_specific_kwargs" in takes.names or takes.any_keyword:
         return function(doc, lmms_eval_specific_kwargs=kwargs, **given)
     if takes.positional == 2 and takes.names[1:2] and takes.names[1] not in given:
@@ -78,6 +79,7 @@ def call_messages(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: A
     return function(doc, **given)
 
 
+@functools.cache
 def _keep_originals() -> None:
     """Keep the bytes of files that the function opens by ``Image.open``, so that they are sent unchanged."""
     from lmms_eval.media.opened import keep_originals
@@ -85,12 +87,10 @@ def _keep_originals() -> None:
     keep_originals()
 
 
-def field_value(spec: Any, doc: Doc, where: str, call: Callable[[Any], Any]) -> Any:
-    """Return a key's value for a document: column, template, function (through ``call``), number, or literal list."""
+def field_value(spec: Any, doc: Doc, where: str) -> Any:
+    """Return the value of a key that is not a function: column, template, number, or literal list."""
     if isinstance(spec, str):
         return doc[spec] if spec in doc else render_template(spec, doc, where)
-    if callable(spec):
-        return call(spec)
     return spec
 
 
@@ -121,7 +121,7 @@ def choices_value(spec: Any, doc: Doc, where: str) -> list[str]:
     Raises:
         RenderError: they are not a list.
     """
-    value = field_value(spec, doc, where, lambda function: function(doc))
+    value = spec(doc) if callable(spec) else field_value(spec, doc, where)
     if isinstance(value, str):
         try:
             value = ast.literal_eval(value)

@@ -12,9 +12,7 @@ from pydantic import ValidationError
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, RequestKind
-from lmms_eval.api.task import Task, TaskOptions
-from lmms_eval.tasks.data import Documents
-from lmms_eval.tasks.yaml.config import TaskConfig
+from lmms_eval.api.task import Task
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, Turn
 from lmms_eval.tasks.yaml.render import RenderError
 from lmms_eval.tasks.yaml.seeding import Seeding
@@ -26,41 +24,38 @@ NOT_SENT = frozenset({"max_agentic_steps"})
 _UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
 
 
-class RequestFactory(Struct, frozen=True):
-    """Makes the requests of a task with open data."""
+class RequestFactory:
+    """Makes the requests of a task with open data.
 
-    task: Task
-    builder: PromptBuilder
-    seeding: Seeding
-    generation: Mapping[str, Any]
-    """The task's generation options; ``until``, if given, is a text or a list of texts."""
-    cost: Callable[[int], float]
-    """Estimates the tokens of one request of a document."""
+    Args:
+        task: the task.
+        builder: its prompts.
+        seeding: seeds of its functions.
+        generation: its generation options; ``until``, if given, is a text or a list of texts.
+        cost: estimates the tokens of one request of a document.
+    """
 
-    @property
-    def prompts(self) -> Prompts:
-        return self.builder.prompts
-
-    @property
-    def documents(self) -> Documents:
-        return self.builder.documents
-
-    @property
-    def config(self) -> TaskConfig:
-        return self.builder.prompts.config
-
-    @property
-    def options(self) -> TaskOptions:
-        return self.builder.prompts.options
-
-    @property
-    def where(self) -> str:
-        return self.builder.prompts.where
+    def __init__(
+        self, task: Task, builder: PromptBuilder, seeding: Seeding, generation: Mapping[str, Any],
+        cost: Callable[[int], float],
+    ) -> None:  # fmt: skip
+        self.task, self.builder, self.seeding, self.generation, self.cost = task, builder, seeding, generation, cost
+        self.prompts, self.documents = builder.prompts, builder.documents
+        self.config, self.options, self.where = self.prompts.config, self.prompts.options, self.prompts.where
+        self._implied_stop = implied_stop(self.config, generation)
+        self._sent = {key: value for key, value in generation.items() if key not in NOT_SENT}
+        if isinstance(until := self._sent.get("until"), str):
+            self._sent["until"] = [until]
+        self._changeable = [key for key, value in self._sent.items() if type(value) not in _UNCHANGEABLE]
 
     def request(self, doc_id: int, repeat: int, ask: Ask) -> Request:
         """Make one request; its seed follows from the run's seed and its name."""
         name = f"{self.task.name}/{doc_id}/{repeat}/{ask.round}/{ask.index}"
         digest = hashlib.sha256(f"{self.options.seed}|{name}".encode()).digest()
+        generates = ask.kind != "loglikelihood"
+        sent = self._sent.copy() if generates else {}
+        for key in self._changeable if generates else ():  # back ends change the options of a request
+            sent[key] = copy.deepcopy(sent[key])
         return Request(
             id=name,
             kind=ask.kind,
@@ -68,33 +63,16 @@ class RequestFactory(Struct, frozen=True):
             doc_id=doc_id,
             build_messages=ask.messages,
             context=ask.context,
-            generation={} if ask.kind == "loglikelihood" else self._sent_generation(),
+            generation=sent,
             continuation=ask.continuation,
             implied_delimiter=ask.implied_delimiter,
-            implied_stop="" if ask.kind == "loglikelihood" else implied_stop(self.config, self.generation),
+            implied_stop=self._implied_stop if generates else "",
             repeat=repeat,
             round=ask.round,
             index=ask.index,
             seed=int.from_bytes(digest[:4], "big") >> 1,
             cost=self.cost(doc_id),
         )
-
-    def _sent_generation(self) -> dict[str, Any]:
-        """Copy the options that a model gets. Each request has its own copy, since back ends change them."""
-        made = {key: _copied(value) for key, value in self.generation.items() if key not in NOT_SENT}
-        if isinstance(made.get("until"), str):
-            made["until"] = [made["until"]]
-        return made
-
-
-def _copied(value: Any) -> Any:
-    """Copy an option. Nearly all are numbers, or lists of stop strings."""
-    kind = type(value)
-    if kind in _UNCHANGEABLE:
-        return value
-    if kind is list and all(type(item) is str for item in value):
-        return value.copy()
-    return copy.deepcopy(value)
 
 
 class MessageBuilder(Struct, frozen=True):
@@ -121,11 +99,10 @@ class MessageBuilder(Struct, frozen=True):
         with self.requests.seeding.prompt(self.doc_id):
             full = self.requests.documents[self.doc_id] if doc is None else doc
             own = None if self.own is None else self.own(full)
-            if self.bare:
-                turns = self.requests.builder.with_system(own or [])
-            else:
-                turns = self.requests.builder.turns(self.doc_id, full, own)
-            return self.requests.prompts.allowed(turns)
+            builder = self.requests.builder
+            turns = builder.with_system(own or []) if self.bare else builder.turns(self.doc_id, full, own)
+            media = self.requests.prompts.media
+            return turns if media is None else media.turns(turns)
 
 
 class MediaQuestion(Struct, frozen=True):

@@ -25,7 +25,7 @@ from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, sc
 from lmms_eval.tasks.yaml.prompts import Prompts
 from lmms_eval.tasks.yaml.render import RenderError
 from lmms_eval.utils.answer_reading import noting_chance, noting_reading
-from lmms_eval.utils.signatures import has_parameter, keywords_for
+from lmms_eval.utils.signatures import keywords_for, parameters_of
 
 log = logging.getLogger(__name__)
 SETTINGS = "lmms_eval_specific_kwargs"
@@ -156,7 +156,7 @@ class AnswerScorer(Struct, frozen=True):
         """Yield scope and filtered answers for every call of ``process_results``."""
         if pipeline is None:
             return [
-                (judged.scope("none", number), self._filtered(None, doc, [answer]))
+                (judged.scope("none", number) if number else "", self._filtered(None, doc, [answer]))
                 for number, answer in enumerate(answers)
             ]
         found = [(judged.scope(pipeline.name, None), self._filtered(pipeline, doc, answers))]
@@ -177,7 +177,10 @@ class AnswerScorer(Struct, frozen=True):
             filtered = single[0]
             if pipeline is None and len(single) > 1:
                 filtered = [list(values) for values in zip(*single, strict=True)]
-            made = [self._evaluate(doc, values, judged.verdicts_in(verdicts, scope)) for scope, values in evaluations]
+            made = [
+                self._evaluate(doc, values, judged.verdicts_in(verdicts, scope) if verdicts else {})
+                for scope, values in evaluations
+            ]
             each = made if pipeline is None else made[1:]
             metrics = made[0] if pipeline is not None or len(made) == 1 else mean_metrics(made)
         except NotEvaluated as absent:
@@ -233,17 +236,20 @@ class AnswerScorer(Struct, frozen=True):
         value = filtered[0] if filtered else ""
         if self.config.output_type == "generate_until_multi_round":
             return [value]
-        return [_trimmed(item) for item in (value if isinstance(value, list | tuple) else filtered or [""])]
+        values = value if isinstance(value, list | tuple) else filtered or [""]
+        trimmed = [item.strip() if isinstance(item, str) else item for item in values]
+        return ["" if item is None else item for item in trimmed]
 
     def _processed(self, doc: Doc, results: list[Any], verdicts: Mapping[str, Verdict]) -> Mapping[str, Any]:
         function = self.config.process_results
         offered: dict[str, Any] = {} if self.full_docs is None else {"full_docs": self.full_docs}
         if self.config.doc_to_judge is not None:
             offered["verdicts"] = verdicts
-        if has_parameter(function, SETTINGS):
-            offered[SETTINGS] = self.prompts.kwargs
+        given = keywords_for(function, offered) if offered else {}
+        if SETTINGS in parameters_of(function).names:
+            given[SETTINGS] = self.prompts.kwargs
         with evaluated_wholly():
-            made = function(doc, results, **keywords_for(function, offered))
+            made = function(doc, results, **given)
         if not isinstance(made, Mapping):
             raise RenderError(f"process_results must return a mapping of metrics, not a {type(made).__name__}")
         return made
@@ -331,12 +337,6 @@ def _stripped(value: Any, tags: Tags) -> Any:
     if isinstance(value, list):
         return [_stripped(item, tags) for item in value]
     return value
-
-
-def _trimmed(value: Any) -> Any:
-    if value is None:
-        return ""
-    return value.strip() if isinstance(value, str) else value
 
 
 def _choice(choices: Sequence[str], value: Any) -> Any:

@@ -328,7 +328,8 @@ class YamlTask(FamilyInterface, Task):
         if self._builder is None:
             raise UsageError(f"task {self.name!r} is used before load()")
         if self._requests is None:  # at the first exchange, since a task may set its generation options during load
-            self._requests = RequestFactory(self, self._builder, self.seeding, self.generation, self.request_cost)
+            cost = self._estimates().of_request
+            self._requests = RequestFactory(self, self._builder, self.seeding, self.generation, cost)
         return self._requests
 
     def load(self) -> None:
@@ -395,17 +396,13 @@ class YamlTask(FamilyInterface, Task):
             check_files(self.name, size, doc_ids, lambda doc_id: self.prompts.visuals(self.document(doc_id)))
 
     def exchange(self, doc_id: int, repeat: int) -> Exchange:
-        return exchange_for(self.requests, doc_id, repeat)
+        return exchange_for(self._requests or self.requests, doc_id, repeat)
 
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
         return self._estimates().of_documents(doc_ids)
 
     def strata(self, doc_ids: Sequence[int]) -> Sequence[str] | None:
         return strata_of(self.documents, self._strata, doc_ids, self.where)
-
-    def request_cost(self, doc_id: int) -> float:
-        """Estimate the tokens of one request of a document (``lmms_eval.tasks.yaml.costs``)."""
-        return self._estimates().of_request(doc_id)
 
     def _estimates(self) -> Costs:
         if self._costs is None:
@@ -508,10 +505,11 @@ class YamlTask(FamilyInterface, Task):
         return not self.config.full_docs
 
     def carried_document(self, doc_id: int) -> Mapping[str, Any] | None:
-        if not self._can_be_carried or self.documents.media_columns:
+        documents = self.documents
+        if not self._can_be_carried or documents.media_columns:
             return None
-        row = self.documents.stored(doc_id)
-        self.documents.drop(doc_id)
+        row = documents.stored(doc_id)
+        documents.drop(doc_id)
         return row if can_be_carried(row) else None
 
     def take_document(self, doc_id: int, document: Mapping[str, Any] | None) -> None:

@@ -108,7 +108,7 @@ def table_of(data: Mapping[str, Any], file: Path) -> TaskTable:
     unknown = next((key for key in spec if key not in _KEYS), None)
     if unknown is not None:
         raise TaskError(f"{where}: {TABLE_KEY}: unknown key {unknown!r}; there is: {', '.join(_KEYS)}")
-    path = spec["file"].beside if isinstance(spec["file"], StatedPath) else file.parent / spec["file"]
+    path = spec["file"].in_folder if isinstance(spec["file"], StatedPath) else file.parent / spec["file"]
     return _table(json.dumps(encode(spec)), where, path, state_of(path))
 
 

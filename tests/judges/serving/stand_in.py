@@ -29,6 +29,7 @@ ready = time.monotonic() + 0.5
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # no 40 ms between head and body
 
     def log_message(self, *_):
         pass
@@ -61,7 +62,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
 
-Server((given.host, given.port), Handler).serve_forever()
+Server((given.host, given.port), Handler).serve_forever(0.01)
 """
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.models.offline.model import ProcessKiller, descendants
+from lmms_eval.models.offline.model import ProcessKiller
+from lmms_eval.processes import descendants
 
 ROOT = Path(__file__).parents[3]
 COMMAND = """

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lmms_eval.models.remote.direct import TimeLimit
+from lmms_eval.models.remote.bounds import TimeLimit
 
 
 async def _answer(seconds: float) -> float:

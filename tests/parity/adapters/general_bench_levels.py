@@ -14,12 +14,21 @@ from typing import Any
 
 from lmms_eval.cli.main import main
 from lmms_eval.errors import DataError, LmmsEvalError
-from lmms_eval.tasks.general_bench.levels import formulas, normalise, reference
-from lmms_eval.tasks.general_bench.levels.files import read_workbook, write_workbook
+from lmms_eval.tasks.general_bench.levels import formulas, reference
+from lmms_eval.tasks.general_bench.levels import formulas as normalise
 from lmms_eval.tasks.general_bench.levels.registering import register
 from lmms_eval.tasks.general_bench.levels.report import Ranked, Support
 from lmms_eval.tasks.general_bench.levels.results import LevelResult
-from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Sheet, Table, column, template
+from lmms_eval.tasks.general_bench.levels.tables import (
+    SPECIALIST_COLUMN,
+    LevelRow,
+    Sheet,
+    Table,
+    column,
+    read_workbook,
+    template,
+    write_workbook,
+)
 from tests.parity.compare import agree
 from tests.parity.vectors import DATA_DIR, PASSED, Vector, Verdict, failed, line_adapter
 

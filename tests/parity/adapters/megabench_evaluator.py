@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import re
@@ -67,16 +68,20 @@ def reference(configuration: str) -> Mapping[str, ReferenceTask]:
     return load_reference(configuration, SLICE)
 
 
+@functools.cache
+def _pool() -> ScorePool:
+    """One process for all files: its first scores load dictionaries and sympy."""
+    pool = ScorePool(1, data=outside_data({}))
+    atexit.register(pool.close)
+    return pool
+
+
 def evaluated(
     submission: Sequence[Mapping[str, Any]], configuration: str, previous: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The output file's content, as a reader of the file has it."""
-    pool = ScorePool(1, data=outside_data({}))
     panel = JudgePanel(ask, lambda name: SLICE / name)
-    try:
-        found = evaluate(submission, Sources(reference(configuration), previous or {}), pool, panel, Silent())
-    finally:
-        pool.close()
+    found = evaluate(submission, Sources(reference(configuration), previous or {}), _pool(), panel, Silent())
     content: dict[str, Any] = json.loads(json.dumps(found.as_dict()))
     return content
 

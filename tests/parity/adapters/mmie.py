@@ -11,7 +11,7 @@ from typing import Any
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat_form.internvl import choose_grid
 from lmms_eval.models.chat_form.loading import device_map
-from lmms_eval.tasks.mmie.data.routing import route
+from lmms_eval.tasks.mmie.data.records import route
 from lmms_eval.tasks.mmie.judge_prompts import OFFICIAL
 from lmms_eval.tasks.mmie.scoring import read_score
 from lmms_eval.tasks.mmie.submission import feedback_from_temporary, processed_record, read_records

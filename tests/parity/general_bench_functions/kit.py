@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from lmms_eval.tasks.general_bench.measures import embeddings, frechet, kit_math
+from lmms_eval.tasks.general_bench.measures import embeddings, kit_math
+from lmms_eval.tasks.general_bench.measures import embeddings as frechet
 
 Input = Mapping[str, Any]
 
 
 def colour_counts(record: Input) -> list[int]:
     frames = [[kit_math.Region(*region) for region in frame] for frame in record["frames"]]
-    counts = kit_math.colour_counts(record["color"], record["object"], frames)
-    return [counts.described, counts.wanted]
+    return list(kit_math.colour_counts(record["color"], record["object"], frames))
 
 
 def cosine(record: Input) -> float:

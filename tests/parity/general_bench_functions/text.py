@@ -19,10 +19,15 @@ from lmms_eval.tasks.general_bench.measures.box_math import (
     video_contains,
 )
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
 from lmms_eval.tasks.general_bench.measures.judged import state_of
 from lmms_eval.tasks.general_bench.measures.registry import measures_of
-from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, rouge, sentence_bleu, treebank_tokens
+from lmms_eval.tasks.general_bench.measures.text_math import (
+    fallback_tokens,
+    mean_absolute_error,
+    rouge,
+    sentence_bleu,
+    treebank_tokens,
+)
 from tests.parity.vectors import DATA_DIR
 
 NLTK_DATA = str(DATA_DIR / "nltk_data")

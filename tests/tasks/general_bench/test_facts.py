@@ -5,7 +5,7 @@ import pytest
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.tasks.general_bench.facts import find_task, folded_tasks, sheets, skills, tasks
 from lmms_eval.tasks.general_bench.facts.metrics import find_metric, fold_metric, metrics
-from lmms_eval.tasks.general_bench.levels.normalise import mapped_names, paper_score
+from lmms_eval.tasks.general_bench.levels.formulas import mapped_names, paper_score
 from lmms_eval.tasks.general_bench.levels.reference import specialists
 from tests.parity.vectors import DATA_DIR
 

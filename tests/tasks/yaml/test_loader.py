@@ -147,7 +147,7 @@ def test_data_paths_remember_the_file_that_states_them(tmp_path: Path) -> None:
     top = write(tmp_path, "t.yaml", "include: base/_b\n")
     stated = YamlReader().read(top)["dataset_kwargs"]["data_files"]["test"][0]
     assert isinstance(stated, StatedPath)
-    assert stated.beside == tmp_path / "base" / "d.jsonl"
+    assert stated.in_folder == tmp_path / "base" / "d.jsonl"
 
 
 def test_values_survive_the_way_to_another_process() -> None:

@@ -22,7 +22,7 @@ from lmms_eval.models.openai.arguments import PATHS, Endpoint
 from lmms_eval.models.openai.client import find_proxy
 from lmms_eval.models.remote.arguments import RemoteArguments
 from lmms_eval.models.remote.asking import RetryPolicy
-from lmms_eval.models.remote.direct import read_whole
+from lmms_eval.models.remote.bounds import read_whole
 from lmms_eval.models.remote.errors import AttemptError, Failures
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.lines import JournalWriter, read_lines

@@ -1,1 +1,1 @@
-"""Reading the data set: folders, annotations, items, documents."""
+"""Reading of the data set: folders, annotations, items, documents."""

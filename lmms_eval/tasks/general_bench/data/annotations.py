@@ -1,4 +1,4 @@
-"""Reads annotation files: as a whole, or only the part before the items."""
+"""Reading of annotation files, as a whole or only up to the items."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DECODER = json.JSONDecoder()
 
 
 def annotation_file(folder: Path) -> Path | None:
-    """``annotation.json``, else the first ``*.json`` of a folder that holds no predictions; ``None`` without one.
+    """Return ``annotation.json``, else the first ``*.json`` of a folder that is not a file of predictions, or ``None``.
 
     Raises:
         OSError: the folder cannot be listed.
@@ -55,7 +55,7 @@ def read_annotation(file: Path) -> Annotation:
 
 
 def read_head(file: Path) -> Mapping[str, Any]:
-    """Return the keys before ``data``; if ``task`` is not among them, all keys except ``data``.
+    """Return the keys before ``data``, or all keys except ``data`` if ``task`` is not among them.
 
     Only the first bytes of the file are read if they are enough, so the rest may be damaged.
 
@@ -70,7 +70,7 @@ def read_head(file: Path) -> Mapping[str, Any]:
 
 
 def _first_keys(file: Path) -> dict[str, Any] | None:
-    """Read the keys before ``data``; ``None`` if the first bytes show no ``task`` or no beginning of ``data``."""
+    """Read the keys before ``data``, or return ``None`` if the first bytes show no ``task`` or no start of ``data``."""
     size = _FIRST_BYTES
     with open(file, "rb") as opened:
         content = opened.read(size)
@@ -108,7 +108,7 @@ class _Cursor(Struct):
     place: int = 0
 
     def peek(self) -> str:
-        """Return the next character that is not white space; raises ``IndexError`` at the end."""
+        """Return the next character that is not white space. Raises ``IndexError`` at the end."""
         while self.text[self.place] in _SPACE:
             self.place += 1
         return self.text[self.place]

@@ -1,4 +1,4 @@
-"""Makes documents of the tasks' folders, and items of documents."""
+"""Documents from the tasks' folders, and items from documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNKNOWN_KEYS = "with items of unknown keys"
 
 
 def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
-    """Return the documents of a task (``dataset_path: !function data.documents.documents``), named by its row's id.
+    """Return the documents of a task (``dataset_path: !function data.documents.documents``). Its name is its row's id.
 
     An unreadable item or annotation becomes a document with a ``problem``, which fails when it is asked.
 
@@ -70,7 +70,7 @@ def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = N
 
 
 def _of_open_set(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tuple[TaskFolder | None, tuple[str, ...]]:
-    """Return the open set's folder of a task of the closed set, and the answers among which its questions choose.
+    """Return the open set's folder of a task of the closed set, and the answers that its questions choose from.
 
     Questions of the closed set use the same answers.
     """
@@ -107,7 +107,7 @@ def _rows(
 
 
 def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
-    """Read a folder's annotation; the media of a scoped closed set are those of the full set.
+    """Read a folder's annotation. The media of a scoped closed set are those of the full set.
 
     Raises:
         DataError: it cannot be read.
@@ -138,7 +138,7 @@ def _row(facts: TaskFacts, folder: str, place: int, raw: Any, problem: str) -> d
 
 @once_per_document
 def head_of(doc: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Read the annotation's keys other than its items, as the document has them."""
+    """Return the annotation's keys other than its items, as stored in the document."""
     head: dict[str, Any] = json.loads(doc["head"])
     return head
 
@@ -154,7 +154,7 @@ def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
 
 
 def item_in(folder: Path, doc: Mapping[str, Any], settings: Settings) -> Item:
-    """Read the item of a document whose task's folder has moved.
+    """Read the item of a document from a task's folder that has moved.
 
     Raises:
         DataError: it cannot be read. NotEvaluated: its keys are not known.
@@ -168,17 +168,17 @@ def item_in(folder: Path, doc: Mapping[str, Any], settings: Settings) -> Item:
 
 
 def stated_type(doc: Mapping[str, Any]) -> str:
-    """Return the ``type`` of a document's annotation: of language tasks, the class of the task; empty if absent."""
+    """Return the ``type`` of a document's annotation, which is the class of a language task, or an empty text."""
     return str(head_of(doc).get("type", ""))
 
 
 def stated_name(doc: Mapping[str, Any], item: Item) -> str:
-    """Return the name of a document's task as its annotation states it, else as the workbook does."""
+    """Return the name of a document's task in its annotation, else in the workbook."""
     return str(head_of(doc).get("task", "")) or item.facts.name
 
 
 def lacking(item: Item) -> str:
-    """Describe what an item lacks for a question; empty if it is complete.
+    """Describe what an item lacks for a question, or return an empty text if it is complete.
 
     With unknown keys, a picture could be asked about without being shown, or without its question.
     """
@@ -210,11 +210,11 @@ def _maps(path: str | None) -> FieldMaps:
 
 
 class Root(Struct, frozen=True):
-    """A data set's folder, searched once."""
+    """The searched folder of a data set."""
 
     folders: Mapping[TaskFacts, TaskFolder]
     problems: tuple[str, ...]
-    """Folders that cannot be used, or are not a task's."""
+    """Folders that are unusable or belong to no task."""
     path: Path
 
 

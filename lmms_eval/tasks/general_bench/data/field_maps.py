@@ -27,23 +27,25 @@ _KINDS: tuple[MediaKind, ...] = get_args(MediaKind)
 
 
 class FieldMap(Struct, frozen=True):
-    """Key paths of a task's items; the first existing one counts."""
+    """Key paths of a task's items. The first existing one counts."""
 
     prompt: tuple[KeyPath, ...] = ()
     media: Mapping[MediaKind, tuple[KeyPath, ...]] = field(default_factory=dict)
     output: tuple[KeyPath, ...] = ()
     form: Form | None = None
-    """Form of answers; ``None`` if the reference's key and the row imply it."""
+    """Form of answers, or ``None`` if the reference's key and the row imply it."""
     is_required: bool = True
-    """Whether an item whose ``output`` lacks these keys cannot be evaluated, instead of having no reference."""
+    """Whether an item without these keys in its ``output`` cannot be evaluated (otherwise it has no reference)."""
 
 
 class FieldMaps(Struct, frozen=True):
-    """The package's field maps with a user's over them."""
+    """The package's field maps, overridden by a user's."""
 
     layers: tuple[Mapping[str, Any], ...]
-    """Later ones override earlier ones. Each has ``default``, ``sheets``, ``metrics``, ``tasks`` (by ``TaskFacts.id``),
-    holding entries of ``prompt``, ``media``, ``output``, ``form`` and ``is_required``, as far as they are stated."""
+    """Later ones override earlier ones. Each has ``default``, ``sheets``, ``metrics`` and ``tasks`` (by
+    ``TaskFacts.id``), which hold entries of ``prompt``, ``media``, ``output``, ``form`` and ``is_required``, as far as
+    they are given.
+    """
 
     def __call__(self, facts: TaskFacts) -> FieldMap:
         """Return the field map of a task."""
@@ -103,7 +105,7 @@ def _known(layer: str, name: str) -> str:
 
 
 def _entry(value: object, where: str) -> dict[str, Any]:
-    """Read the stated fields of a ``FieldMap``."""
+    """Read the given fields of a ``FieldMap``."""
     return {key: made for name, given in _mapping(value, where).items() for key, made in _field(name, given, where)}
 
 

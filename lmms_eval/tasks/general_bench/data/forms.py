@@ -1,4 +1,4 @@
-"""The form of a task's answers: by its row of the workbook, and by the place and kind of an item's reference answer."""
+"""The form of a task's answers, by its row of the workbook and by the key and kind of an item's reference answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEXT_METRICS = frozenset({
 
 
 class _Rule(Struct, frozen=True):
-    """Form of the answers of rows, by patterns of sheet and id, and by the metric's key or ``*``."""
+    """Form of the answers of rows, selected by patterns of sheet and id, and by the metric's key or ``*``."""
 
     form: Form
     sheet: str
@@ -84,7 +84,7 @@ _RULES = (
     _Rule("detections3d", "3D-Comprehension", "map"),
 )
 _OF_KEYS: Mapping[str, Form] = MappingProxyType({**{form: form for form in FORMS}, "keypoints": "instances"})
-"""Form of the value under a key of ``output``; other keys imply no form."""
+"""Form of the value under a key of ``output``. Other keys imply no form."""
 _ALSO: Mapping[Form, frozenset[Form]] = MappingProxyType({
     "text": frozenset({"number"}),
     "number": frozenset({"text"}),
@@ -103,16 +103,16 @@ _ALSO: Mapping[Form, frozenset[Form]] = MappingProxyType({
     "normals": frozenset({"image"}),
     "flow": frozenset({"image"}),
 })  # fmt: skip
-"""Further forms whose keys may hold a row's reference. The row's own form is kept except for ``_OWN``."""
+"""Further forms with keys that may hold a row's reference. The row's own form is kept except for ``_OWN``."""
 _OWN: frozenset[tuple[Form, Form]] = frozenset({
     ("boxes", "instances"), ("instances", "boxes"), ("mask", "labels"), ("labels", "mask"),
 })  # fmt: skip
-"""Row's form and key's form, for pairs in which the key's form is the item's."""
+"""The row's and the key's form, for pairs in which the key's form is the item's."""
 
 
 @functools.lru_cache(maxsize=1024)
 def form_of(facts: TaskFacts) -> Form:
-    """Return the form of a task's answers, as its row of the workbook implies it.
+    """Return the form of a task's answers, which its row of the workbook implies.
 
     Raises:
         DataError: no rule knows the row.
@@ -128,9 +128,9 @@ def form_of(facts: TaskFacts) -> Form:
 def form_of_reference(facts: TaskFacts, key: str, value: object) -> Form:
     """Return the form of an item's answers, given its reference ``value`` under ``output.KEY``.
 
-    That of the row, but: a key that names boxes, objects, a mask or class numbers decides if the row has another of
-    these (class numbers may be a picture under ``mask``); numbers and words where the row
-    has a map are labels of whole pictures. What is generated has the form of the row, whatever it is compared with.
+    It is the form of the row, with two exceptions. A key that names boxes, objects, a mask or class numbers decides if
+    the row has another one of these (class numbers may be a picture under ``mask``). Numbers and words in a row of maps
+    are labels of whole pictures. Generated answers have the form of the row, whatever they are compared with.
     """
     row = form_of(facts)
     named = _OF_KEYS.get(key)

@@ -1,4 +1,4 @@
-"""Items whose keys a field map names: images, 3D, and everything that is generated."""
+"""Items with keys from a field map: images, 3D, and all generation tasks."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data.drafts import ItemDraft, Source
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, KeyPath
 from lmms_eval.tasks.general_bench.data.forms import form_of, form_of_reference, may_hold, suits
-from lmms_eval.tasks.general_bench.data.media import media_of
-from lmms_eval.tasks.general_bench.data.records import Record, checked_path, is_number
+from lmms_eval.tasks.general_bench.data.records import ItemDraft, ItemSource, Record, checked_path, is_number, media_of
 from lmms_eval.tasks.general_bench.items import Form, MediaInput
 
 _LISTS: frozenset[Form] = frozenset({"boxes", "tube", "triplets"})
 _OBJECTS: frozenset[Form] = frozenset({"mask", "masks", "instances", "tracks", "detections3d"})
-"""Forms in the readers' own JSON, or paths."""
+"""Forms with the readers' own JSON, or paths."""
 _PATHS_OR_LISTS: frozenset[Form] = frozenset({"points", "poses", "notes"})
 
 
@@ -26,7 +24,7 @@ class _Found(Struct, frozen=True):
     """The value at a key path of an item."""
 
     record: Record
-    """The object with the last key."""
+    """The object that has the last key."""
     key: str
 
     @property
@@ -34,7 +32,7 @@ class _Found(Struct, frozen=True):
         return self.record.values[self.key]
 
 
-def read_mapped_item(source: Source, fields: FieldMap) -> ItemDraft:
+def read_mapped_item(source: ItemSource, fields: FieldMap) -> ItemDraft:
     """Read an item by a field map.
 
     Raises:
@@ -66,7 +64,7 @@ def _values(top: Record, paths: tuple[KeyPath, ...]) -> Iterator[_Found]:
 
 
 def _inner(keys: KeyPath, records: dict[KeyPath, Record | None]) -> Record | None:
-    """Return the object at a key path, kept in ``records``; ``None`` without one."""
+    """Return the object at a key path, cached in ``records``, or ``None``."""
     if keys not in records:
         outer = _inner(keys[:-1], records)
         is_there = outer is not None and isinstance(outer.values.get(keys[-1]), Mapping)
@@ -74,7 +72,7 @@ def _inner(keys: KeyPath, records: dict[KeyPath, Record | None]) -> Record | Non
     return records[keys]
 
 
-def _media(source: Source, fields: FieldMap) -> tuple[MediaInput, ...]:
+def _media(source: ItemSource, fields: FieldMap) -> tuple[MediaInput, ...]:
     """Return the first existing medium of each kind."""
     media: list[MediaInput] = []
     for kind, paths in fields.media.items():
@@ -84,8 +82,8 @@ def _media(source: Source, fields: FieldMap) -> tuple[MediaInput, ...]:
     return tuple(media)
 
 
-def _reference(source: Source, fields: FieldMap) -> _Found | None:
-    """Return the value whose key names the row's form, else the first one that fits it."""
+def _reference(source: ItemSource, fields: FieldMap) -> _Found | None:
+    """Return the value under a key that names the row's form, else the first one that fits it."""
     found = list(_values(source.top, fields.output))
     if fields.form is None:
         found = [one for one in found if may_hold(source.facts, one.key)]
@@ -108,7 +106,7 @@ def _reference(source: Source, fields: FieldMap) -> _Found | None:
 
 
 def _checked(form: Form, found: _Found) -> Any:
-    """Return the reference if it is of a kind that the form may have; readers look closer."""
+    """Check that the reference is of a kind that the form may have, and return it. Readers check it further."""
     record, key, value = found.record, found.key, found.value
     where = f"{record.where}: `{key}`"
     if form == "number":
@@ -128,7 +126,7 @@ def _checked(form: Form, found: _Found) -> Any:
 
 
 def _number(value: object, where: str) -> Any:
-    """Read a number, or a text of a number; true is 1."""
+    """Read a number, or a text of a number. True is 1."""
     if isinstance(value, bool) or is_number(value):
         return int(value) if isinstance(value, bool) else value
     try:

@@ -1,4 +1,4 @@
-"""Reads entries of an annotation as items, by the schema of each kind of task.
+"""Reading of an annotation's entries as items, by the schema of each kind of task.
 
 The benchmark's README lists the keys that are read. Values of other keys stay in ``Item.raw``.
 """
@@ -16,12 +16,21 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data.drafts import ItemDraft, Source
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap
 from lmms_eval.tasks.general_bench.data.forms import form_of
 from lmms_eval.tasks.general_bench.data.mapped import read_mapped_item
-from lmms_eval.tasks.general_bench.data.media import first_media, media_of, required_media
-from lmms_eval.tasks.general_bench.data.records import Box, Record, box_of, checked_path, id_key
+from lmms_eval.tasks.general_bench.data.records import (
+    Box,
+    ItemDraft,
+    ItemSource,
+    Record,
+    box_of,
+    checked_path,
+    first_media,
+    id_key,
+    media_of,
+    required_media,
+)
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task
 from lmms_eval.tasks.general_bench.items import Annotation, Item, MediaKind
 from lmms_eval.tasks.general_bench.prompts.text_tasks import LOWER_CASED
@@ -31,14 +40,14 @@ INTENT_PARTS = ("action", "object", "location")
 """Maps of the annotation's ``intent_label``, in the order of an answer's three class numbers."""
 _SEPARATOR = ","
 _BACKSLASHES = frozenset(map(find_task, ("Music Genre Classification", "Speech Command", "Vocal Technique Detection")))
-"""Tasks whose paths have backslashes."""
+"""Tasks with backslashes in their paths."""
 _BIRD = find_task("Bird Sound Detection")
 _NOTES = find_task("Note Qualities Analysis")
 _INTENT = find_task("Intent Classification")
 _YES_NO: Mapping[str, str] = MappingProxyType({"1": "Yes", "0": "No", "yes": "Yes", "no": "No"})
 
 
-def read_sound_item(source: Source) -> ItemDraft:
+def read_sound_item(source: ItemSource) -> ItemDraft:
     """Read ``input.audio_file`` below ``audios``, ``input.prompt`` and ``output.text``.
 
     Raises:
@@ -56,7 +65,7 @@ def read_sound_item(source: Source) -> ItemDraft:
     )
 
 
-def _reference(source: Source) -> str | list[str]:
+def _reference(source: ItemSource) -> str | list[str]:
     if source.facts is _BIRD:
         return _yes_or_no(source.output)
     if source.facts is _INTENT:
@@ -70,7 +79,7 @@ def _reference(source: Source) -> str | list[str]:
 
 
 def _yes_or_no(output: Record) -> str:
-    """Read 1 as ``Yes`` and any other number as ``No``; words are kept."""
+    """Read 1 as ``Yes`` and any other number as ``No``. Words are kept."""
     value = output.values.get("text")
     if isinstance(value, int):
         return "Yes" if value == 1 else "No"
@@ -81,7 +90,7 @@ def _yes_or_no(output: Record) -> str:
 
 
 def _intent(output: Record, head: Mapping[str, Any]) -> str:
-    """Read three class numbers, each by its own map (the reference looks all three up in the first: a defect)."""
+    """Read three class numbers, each by its own map. (As a defect, the reference looks up all three in the first.)"""
     value = output.values.get("text")
     numbers = re.split(r"[\s,]+", value.strip(" []()")) if isinstance(value, str) else value
     if not isinstance(numbers, list) or len(numbers) != len(INTENT_PARTS):
@@ -91,7 +100,7 @@ def _intent(output: Record, head: Mapping[str, Any]) -> str:
 
 
 def _name(number: object, labels: Record, part: str) -> str:
-    """Find a class's name by its number; maps are written from number to name, from name to number, or as a list."""
+    """Find a class's name by its number. A map goes from number to name, from name to number, or is a list."""
     if isinstance(number, bool) or not isinstance(number, int | str) or not str(number).isdigit():
         raise DataError(f"{labels.where}: {number!r:.80} is no class number")
     names = labels.values.get(part)
@@ -109,14 +118,14 @@ def _name(number: object, labels: Record, part: str) -> str:
 
 
 Tube = list[Box | None]
-"""A box, or ``None`` if the thing is out of sight, for each frame."""
+"""For each frame a box, or ``None`` if the object is out of sight."""
 
 
 def tube_of(record: Record) -> Tube | None:
-    """Read the tube of an item's ``trajectory`` over its ``frame_count``; ``None`` without a trajectory.
+    """Read the tube of an item's ``trajectory`` over its ``frame_count``, or return ``None`` without a trajectory.
 
-    Both conventions (General-Bench specification §2.3): a list of boxes with both bounds counted from one, or an
-    object from frame numbers to ``{bbox}`` with bounds counted from zero, the end exclusive.
+    There are two conventions (General-Bench specification §2.3): a list of boxes with both bounds counted from one, or
+    an object from frame numbers to ``{bbox}`` with bounds counted from zero and an exclusive end.
 
     Raises:
         DataError: bounds or boxes are of another kind, outside the video, or do not fit each other.
@@ -138,7 +147,7 @@ def tube_of(record: Record) -> Tube | None:
 
 
 def frame_boxes(record: Record, key: str) -> Tube:
-    """Read a list of a box for each frame; null or four zeros mean no object.
+    """Read a list with a box for each frame. Null or four zeros mean no object.
 
     Raises:
         DataError: it is not valid, or is too long.
@@ -150,7 +159,7 @@ def frame_boxes(record: Record, key: str) -> Tube:
 
 
 def _of_list(trajectory: list[Any], first: int, last: int, frames: int, record: Record) -> dict[int, Box | None]:
-    """Return boxes by frame. The list has the frames of the tube, its end included or not, or of the whole video."""
+    """Return boxes by frame. The list covers the frames of the tube, with or without its end, or the whole video."""
     boxes = [box_of(value, f"{record.where}: `trajectory` at {place}") for place, value in enumerate(trajectory)]
     if len(boxes) in (last - first + 1, last - first):
         return {first + place: box for place, box in enumerate(boxes)}
@@ -163,7 +172,7 @@ def _of_list(trajectory: list[Any], first: int, last: int, frames: int, record: 
 
 
 def _of_mapping(trajectory: Mapping[str, Any], tube: range, record: Record) -> dict[int, Box | None]:
-    """Return boxes by frame, only those of the tube."""
+    """Return boxes by frame, for the frames of the tube only."""
     found: dict[int, Box | None] = {}
     for number, value in trajectory.items():
         where = f"{record.where}: `trajectory` of frame {number!r:.20}"
@@ -179,11 +188,11 @@ _VIDEOS: Mapping[str, MediaKind] = MappingProxyType(
     {"video_file_list": "frames", "video_folder": "frames", "video_file": "video", "video_path": "video"}
 )
 _DEPTHS = "depth"
-"""Folder of the depths of a task's videos, which are in ``video``."""
+"""Folder of the depth maps of a task's videos, which are in ``video``."""
 
 
-def read_video_item(source: Source, fields: FieldMap) -> ItemDraft:
-    """Read an item of the schema that its task's metric goes with.
+def read_video_item(source: ItemSource, fields: FieldMap) -> ItemDraft:
+    """Read an item by the schema that its task's metric implies.
 
     Raises:
         DataError: a key is missing or of another kind.
@@ -206,8 +215,8 @@ def read_video_item(source: Source, fields: FieldMap) -> ItemDraft:
             return ItemDraft(form, prompt, required_media(_VIDEOS, given, source.annotation), reference)
 
 
-def _answer(source: Source) -> Any:
-    """Read boxes of a tracked thing, a flow's path, else a text."""
+def _answer(source: ItemSource) -> Any:
+    """Read the boxes of a tracked object, a flow's path, or a text."""
     output = source.output
     match form_of(source.facts):
         case "tube":
@@ -217,8 +226,8 @@ def _answer(source: Source) -> Any:
     return output.answer("answer" if output.has("answer") else "text")
 
 
-def _depth(source: Source) -> ItemDraft:
-    """Read an item whose ``input`` and ``output`` are paths, below ``video`` and ``depth``."""
+def _depth(source: ItemSource) -> ItemDraft:
+    """Read an item with paths in ``input`` and ``output``, below ``video`` and ``depth``."""
     media = media_of("video", source.top, "input", source.annotation)
     reference = None
     if source.has_output:
@@ -228,8 +237,8 @@ def _depth(source: Source) -> ItemDraft:
     return ItemDraft("depth", "", media, reference)
 
 
-def _segmentation(source: Source) -> ItemDraft:
-    """Read a mask (COCO run lengths) for each frame, in the order of the output's keys; prompts of referring tasks."""
+def _segmentation(source: ItemSource) -> ItemDraft:
+    """Read a mask (COCO run lengths) for each frame, in the order of the output's keys, and the prompt if any."""
     given = source.top.record("input")
     media = first_media(_VIDEOS, given, source.annotation)
     if not media:
@@ -239,7 +248,7 @@ def _segmentation(source: Source) -> ItemDraft:
 
 
 def _masks(output: Record) -> list[Mapping[str, Any] | None]:
-    """Read run lengths by frame, ``None`` if nothing is to be seen."""
+    """Read run lengths by frame, with ``None`` if the object is out of sight."""
     if len(output.values) > MAX_FRAMES:
         raise output.wrong("mask", f"a mask for each of at most {MAX_FRAMES} frames")
     frames = [output.record(name) for name in output.values]
@@ -260,7 +269,7 @@ class ItemProblem(Struct, frozen=True):
     index: int
     """Position in the annotation's ``data``, from 0."""
     id: Any
-    """``None`` if it has none."""
+    """Id of the entry, or ``None``."""
     message: str
 
 
@@ -273,7 +282,7 @@ class Items(Struct, frozen=True):
     dropped: tuple[ItemProblem, ...]
     """Entries that the benchmark excludes: dialogues without a turn."""
     duplicates: tuple[ItemProblem, ...] = ()
-    """Items with the id of an earlier one; they still count, with the same prediction."""
+    """Items with the id of an earlier one. They still count, with the same prediction."""
 
 
 def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_folder: Path, fields: FieldMap) -> Item:
@@ -296,7 +305,7 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
         return read_nlp_item(facts, annotation, raw, prediction_folder)
     top = Record.of(raw, f"{annotation.file}: an item")
     item_id = _id(facts, top)
-    source = Source(facts, annotation, Record(top.values, f"{annotation.file}: item {item_id!r:.80}"))
+    source = ItemSource(facts, annotation, Record(top.values, f"{annotation.file}: item {item_id!r:.80}"))
     draft = _draft(source, fields)
     return Item(
         id=item_id,
@@ -313,7 +322,7 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
 
 
 def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path, fields: FieldMap) -> Items:
-    """Read all entries of an annotation; unreadable ones become problems.
+    """Read all entries of an annotation. Unreadable ones become problems.
 
     Raises:
         NotEvaluated: no entry could be read, at least one because of unknown keys.
@@ -341,8 +350,8 @@ def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path
     return Items(tuple(items), tuple(problems), tuple(dropped), tuple(_duplicates(items)))
 
 
-def _draft(source: Source, fields: FieldMap) -> ItemDraft:
-    """Read by the field map if the map states a form, as a user's map may for any schema; else by the task's schema."""
+def _draft(source: ItemSource, fields: FieldMap) -> ItemDraft:
+    """Read by the field map if it names a form, as a user's map may for any schema, else by the task's schema."""
     if fields.form is not None:
         return read_mapped_item(source, fields)
     match source.facts.sheet:

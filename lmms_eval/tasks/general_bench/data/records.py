@@ -1,23 +1,27 @@
-"""Reads values of an item by key, with errors that name the item and the key."""
+"""Reading of an item's values and media by key, with errors that name the item and the key."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeGuard
 
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.facts import TaskFacts
+from lmms_eval.tasks.general_bench.items import Annotation, Form, MediaInput, MediaKind
 
 Box = list[float]
 """``[x, y, w, h]`` in pixels."""
 
 
 def id_key(item_id: object) -> str:
-    """Return the key by which ids of items and predictions are matched.
+    """Return the key for matching ids of items and predictions.
 
     It depends on value and type: 1 differs from ``"1"`` but equals 1.0.
 
@@ -35,7 +39,7 @@ def id_key(item_id: object) -> str:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is a finite number of JSON; true and false are not numbers."""
+    """Return whether a value is a finite JSON number. True and false are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -49,7 +53,7 @@ class Record(Struct, frozen=True):
 
     values: Mapping[str, Any]
     where: str
-    """Name of the item, and of the key below its top level, for messages."""
+    """Name of the item, and of the key if the object is not the item itself, for messages."""
 
     @classmethod
     def of(cls, value: object, where: str) -> Record:
@@ -59,7 +63,7 @@ class Record(Struct, frozen=True):
         return cls(value, where)
 
     def wrong(self, key: str, expected: str) -> DataError:
-        """Make the error for a key whose value is missing or of another kind."""
+        """Return the error for a key with a value that is missing or of another kind."""
         has = f"{self.values[key]!r:.80}" if self.values.get(key) is not None else "missing"
         return DataError(f"{self.where}: `{key}` is {has}; {expected} is expected")
 
@@ -79,11 +83,11 @@ class Record(Struct, frozen=True):
         return value
 
     def optional_text(self, key: str) -> str:
-        """Return the text of a key; empty without one."""
+        """Return the text of a key, or an empty text."""
         return self.text(key) if self.has(key) else ""
 
     def texts(self, key: str) -> list[str]:
-        """Return a non-empty list of texts; one text is a list of one."""
+        """Return a non-empty list of texts. A single text is a list of one."""
         value = self.values.get(key)
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list) or not found or not all(isinstance(one, str) for one in found):
@@ -102,7 +106,7 @@ class Record(Struct, frozen=True):
         return checked_path(self.values.get(key), f"{self.where}: `{key}`")
 
     def answer(self, key: str) -> str | list[str]:
-        """Return the reference text: numbers become text, and a list holds several references."""
+        """Return the reference text. Numbers become text, and a list holds several references."""
         value = self.values.get(key)
         if isinstance(value, list) and value:
             found = [_as_text(one) for one in value]
@@ -128,7 +132,7 @@ def checked_path(value: object, where: str) -> str:
 
 
 def box_of(value: object, where: str) -> Box | None:
-    """Read a box of a frame; ``None`` for null and for four zeros, which mean no object.
+    """Read a box of a frame, or return ``None`` for null and for four zeros, which mean no object.
 
     Raises:
         DataError: it is not a list of four numbers.
@@ -149,3 +153,95 @@ def _as_text(value: object) -> str | None:
         return str(value)
     except ValueError:
         return None
+
+
+_ABSENT: tuple[object, ...] = (None, "", {}, [])
+
+
+class ItemSource(Struct, frozen=True):
+    """An item to be read."""
+
+    facts: TaskFacts
+    annotation: Annotation
+    top: Record
+    """The item, unchanged from the annotation."""
+
+    @property
+    def has_output(self) -> bool:
+        """Whether the item has an output; in closed sets the key is absent, null or empty."""
+        return self.top.values.get("output") not in _ABSENT
+
+    @property
+    def output(self) -> Record:
+        """Raise ``DataError`` if the output is no object."""
+        return self.top.record("output")
+
+
+class ItemDraft(Struct, frozen=True):
+    """The parts of an item that depend on its schema."""
+
+    form: Form
+    prompt: str
+    media: tuple[MediaInput, ...]
+    reference: Any
+
+
+VIDEO_SUFFIXES = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".gif")
+MAX_FILES = 100_000
+"""Most files of one item."""
+_FOLDERS: Mapping[MediaKind, tuple[str, ...]] = MappingProxyType({
+    "image": ("images", ""),
+    "video": ("videos", "video", ""),
+    "frames": ("videos", "video", "images", ""),
+    "audio": ("audios", ""),
+    "points": ("pointclouds", ""),
+})  # fmt: skip
+"""Media folders below a task's folder, in search order."""
+
+
+def media_of(kind: MediaKind, record: Record, key: str, annotation: Annotation) -> tuple[MediaInput, ...]:
+    """Return the media of the paths under a key: one input for each file, or one for all the frames of a video.
+
+    A video file stays one if frames are expected. Files need not exist, because some are never opened.
+
+    Raises:
+        DataError: the value is no path or list of paths, or one leads out of the task's folder.
+    """
+    values = record.texts(key)
+    if len(values) > MAX_FILES:
+        raise record.wrong(key, f"a list of at most {MAX_FILES} files")
+    paths = located([checked_path(value, f"{record.where}: `{key}`") for value in values], kind, annotation)
+    if kind == "frames" and len(paths) == 1 and paths[0].suffix.casefold() in VIDEO_SUFFIXES:
+        kind = "video"
+    return (MediaInput(kind, paths),) if kind == "frames" else tuple(MediaInput(kind, (path,)) for path in paths)
+
+
+def located(values: Sequence[str], kind: MediaKind, annotation: Annotation) -> tuple[Path, ...]:
+    """Return checked paths below the media folder that holds the first of them, else below the first media folder."""
+    bases = [annotation.folder / folder for folder in _FOLDERS[kind]]
+    base = next((base for base in bases if os.path.exists(base / values[0])), bases[0])
+    return tuple(base / value for value in values)
+
+
+def first_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Annotation) -> tuple[MediaInput, ...]:
+    """Return the media of the first existing key, or an empty tuple.
+
+    Raises:
+        DataError: it is no path or list of paths.
+    """
+    for key, kind in kinds.items():
+        if record.has(key):
+            return media_of(kind, record, key, annotation)
+    return ()
+
+
+def required_media(kinds: Mapping[str, MediaKind], record: Record, annotation: Annotation) -> tuple[MediaInput, ...]:
+    """Return the media as ``first_media`` does.
+
+    Raises:
+        DataError: as well, all of the keys are missing.
+    """
+    found = first_media(kinds, record, annotation)
+    if not found:
+        raise DataError(f"{record.where}: `{'` or `'.join(kinds)}` is missing")
+    return found

@@ -1,4 +1,4 @@
-"""Finds the task folders of a copy of General-Bench and their rows of the workbook."""
+"""Search for the task folders in a copy of General-Bench, and for their rows of the workbook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmms_eval.errors import DataError, MissingDataError, UnknownNameError
 from lmms_eval.tasks._task_utils.archives import alone, is_archive, merge, unpacked
 from lmms_eval.tasks.general_bench.data.annotations import annotation_file, read_head
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, PARADIGMS, TaskFacts, find_task, fold
-from lmms_eval.tasks.general_bench.readers.paths import MEDIA_FOLDERS
+from lmms_eval.tasks.general_bench.readers.sides import MEDIA_FOLDERS
 
 _LEFTOVERS = "__MACOSX"
 
@@ -95,12 +95,12 @@ class TaskFolder(Struct, frozen=True):
     name: str
     """Name of the folder."""
     task: str
-    """The annotation's ``task``; empty if it has none."""
+    """The annotation's ``task``, or an empty text."""
     subset: Subset
 
     @property
     def set_folder(self) -> Path:
-        """The set of the folder."""
+        """The folder of the set."""
         return self.path.parents[2 if self.paradigm else 1]
 
 
@@ -110,7 +110,7 @@ class Scan(Struct, frozen=True):
     folders: tuple[TaskFolder, ...]
     """Folders, sorted by set, modality, paradigm and name."""
     problems: tuple[str, ...]
-    """Folders and files that could not be used, each by name, with the remedy."""
+    """Unusable folders and files by name, with the remedy."""
 
 
 class Matched(Struct, frozen=True):
@@ -118,25 +118,16 @@ class Matched(Struct, frozen=True):
 
     folders: Mapping[TaskFacts, TaskFolder]
     unmatched: tuple[TaskFolder, ...]
-    """Folders without a row; ``problems`` names the nearest rows."""
+    """Folders without a row. ``problems`` names the nearest rows."""
     problems: tuple[str, ...]
-    """Problems of matching; those of the scan are not repeated."""
-
-
-class _Place(Struct, frozen=True):
-    """A modality's (and paradigm's) folder of a set."""
-
-    path: Path
-    modality: str
-    paradigm: str
-    subset: Subset
+    """Problems of matching, without those of the scan."""
 
 
 def scan(root: Path) -> Scan:
     """Find all task folders below a folder that holds General-Bench's sets, or is a set (also a scoped one).
 
-    Names are compared without regard to case. If a task's folder holds its content as archives only, they are
-    unpacked into it. One unusable folder never stops the others.
+    Names are compared without case. If a task's folder holds its content only as archives, they are unpacked into it.
+    An unusable folder never stops the search.
 
     Raises:
         DataError: there is no set.
@@ -144,10 +135,12 @@ def scan(root: Path) -> Scan:
     folders: list[TaskFolder] = []
     problems: list[str] = []
     for subset, set_folder in _sets(root):
-        for place in _places(set_folder, subset, problems):
-            for path in _listed(place.path, problems):
+        for place, modality, paradigm in _places(set_folder, problems):
+            for path in _listed(place, problems):
                 try:
-                    folders.append(_task_folder(path, place, problems))
+                    file = _annotation_of(path, problems)
+                    task = (read_head(file).get("task") or "").strip()
+                    folders.append(TaskFolder(path, file, modality, paradigm, path.name, task, subset))
                 except DataError as error:
                     problems.append(str(error))
                 except OSError as error:
@@ -185,9 +178,9 @@ def match(found: Scan, subset: str | None = None) -> Matched:
 
 
 def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
-    """Return the folder of a task's media: its own, unless that holds nothing but JSON and another set has them.
+    """Return the folder of a task's media: its own, unless that holds only JSON and another set has them.
 
-    They are searched in the sets next to the folder's own set, then in ``roots`` (sets, or folders that hold some), the
+    The sets next to the folder's own set are searched, then ``roots`` (sets, or folders that hold some), those of the
     folder's subset first.
     """
     if folder.modality == LANGUAGE or _has_media(folder.path):
@@ -203,7 +196,7 @@ def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
 
 
 def _sets(root: Path) -> list[tuple[Subset, Path]]:
-    """List the named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
+    """List the named sets in a folder, else the folder itself, else other folders in it with the layout of a set."""
     if not root.is_dir():
         raise MissingDataError(f"{root}: no such folder; give the folder that holds General-Bench-Openset")
     children = _children(root)
@@ -220,7 +213,7 @@ def _sets(root: Path) -> list[tuple[Subset, Path]]:
 
 
 def _subset(folder: Path) -> Subset:
-    """Return the set by its name; scoped sets (``S-A-Quick``) are closed."""
+    """Return the set by its name. Scoped sets (``S-A-Quick``) are closed."""
     name = fold(folder.name)
     return "closed" if "close" in name or folder.name.casefold().startswith("s-") else "open"
 
@@ -236,21 +229,22 @@ def _children(folder: Path) -> list[Path]:
     return sorted(child for child in folder.iterdir() if is_visible(child) and child.is_dir())
 
 
-def _places(set_folder: Path, subset: Subset, problems: list[str]) -> Iterator[_Place]:
+def _places(set_folder: Path, problems: list[str]) -> Iterator[tuple[Path, str, str]]:
+    """Yield the folders of a set's modalities and paradigms, with these."""
     for folder in _listed(set_folder, problems):
         modality = _MODALITIES.get(folder.name.casefold(), "")
         if modality == LANGUAGE:
-            yield _Place(folder, modality, "", subset)
+            yield folder, modality, ""
         elif modality:
             for child in _listed(folder, problems):
                 if child.name.casefold() in PARADIGMS:
-                    yield _Place(child, modality, child.name.casefold(), subset)
+                    yield child, modality, child.name.casefold()
                 else:
                     problems.append(f"{child} is passed over: {' or '.join(PARADIGMS)} is expected there")
 
 
 def _listed(folder: Path, problems: list[str]) -> list[Path]:
-    """List the folders in a folder; archives next to them are problems, since their content is unknown."""
+    """List the folders in a folder. Archives next to them are problems, because their content is unknown."""
     try:
         entries = sorted(filter(is_visible, folder.iterdir()), key=lambda entry: (entry.name.casefold(), entry.name))
     except OSError as error:
@@ -264,8 +258,11 @@ def _listed(folder: Path, problems: list[str]) -> list[Path]:
     return [entry for entry in entries if entry.is_dir()]
 
 
-def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
-    """Read a task's folder: an archive that cannot be unpacked matters only if there is no annotation next to it."""
+def _annotation_of(path: Path, problems: list[str]) -> Path:
+    """Return the annotation of a task's folder, unpacking it if needed.
+
+    An archive that cannot be unpacked matters only if there is no annotation next to it.
+    """
     archives = packed_content(path)
     unpacking: DataError | None = None
     if archives:
@@ -278,8 +275,7 @@ def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
         raise unpacking or DataError(f"{path} holds no annotation.json; download the folder again")
     if unpacking is not None:
         problems.append(str(unpacking))
-    task = (read_head(file).get("task") or "").strip()
-    return TaskFolder(path, file, place.modality, place.paradigm, path.name, task, place.subset)
+    return file
 
 
 def _has_media(folder: Path) -> bool:

@@ -21,16 +21,17 @@ from lmms_eval.errors import UnknownNameError
 MODALITIES = ("Image", "Video", "Audio", "3D")
 """The modalities of levels 2 to 4."""
 LANGUAGE = "NLP"
-"""The sheet, and the modality, of the language tasks, which enter level 5 only."""
+"""The sheet, and the modality, of the language tasks. They enter level 5 only."""
 PARADIGMS = ("comprehension", "generation")
 Correction = Literal["", "fraction", "name", "mapped"]
-"""The fault in a specialist's score as published: it is a percentage where the mapping expects a fraction; its
-metric is spelt as no mapping knows it; it is raw where the model's score is mapped."""
+"""The fault in a specialist's published score: it is a percentage but the mapping expects a fraction; its metric has a
+spelling that no mapping knows; it is raw but the model's score is mapped.
+"""
 _FIRST_CJK = 0x2E80
 
 
 class TaskFacts(Struct, frozen=True, eq=False):
-    """A row of the workbook. Each row is one object, so rows are compared by identity."""
+    """A row of the workbook. Each row is one object, so that rows are compared by identity."""
 
     sheet: str
     modality: str
@@ -41,16 +42,16 @@ class TaskFacts(Struct, frozen=True, eq=False):
     number: int
     """``No`` of the workbook."""
     name: str
-    """As in the workbook, irregular spaces included."""
+    """Name as in the workbook, irregular spaces included."""
     short_name: str
     spelling: str
-    """The metric as the workbook spells it."""
+    """The metric in the workbook's spelling."""
     metric: str
-    """Its key in ``facts.metrics``."""
+    """The metric's key in ``facts.metrics``."""
     needs: str
     """Kind of scoring: ``offline-text``, ``offline-array``, ``network``, ``human``, ``llm-judge``, ``unspecified``."""
     skill: str
-    """Code of the skill; ``skills()`` has its name."""
+    """Code of the skill. ``skills()`` has its name."""
     specialist: float
     """The specialist's score as published."""
     correction: Correction
@@ -65,7 +66,7 @@ class TaskFacts(Struct, frozen=True, eq=False):
 
 
 def sheet_name(modality: str, paradigm: str) -> str:
-    """Return the workbook's sheet of a modality and paradigm; language has one sheet."""
+    """Return the workbook's sheet of a modality and paradigm. Language has one sheet."""
     return LANGUAGE if modality == LANGUAGE else f"{modality}-{paradigm.capitalize()}"
 
 
@@ -98,7 +99,7 @@ def skills() -> Mapping[str, str]:
 
 @functools.cache
 def tasks_by_name() -> Mapping[str, TaskFacts]:
-    """Return the tasks by their names as the table spells them."""
+    """Return the tasks by their names in the table's spelling."""
     return MappingProxyType({task.name: task for task in tasks()})
 
 

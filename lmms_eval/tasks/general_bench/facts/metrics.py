@@ -1,4 +1,4 @@
-"""The 63 metrics that the workbook names, under one key each: spellings, unit, direction, range, mapping.
+"""The 63 metrics of the workbook, each under one key: spellings, unit, direction, range, mapping.
 
 The table does not define how a metric is computed.
 """
@@ -20,7 +20,7 @@ from lmms_eval.tasks.general_bench.facts import read_table
 
 Unit = Literal["percent", "fraction", "raw"]
 Rule = Literal["", "inverse", "tanh", "complement", "symmetric", "opinion"]
-"""The rule by which a value becomes a score from 0 to 100 (``levels.normalise``); empty: it is one already."""
+"""The rule that maps a value to a score from 0 to 100 (``levels.normalise``). If empty, the value is such a score."""
 
 
 class Metric(Struct, frozen=True):
@@ -34,11 +34,11 @@ class Metric(Struct, frozen=True):
     """Unit of the value in a result table."""
     higher_is_better: bool
     low: float
-    """Least possible value; minus infinity if it is unbounded."""
+    """Least possible value, or minus infinity."""
     high: float
     mapping: Rule
     constant: float
-    """Constant T of the mapping; 0 without one."""
+    """Constant T of the mapping, or 0."""
 
 
 @functools.cache

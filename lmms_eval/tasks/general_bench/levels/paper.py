@@ -1,8 +1,8 @@
 """Profile ``paper``: General-Level as the paper describes it (arXiv 2505.04620), on sound specialist scores.
 
-``levels.reference`` has the reference's differences. Here rows are found by task names, metrics by any of
-their spellings; both sides are mapped and clipped; a task without a score counts as 0 and never wins; a lower-is-better
-value of 0 is perfect; level 4 has no epsilon (General-Bench specification §10).
+``levels.reference`` lists the differences of the reference. Here rows are found by task names, metrics by any of their
+spellings. Both sides are mapped and clipped. A task without a score counts as 0 and never wins. A lower-is-better value
+of 0 is perfect. Level 4 has no epsilon (General-Bench specification §10).
 """
 
 from __future__ import annotations
@@ -10,38 +10,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec.structs import astuple
 
 from lmms_eval.errors import DataError, UnknownNameError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, sheets
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, find_metric, metrics
-from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, mean_of_rows
-from lmms_eval.tasks.general_bench.levels.normalise import paper_score
+from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, mean_of_rows, paper_score
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
 from lmms_eval.tasks.general_bench.levels.scopes import Scope, find_scope
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Table, column, exact_number
 
 
-class Units(Struct, frozen=True):
-    """Units that a table may declare instead of the expected ones."""
-
-    wer_in_percent: bool = False
-
-
-class Values(Struct, frozen=True):
-    """Scores of a table by row, and the unusable values."""
-
-    scores: Mapping[TaskFacts, float]
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
 def rank_paper(
-    model: str,
-    table: Table,
-    scope: Scope | None = None,
-    other: Table | None = None,
-    units: Units | None = None,
+    model: str, table: Table, scope: Scope | None = None, other: Table | None = None, wer_in_percent: bool = False
 ) -> Ranked:
     """Rank a column of a result table.
 
@@ -52,20 +33,15 @@ def rank_paper(
         DataError: no sheet has the model's column.
     """
     scope = scope or find_scope("A")
-    found = read_values(model, table, scope, units or Units())
+    found, faults = read_values(model, table, scope, wer_in_percent)
     specialists, problems = _specialists(scope, other)
-    entries = _entries(found.scores, specialists, scope)
+    entries = _entries(found, specialists, scope)
     levels = combine({name: group_means(rows) for name, rows in entries.items()})
     modalities = {}
     for modality, scores in levels.modalities.items():
         parts = [entries.get(f"{modality}-{part}", ()) for part in ("Comprehension", "Generation")]
         modalities[modality] = ModalityReport(
-            comprehension_rows=len(parts[0]),
-            generation_rows=len(parts[1]),
-            support=support((*parts[0], *parts[1])),
-            level2=scores.level2,
-            level3=scores.level3,
-            level4=scores.level4,
+            *astuple(scores), len(parts[0]), len(parts[1]), support((*parts[0], *parts[1]))
         )
     language = entries.get(LANGUAGE)
     return Ranked(
@@ -77,13 +53,13 @@ def rank_paper(
         levels={level: levels.final[level] for level in scope.levels},
         epsilon=0.0,
         entries=entries,
-        problems=(*found.problems, *problems),
-        warnings=found.warnings,
+        problems=(*faults, *problems),
+        warnings=tuple(unit_warnings(found)),
     )
 
 
 def final_levels(scores: Mapping[TaskFacts, float]) -> Mapping[int, float]:
-    """Return the levels of a model with these scores, in the units of the result table; missing scores count as 0."""
+    """Return the levels of a model with these scores, in the units of the result table. Missing scores count as 0."""
     given = {task.sheet for task in scores}
     means = {
         name: group_means(
@@ -113,35 +89,34 @@ def _entries(
     }
 
 
-def read_values(model: str, table: Table, scope: Scope, units: Units) -> Values:
-    """Read the model's scores by task. Unusable ones are named and count as missing.
+def read_values(
+    model: str, table: Table, scope: Scope, wer_in_percent: bool
+) -> tuple[dict[TaskFacts, float], list[str]]:
+    """Read the model's scores by task, and the problems with unusable ones, which count as missing.
 
     Raises:
         DataError: no sheet has the model's column.
     """
-    reader = _Reader(table, units)
-    readable = 0
-    for name in scope.rows:
-        readable += reader.read_sheet(name, model)
+    reader = _Reader(table, wer_in_percent)
+    readable = [name for name in scope.rows if reader.read_sheet(name, model)]
     if not readable:
         raise DataError(f"{table.source}: nothing to rank. {'; '.join(reader.problems)}")
     unknown = [name for name in table.task_sheets if name not in sheets()]
     reader.problems += [f"sheet {name!r}: no sheet of the benchmark; it is passed over" for name in unknown]
     in_scope = {task for rows in scope.rows.values() for task in rows}
-    scores = {task: score for task, score in reader.scores.items() if task in in_scope}
-    return Values(scores, tuple(reader.problems), tuple(unit_warnings(scores)))
+    return {task: score for task, score in reader.scores.items() if task in in_scope}, reader.problems
 
 
 class _Reader:
     """Collects the scores of a table sheet by sheet."""
 
-    def __init__(self, table: Table, units: Units) -> None:
-        self.table, self.units = table, units
+    def __init__(self, table: Table, wer_in_percent: bool) -> None:
+        self.table, self.wer_in_percent = table, wer_in_percent
         self.scores: dict[TaskFacts, float] = {}
         self.problems: list[str] = []
 
     def read_sheet(self, name: str, model: str) -> bool:
-        """Read a sheet; false if it is missing or lacks the model's column."""
+        """Read a sheet. Return false if it is missing or lacks the model's column."""
         sheet = self.table.task_sheets.get(name)
         if sheet is None:
             self.problems.append(f"sheet {name} is missing: its {len(sheets()[name])} tasks count as missing")
@@ -171,12 +146,12 @@ class _Reader:
                 raise DataError(f"this task belongs to sheet {task.sheet}")
             given.setdefault(task, []).append(place)
             if value is not None:
-                self.scores[task] = checked(task, row.metric, value, self.units)
+                self.scores[task] = checked(task, row.metric, value, self.wer_in_percent)
         except (DataError, UnknownNameError) as error:
             self.problems.append(f"sheet {sheet}, row {place + 2} ({row.name!r}): {error}")
 
 
-def checked(task: TaskFacts, spelling: str, value: float, units: Units) -> float:
+def checked(task: TaskFacts, spelling: str, value: float, wer_in_percent: bool = False) -> float:
     """Check a value of a task's row, in the unit of the row.
 
     Raises:
@@ -186,7 +161,7 @@ def checked(task: TaskFacts, spelling: str, value: float, units: Units) -> float
     metric = metrics()[task.metric]
     if spelling != task.spelling and find_metric(spelling).key != metric.key:
         raise DataError(f"a score by {spelling!r}, where the benchmark asks for {task.spelling!r}")
-    if metric.key == "wer" and units.wer_in_percent:
+    if metric.key == "wer" and wer_in_percent:
         value /= 100
     check_range(metric, value)
     return value
@@ -203,7 +178,7 @@ def check_range(metric: Metric, value: float) -> None:
 
 
 def unit_warnings(scores: Mapping[TaskFacts, float]) -> list[str]:
-    """Warn about values that seem to be in another unit; nothing is converted."""
+    """Warn about values that seem to be in another unit. No value is converted."""
     found = []
     percent = {key for key, metric in metrics().items() if metric.unit == "percent"}
     language = [score for task, score in scores.items() if task.sheet == LANGUAGE and task.metric in percent]
@@ -271,7 +246,7 @@ def _entry(task: TaskFacts, value: float | None, specialist: float) -> Entry:
 
 
 def group_means(entries: Sequence[Entry]) -> GroupMeans:
-    """Compute a sheet's mean over all rows, and with only the won ones counted."""
+    """Compute a sheet's mean over all rows, and with only won rows counted."""
     return GroupMeans(
         mean_of_rows([entry.counted for entry in entries]), mean_of_rows([entry.winning for entry in entries])
     )

@@ -1,4 +1,4 @@
-"""A picture of a model's ranking: its levels by modality as a radar, and the ladder of levels 2 to 5."""
+"""A picture of a model's ranking: a radar of its levels by modality, and the ladder of levels 2 to 5."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEAST_SPOKES = 3
 
 
 def draw(ranked: Ranked, path: Path) -> list[Path]:
-    """Write ``path`` (``.png``) and the same picture as ``.svg`` next to it; returns both paths.
+    """Write ``path`` (``.png``) and the same picture as ``.svg`` next to it, and return both paths.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
@@ -36,7 +36,7 @@ def draw(ranked: Ranked, path: Path) -> list[Path]:
 
 
 def figure(ranked: Ranked) -> Figure:
-    """Draw the modalities on the left (a radar; bars for fewer than three), the ladder on the right.
+    """Draw the modalities on the left (a radar, or bars for fewer than three) and the ladder on the right.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.

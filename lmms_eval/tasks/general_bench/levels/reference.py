@@ -1,8 +1,8 @@
 """Profile ``reference``: the reference's ranker as computed, defects included (General-Bench specification §8, §9).
 
-Rows are paired by position, metric names are compared exactly, negative values of mapped metrics are refused, missing
-mapped values become 0 (and beat a negative specialist), NLP stays raw, and level 4 has an epsilon. If that program
-stops with an error, there is an error or a warning.
+Rows are paired by position, metric names are compared exactly, negative values of mapped metrics are errors, missing
+mapped values become 0 (and beat a negative specialist), NLP scores are not mapped, and level 4 has an epsilon. If the
+reference program stops with an error, there is an error or a warning here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, sheets
@@ -18,24 +19,20 @@ from lmms_eval.tasks.general_bench.levels.formulas import (
     REFERENCE_EPSILON,
     AllLevels,
     GroupMeans,
+    adjusted_rmse,
     combine,
     is_win,
+    map_score,
     mean_of_rows,
+    ranker_score,
     reference_language,
     winning_mean,
 )
-from lmms_eval.tasks.general_bench.levels.normalise import adjusted_rmse, map_score, ranker_score
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
-from lmms_eval.tasks.general_bench.levels.tables import (
-    SPECIALIST_COLUMN,
-    LevelRow,
-    Table,
-    column,
-    reference_number,
-)
+from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Table, column, reference_number
 
 _MAPPED_NAME = {"rte": "RTE", "chamfer_distance": "CD"}
-"""Spellings that the ranker maps, of metrics that the workbook spells differently."""
+"""Spellings that the ranker maps, for metrics that the workbook spells differently."""
 _STOPS = "the authors' program stops there"
 
 
@@ -49,7 +46,7 @@ class Pairs(Struct, frozen=True):
     raw_scores: tuple[float, ...]
     specialists: tuple[float, ...]
     scores: tuple[float, ...]
-    """Scores; fewer than the specialists if the model's sheet is shorter."""
+    """Scores. There are fewer than specialists if the model's sheet is shorter."""
 
     @property
     def support(self) -> Support:
@@ -63,7 +60,7 @@ class Pairs(Struct, frozen=True):
 
 
 def specialists(corrected: bool = False) -> Mapping[str, tuple[LevelRow, ...]]:
-    """Return the shipped table of specialists; ``corrected`` removes its faults."""
+    """Return the shipped table of specialists. ``corrected`` removes its faults."""
     return {name: tuple(_specialist(task, corrected) for task in rows) for name, rows in sheets().items()}
 
 
@@ -106,7 +103,7 @@ def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[LevelR
 
 
 def pair(sheet: str, theirs: Sequence[LevelRow], rows: Sequence[LevelRow]) -> Pairs:
-    """Pair a sheet's rows by position and map them; the language sheet stays raw.
+    """Pair a sheet's rows by position and map them. The language sheet is not mapped.
 
     Raises:
         DataError: a negative value of a mapped metric.
@@ -138,7 +135,7 @@ def _mapped(sheet: str, rows: Sequence[LevelRow], metrics: Sequence[str], values
 
 
 def reference_levels(pairs: Mapping[str, Pairs]) -> AllLevels:
-    """Compute all levels from the paired sheets; sheets of other modalities are skipped.
+    """Compute all levels from the paired sheets. Sheets of other modalities are skipped.
 
     Raises:
         DataError: the RMSE of the language sheet is 0.
@@ -165,16 +162,10 @@ def _ranked(model: str, pairs: Mapping[str, Pairs], warnings: Sequence[str]) -> 
         comprehension, generation = (pairs.get(f"{modality}-{part}") for part in ("Comprehension", "Generation"))
         supports = [one.support for one in (comprehension, generation) if one]
         modalities[modality] = ModalityReport(
-            comprehension_rows=len(comprehension.specialists) if comprehension else 0,
-            generation_rows=len(generation.specialists) if generation else 0,
-            support=Support(
-                sum(one.supported for one in supports),
-                sum(one.total for one in supports),
-                sum(one.wins for one in supports),
-            ),
-            level2=scores.level2,
-            level3=scores.level3,
-            level4=scores.level4,
+            *astuple(scores),
+            len(comprehension.specialists) if comprehension else 0,
+            len(generation.specialists) if generation else 0,
+            Support(*map(sum, zip((0, 0, 0), *map(astuple, supports), strict=True))),
         )
     language = LanguageReport(pairs[LANGUAGE].support, levels.language) if LANGUAGE in pairs else None
     return Ranked(
@@ -221,10 +212,10 @@ def _order_warnings(sheet: str, theirs: Sequence[LevelRow], ours: Sequence[Level
 
 
 def _stops(sheet: str, theirs: Sequence[LevelRow], ours: Sequence[LevelRow]) -> list[str]:
-    """Warn about contents at which the reference stops, and which are read here by the specification.
+    """Warn about contents that stop the reference and that are read here by the specification.
 
-    The reference compares the language sheet's cells unchanged, so that any text there ends it, and it takes names
-    of sheets of two parts only.
+    The reference compares the language sheet's cells unchanged, so that any text in them ends it, and it takes only
+    names of sheets with two parts.
     """
     if sheet != LANGUAGE:
         return [] if sheet.count("-") == 1 else [f"sheet {sheet}: neither {LANGUAGE} nor two parts; {_STOPS}"]

@@ -1,4 +1,4 @@
-"""Fills a result table with the scores of tasks (General-Bench specification §7 and §10.4)."""
+"""Filling of a result table with the scores of tasks (General-Bench specification §7 and §10.4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, fold
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
-from lmms_eval.tasks.general_bench.levels.paper import Units, checked, unit_warnings
+from lmms_eval.tasks.general_bench.levels.paper import checked, unit_warnings
 from lmms_eval.tasks.general_bench.levels.report import Profile
 from lmms_eval.tasks.general_bench.levels.results import LevelResult
 from lmms_eval.tasks.general_bench.levels.tables import (
@@ -39,10 +39,10 @@ class Filled(Struct, frozen=True):
 def register(model: str, results: Sequence[LevelResult], table: Table, profile: Profile = "paper") -> Filled:
     """Put results into a table's rows, in a column named after the model.
 
-    ``paper``: rows are found by task names in any spacing and case, and metrics by any spelling; declared units are
-    converted. A result without a row, or given twice with different scores, is a problem.
-    ``reference``: names and metrics must be equal, the last of several results counts, and values are unchanged.
-    A result without a row is a warning.
+    In the profile ``paper``, rows are found by task names in any spacing and case, and metrics by any spelling.
+    Declared units are converted. A result without a row, or given twice with different scores, is a problem. In the
+    profile ``reference``, names and metrics must be equal, the last of several results counts, and values are
+    unchanged. A result without a row is a warning.
 
     Raises:
         UsageError: the model's name is not a text for a cell, or the table has a column of that name already.
@@ -142,7 +142,7 @@ def _taken(result: LevelResult) -> tuple[TaskFacts, float]:
     value = exact_number(result.score)
     if value is None:
         raise DataError(f"score {result.score!r} is no number")
-    return task, checked(task, result.metric, _in_unit(metrics()[task.metric], value, result.unit), Units())
+    return task, checked(task, result.metric, _in_unit(metrics()[task.metric], value, result.unit))
 
 
 def _in_unit(metric: Metric, value: float, unit: str) -> float:

@@ -8,17 +8,19 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lmms_eval.tasks.general_bench.levels.formulas import ModalityLevels
+
 Profile = Literal["paper", "reference"]
 
 
 class Entry(Struct, frozen=True):
-    """A task's part in the levels."""
+    """The part of a task in the levels."""
 
     sheet: str
     task: str
     metric: str
     raw: float | None
-    """The value of the table; ``None`` without one."""
+    """The value in the table, or ``None``."""
     score: float | None
     """Score between 0 and 100 (profile ``reference``: whatever its mapping gives)."""
     raw_specialist: float
@@ -35,31 +37,23 @@ class Entry(Struct, frozen=True):
 
 
 class Support(Struct, frozen=True):
-    """``supported``: tasks with a score other than 0; ``wins``: tasks on which the specialist is reached."""
+    """Numbers of tasks. ``supported`` have a score other than 0, ``wins`` reach the specialist."""
 
     supported: int
     total: int
     wins: int
 
 
-class ModalityReport(Struct, frozen=True):
-    """One modality: M comprehension rows, N generation rows."""
+class ModalityReport(ModalityLevels, frozen=True):
+    """One modality with M comprehension rows and N generation rows."""
 
     comprehension_rows: int
     generation_rows: int
     support: Support
-    level2: float
-    level3: float
-    level4: float
-
-    @property
-    def levels(self) -> dict[int, float]:
-        """The levels by number."""
-        return {2: self.level2, 3: self.level3, 4: self.level4}
 
 
 class LanguageReport(Struct, frozen=True):
-    """The T language rows; ``score`` is L of level 5, from 0 to 100."""
+    """The T language rows. ``score`` is L of level 5, from 0 to 100."""
 
     support: Support
     score: float
@@ -81,12 +75,12 @@ class Ranked:
     entries: Mapping[str, tuple[Entry, ...]] = field(repr=False)
     """Entries by sheet."""
     problems: tuple[str, ...] = ()
-    """Unusable values; each counts as missing."""
+    """Unusable values. Each counts as missing."""
     warnings: tuple[str, ...] = ()
 
     @property
     def reached(self) -> int | None:
-        """The highest level whose score is above zero (General-Bench specification §10.10)."""
+        """The highest level with a score above zero (General-Bench specification §10.10)."""
         return max((level for level, score in self.levels.items() if score > 0), default=None)
 
     @property

@@ -1,4 +1,4 @@
-"""Reads scores of tasks that scorers write for a result table."""
+"""Reading of the scores of tasks that scorers write for a result table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmms_eval.errors import DataError, UsageError
 
 _NAMES = ("task_name", "task")
 _DEPTHS = ("", "*/", "*/*/", "*/*/*/", "*/*/*/*/")
-"""Patterns for the depths of a data set's files: the top, and a task's folder, also below the folders of sets."""
+"""Patterns for the depths of a data set's files: the top, and a task's folder, which may be below folders of sets."""
 
 
 class LevelResult(Struct, frozen=True):
@@ -26,7 +26,7 @@ class LevelResult(Struct, frozen=True):
     modality: str = ""
     task_type: str = ""
     unit: str = ""
-    """``percent``, ``fraction``, ``raw``; empty: the unit of the result table."""
+    """``percent``, ``fraction`` or ``raw``. If empty, the unit of the result table."""
     items_scored: int | None = None
     items_expected: int | None = None
     source: str = ""
@@ -45,7 +45,7 @@ class Gathered(Struct, frozen=True):
 
 
 def gather(paths: Iterable[Path]) -> Gathered:
-    """Read result files. Unreadable files and entries that are not results are named."""
+    """Read result files. Unreadable files and entries that are not results become problems."""
     results: list[LevelResult] = []
     predictions: list[Path] = []
     problems: list[str] = []

@@ -1,4 +1,4 @@
-"""The leaderboards' scopes (General-Bench specification §1, §10.9).
+"""Scopes of the leaderboards (General-Bench specification §1, §10.9).
 
 A: everything. B: one or more modalities. C: one paradigm of one modality. D: one skill.
 """
@@ -16,7 +16,7 @@ _FORMS = "A, B:MODALITY[+MODALITY...], C:MODALITY-PARADIGM, D:SKILL"
 
 
 class Scope(Struct, frozen=True):
-    """The rows that count, and the levels that they allow."""
+    """The rows that count and the levels that the scope has."""
 
     name: str
     rows: Mapping[str, tuple[TaskFacts, ...]]

@@ -26,21 +26,23 @@ class LevelSensitivity(Struct, frozen=True):
     missing_rows: int
     """Number of tasks of the level without a score."""
     if_at_specialist: float
-    """The level if those tasks had the specialists' scores, which bounds the loss by missing rows."""
+    """The level if those tasks had the specialists' scores, which bounds the loss from missing rows."""
     wins_needed: int | None
-    """The least number of missing tasks whose win makes the level positive; 0 if it is; ``None`` if they cannot."""
+    """The least number of missing tasks to win for a positive level: 0 if it is positive, ``None`` if they do not
+    suffice.
+    """
     modalities: Mapping[str, Interval | NoInterval] = field(default_factory=dict)
-    """Intervals of this level of each modality; level 5 is one of the whole."""
+    """Intervals of this level for each modality. Level 5 exists only for the whole."""
 
 
 def sensitivity(
     ranked: Ranked, draws: int = DRAWS, seed: int = SEED, level: float = 0.95
 ) -> dict[int, LevelSensitivity]:
-    """Every level's interval under resampling of tasks, and its dependence on missing rows.
+    """Return the interval of every level under resampling of tasks, and its dependence on missing rows.
 
-    Tasks are drawn with replacement within each sheet (so that M, N and T stay), ``draws`` times by one generator
-    seeded with ``seed``; the interval holds the middle ``level`` of the draws. It is absent without draws, or if
-    all draws give one number.
+    Tasks are drawn with replacement within each sheet (so that M, N and T do not change), ``draws`` times by one
+    generator seeded with ``seed``. The interval holds the middle ``level`` of the draws. There is no interval without
+    draws, or if all draws give one number.
 
     Raises:
         UsageError: one draw, a negative number, or a level that is no share.
@@ -86,7 +88,7 @@ def _drawn_levels(ranked: Ranked, draws: int, seed: int) -> list[AllLevels]:
 
 
 def _interval(values: Sequence[float], level: float) -> Interval | NoInterval:
-    """Return the middle of the draws, which are within the scale like every level."""
+    """Return the interval of the middle draws. Draws are within the scale, as every level is."""
     if not values:
         return NoInterval("no draws")
     if math.isclose(values[0], values[-1], rel_tol=1e-9):
@@ -102,7 +104,7 @@ def _interval(values: Sequence[float], level: float) -> Interval | NoInterval:
 
 
 def _filled(entries: Sequence[Entry]) -> GroupMeans:
-    """Return a sheet's means with the specialists' scores instead of missing ones."""
+    """Return a sheet's means with the specialists' scores in place of missing ones."""
     counted = [entry.specialist if _is_open(entry) else entry.counted for entry in entries]
     winning = [entry.specialist if _is_open(entry) else entry.winning for entry in entries]
     return GroupMeans(math.fsum(counted) / len(entries), math.fsum(winning) / len(entries))
@@ -129,7 +131,7 @@ def _wins_needed(ranked: Ranked, number: int) -> int | None:
 
 
 def _group_need(entries: Sequence[Entry]) -> int | None:
-    """Return the wins that a sheet lacks (0 or 1); ``None`` if no missing task can win."""
+    """Return the number of wins that a sheet lacks (0 or 1), or ``None`` if no missing task can win."""
     if any(entry.winning > 0 for entry in entries):
         return 0
     return 1 if any(_is_open(entry) and entry.specialist > 0 for entry in entries) else None

@@ -59,14 +59,7 @@ def _levels(ranked: Ranked, found: Sensitivities) -> str:
             between = f"{two_decimals(one.interval.low)} to {two_decimals(one.interval.high)}"
         needed = "out of reach" if one.wins_needed is None else str(one.wins_needed)
         rows.append(
-            (
-                str(level),
-                two_decimals(score),
-                between,
-                str(one.missing_rows),
-                f"{one.if_at_specialist:.2f}",
-                needed,
-            )
+            (str(level), two_decimals(score), between, str(one.missing_rows), f"{one.if_at_specialist:.2f}", needed)
         )
     return _table(("level", "score", "95% interval", "no score", "if these at specialist", "wins needed"), rows)
 
@@ -79,7 +72,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def log(ranked: Ranked, found: Sensitivities) -> str:
-    """Return the printed summary, every task's score as given and as mapped, with the specialist's, and all remarks."""
+    """Return the printed summary, each task's given and mapped score and its specialist's, and all remarks."""
     lines = [summary(ranked, found), ""]
     lines += [f"error: {problem}" for problem in ranked.problems]
     lines += [f"warning: {warning}" for warning in ranked.warnings]
@@ -166,7 +159,7 @@ def _task(entry: Entry) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """Replace infinity, which marks a specialist without score, since JSON lacks it."""
+    """Replace infinity, which marks a specialist without a score, because JSON has none."""
     return value if math.isfinite(value) else None
 
 

@@ -1,1 +1,1 @@
-"""The measures of the 63 metrics: a state of each item and a value over the states (``contract``)."""
+"""The measures of the 63 metrics. A measure maps each item to a state and all states to a value (``contract``)."""

@@ -1,4 +1,4 @@
-"""Overlaps of boxes (``x, y, width, height`` unless said otherwise), of tracks and of tubes; all as fractions."""
+"""Overlaps of boxes (``x, y, width, height`` unless stated otherwise), of tracks and of tubes, as fractions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Counts(Struct, frozen=True):
 
 
 def token_f1(prediction: str, references: Sequence[str]) -> float:
-    """The best F1 with a reference, of white-space tokens unchanged; 0 without references.
+    """Return the best F1 with a reference over unchanged white-space tokens, or 0 without references.
 
     The overlap counts *distinct* common tokens, the lengths count repeated tokens.
     """
@@ -45,19 +45,19 @@ def token_f1(prediction: str, references: Sequence[str]) -> float:
 
 
 def labels(text: str) -> frozenset[str]:
-    """The labels between ``<p>`` of the stripped text, unchanged; an empty text has one empty label."""
+    """Return the labels between ``<p>`` of the stripped text, unchanged. An empty text has one empty label."""
     return frozenset(text.strip().split(SEPARATOR))
 
 
 def micro_f1_counts(prediction: str, reference: str) -> Counts:
-    """Agreement of the sets of labels of two texts."""
+    """Count how the sets of labels of two texts agree."""
     predicted, wanted = labels(prediction), labels(reference)
     common = len(predicted & wanted)
     return Counts(common, len(predicted) - common, len(wanted) - common)
 
 
 def micro_f1(counts: Counts) -> float:
-    """F1 of summed counts, 0 to 1; 0 without true positives."""
+    """Return the F1 of summed counts, 0 to 1. Without true positives it is 0."""
     if not counts.tp:
         return 0.0
     precision = counts.tp / (counts.tp + counts.fp)
@@ -66,7 +66,7 @@ def micro_f1(counts: Counts) -> float:
 
 
 def reference_texts(reference: Any, where: str = "reference") -> list[str]:
-    """The texts of a reference: one, or those of a list.
+    """Return the texts of a reference: one text, or those of a list.
 
     Raises:
         DataError: it is neither text nor a list.
@@ -79,7 +79,7 @@ def reference_texts(reference: Any, where: str = "reference") -> list[str]:
 
 
 def exact_match(prediction: Any, reference: Any) -> float:
-    """1 if the stripped prediction equals a stripped reference, case included (language tasks).
+    """Return 1 if the stripped prediction equals a stripped reference, case included (language tasks).
 
     Raises:
         DataError: the reference is neither text nor a list.
@@ -89,12 +89,12 @@ def exact_match(prediction: Any, reference: Any) -> float:
 
 
 def audio_contains(prediction: str, reference: Any) -> float:
-    """1 if the reference, unchanged, occurs in the stripped and lower-cased prediction (audio tasks)."""
+    """Return 1 if the unchanged reference occurs in the stripped and lower-cased prediction (audio tasks)."""
     return float(str(reference) in prediction.strip().lower())
 
 
 def video_contains(prediction: str, references: Sequence[str]) -> float:
-    """1 if a stripped reference occurs in the stripped prediction (video tasks).
+    """Return 1 if a stripped reference occurs in the stripped prediction (video tasks).
 
     Case matters unless ``yes`` or ``no`` occurs in the lower-cased reference.
     """
@@ -114,7 +114,7 @@ HIT = 0.5
 
 
 def paired_iou(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    """IoU of boxes, shapes (..., 4) which broadcast; 0 if the union is empty."""
+    """Return the IoU of boxes, shapes (..., 4), which broadcast. It is 0 if the union is empty."""
     import numpy as np
 
     left = np.maximum(one[..., :2], other[..., :2])
@@ -126,7 +126,7 @@ def paired_iou(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
 
 
 def success_area(overlaps: NDArray[Any]) -> float:
-    """Area under the success curve: mean over 21 thresholds of the share of frames whose IoU is above it.
+    """Return the area under the success curve: the mean over 21 thresholds of the share of frames with an IoU above it.
 
     By that definition (of the OTB benchmark) perfect boxes reach 20/21, since no IoU is above 1.
     """
@@ -134,7 +134,8 @@ def success_area(overlaps: NDArray[Any]) -> float:
 
 
 def tube_iou(overlaps: NDArray[Any], predicted: NDArray[Any], truth: NDArray[Any]) -> float:
-    """vIoU of a video: IoU summed over frames with both boxes, by the number of frames with at least one; 0 if none.
+    """Return the vIoU of a video: the sum of IoU over frames with both boxes, divided by the number of frames with at
+    least one box. Without boxes it is 0.
 
     Args:
         overlaps: IoU of each frame.
@@ -146,7 +147,7 @@ def tube_iou(overlaps: NDArray[Any], predicted: NDArray[Any], truth: NDArray[Any
 
 
 def jaccard(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
-    """J of a track: mean IoU over its frames.
+    """Return J of a track: the mean IoU over its frames.
 
     Args:
         predicted: A box for each frame, shape (frames, 4).
@@ -161,10 +162,10 @@ def jaccard(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def box_f1(predicted: NDArray[Any], truth: NDArray[Any], threshold: float = HIT) -> float:
-    """F of a track as the authors compute it; 1 if both sides are empty.
+    """Return F of a track as the authors compute it. It is 1 if both sides are empty.
 
-    Each predicted box is compared with the true box that it overlaps most (the first of equals), whatever the frames
-    of the two: a hit from the threshold on. A true box may be hit several times; it is missed if it never is.
+    Each predicted box is compared with the true box that it overlaps most (the first of equals), of any frame, and hits
+    it if the IoU reaches the threshold. A true box may be hit several times, and is missed if it is never hit.
 
     Args:
         predicted: Boxes, shape (n, 4).

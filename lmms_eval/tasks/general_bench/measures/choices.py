@@ -1,8 +1,7 @@
-"""Matching of free answers with classes, options, numbers and yes/no, by rules of this harness where the benchmark has
-none.
+"""Comparison of free answers with classes, options, numbers and yes/no.
 
-The reference code has no scorer of pictures and point clouds. An answer that lists the classes matches
-no rule if the classes are known. Otherwise it matches only if it neither gives alternatives nor lists many.
+The reference code scores neither pictures nor point clouds, so these rules are our own. If the classes are known, an
+answer that lists them matches none. Otherwise it matches only if it neither gives alternatives nor lists many entries.
 """
 
 from __future__ import annotations
@@ -20,20 +19,22 @@ _JOINS = re.compile(r"[\s_\-‐-―]+")
 _LETTER = re.compile(r"\(?([A-Za-z])[.):]?")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 _DIGITS = re.compile(r"(?<![\w.])(?<!\d,)[+-]?\d[\d.,]*+(?!\w)")
-"""A run that holds a number, or several between commas; no place within it begins another one."""
+"""A run of characters with one number, or several between commas. No run begins inside another one."""
 _MARK = re.compile(r"(?:^|(?<=\s))\(?([A-Z])[.):]\s+")
 _POLES = (("yes", "no"), ("true", "false"))
 _WORD = re.compile(r"[a-z]+")
 _OPTION_KEYS = ("options", "choices", "candidates")
 MAX_WORDS_AROUND = 30
-"""Most words other than the reference of an answer that may name one class."""
+"""Most words of an answer in addition to the reference if it is to name one class."""
 _MAX_OPTIONS = 26
 _MAX_DIGITS = 30
 _ALTERNATIVES = re.compile(r"\bor\b|[/|]", re.IGNORECASE)
 _ENTRIES = re.compile(r"[,;\n、，；]|\band\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"(?:(?:either|a|an|the) )*")
 _LISTED, _SHORT = 4, 3
-"""So many entries, of at most so many words each, are a list of classes rather than one class and a remark."""
+"""A list of classes has at least so many entries of at most so many words each. Anything shorter is a class and a
+remark.
+"""
 
 
 def choice_match(
@@ -98,18 +99,18 @@ def _is_entry(prediction: str, wanted: str) -> bool:
 
 
 def _entries(sign: re.Pattern[str], text: str) -> list[str]:
-    """Parts of the answer between the separators, folded and without articles."""
+    """Split the answer at the separators into folded parts without articles."""
     return [_ARTICLE.sub("", entry, count=1) for part in sign.split(text) if (entry := fold_text(part))]
 
 
 def fold_text(text: str) -> str:
-    """A text without case, outer punctuation, and the difference of spaces, hyphens and underscores."""
+    """Fold case, and drop outer punctuation and the difference of spaces, hyphens and underscores."""
     normal = unicodedata.normalize("NFKC", text).casefold()
     return _JOINS.sub(" ", normal.strip(_EDGES)).strip()
 
 
 def first_answer_match(prediction: str, references: Sequence[str]) -> bool:
-    """Exact match at rank 1 after light normalisation: case, white space and outer punctuation do not count."""
+    """Return whether an answer equals a reference, ignoring case, white space and outer punctuation."""
     answer = _light(prediction)
     return any(answer == _light(reference) for reference in references)
 
@@ -119,7 +120,7 @@ def _light(text: str) -> str:
 
 
 def _signed(text: str) -> bool:
-    """Return whether a text is a number with a minus, which is no outer punctuation."""
+    """Return whether a text is a number with a minus sign, which is not outer punctuation."""
     return bool(re.match(r"\s*[-−]\s*[\d.]", text))
 
 
@@ -133,7 +134,7 @@ def _numbers(text: str) -> frozenset[float]:
 
 
 def _targets(reference: str, options: Sequence[str]) -> frozenset[int]:
-    """The options that a reference means: that of a letter, else those of its text."""
+    """Return the options that a reference names: the one of a letter, else those of its text."""
     if len(options) < 2:
         return frozenset()
     wanted = fold_text(reference)
@@ -146,8 +147,9 @@ def _targets(reference: str, options: Sequence[str]) -> frozenset[int]:
 
 
 def options_of(raw: Mapping[str, Any], prompt: str) -> list[str]:
-    """The options of an item: a list under ``options``, ``choices`` or ``candidates``, else ``A. ... B. ...`` in the
-    prompt; empty without one."""
+    """Return the options of an item: a list under ``options``, ``choices`` or ``candidates``, else ``A. ... B. ...`` in
+    the prompt, else an empty list.
+    """
     inner = raw.get("input")
     for place in (inner if isinstance(inner, Mapping) else {}, raw):
         for key in _OPTION_KEYS:

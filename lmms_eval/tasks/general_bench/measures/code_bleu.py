@@ -1,12 +1,12 @@
-"""CodeBLEU by the ``codebleu`` package, whose faults are reported rather than scored 0.
+"""CodeBLEU by the ``codebleu`` package. Its failures are reported and not scored 0.
 
 S. Ren et al., "CodeBLEU: a method for automatic evaluation of code synthesis", 2020: the mean of BLEU, keyword-weighted
-BLEU, the share of common syntax subtrees and of common data flow. If the references have no data flow the package
-counts that part as 1; hence an unrelated answer scores 0.25 there.
+BLEU, the share of common syntax subtrees and that of common data flow. If the references have no data flow, the package
+counts that part as 1, so that an unrelated answer scores 0.25.
 
 The package numbers the variables of a data flow by the order of a set of their names, so that its value for the same
-answers changes with the seed of Python's hashes, by half a point of 100. Here the names keep the order in which they
-come up, which gives one value.
+answers changes with the seed of Python's hashes, by up to half a point of 100. Here the names keep their order of
+appearance, which gives one value.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from lmms_eval.api.outcome import NotEvaluated
 REMEDY = "install lmms_eval[general_bench] with the versions of constraints.txt"
 WEIGHTS = (0.25, 0.25, 0.25, 0.25)
 MAX_CODE = 20_000
-"""Characters of an answer."""
+"""Most characters of an answer."""
 MAX_DEPTH, MAX_NODES = 300, 20_000
 """Bounds of an answer's syntax tree. The package writes out every subtree, so that its work grows with depth times
-size; the parser's own printing recurses and can end the process."""
+size, and the parser's own printing recurses and can end the process.
+"""
 
 
 def code_bleu(predictions: Sequence[str], references: Sequence[str], language: str = "python") -> float:
-    """CodeBLEU of a corpus, 0 to 1, one reference each; 0 without items.
+    """Return the CodeBLEU of a corpus with one reference each, 0 to 1. Without items it is 0.
 
     Raises:
         NotEvaluated: the package or the grammar of ``language`` is missing, does not fit, or fails on these texts; or
@@ -55,7 +56,7 @@ def code_bleu(predictions: Sequence[str], references: Sequence[str], language: s
 
 
 def code_fault(text: str, language: str = "python") -> str:
-    """Reason not to give a predicted program to the package ("has more than ..."); empty without one.
+    """Return why a predicted program must not be given to the package ("has more than ..."), or an empty text.
 
     Raises:
         NotEvaluated: the package or the grammar of ``language`` is missing or does not fit.
@@ -83,7 +84,7 @@ def code_fault(text: str, language: str = "python") -> str:
 
 
 class _OrderedSet(dict[Hashable, None]):
-    """Set as the package uses it, which keeps the order of insertion."""
+    """A set, as the package uses it, that keeps the order of insertion."""
 
     def __init__(self, members: Iterable[Hashable] = ()) -> None:
         super().__init__(dict.fromkeys(members))
@@ -93,13 +94,13 @@ class _OrderedSet(dict[Hashable, None]):
 
 
 def _encodable(text: str) -> str:
-    """Text without lone surrogates, which JSON can hold and no encoding can."""
+    """Replace lone surrogates, which JSON can hold and no encoding can."""
     return text.encode("utf-8", "replace").decode()
 
 
 @contextlib.contextmanager
 def _package_errors() -> Iterator[None]:
-    """Turn errors of the package and its parsers into ``NotEvaluated``, since they do not mean a score of 0."""
+    """Turn errors of the package and its parsers into ``NotEvaluated``, because they do not mean a score of 0."""
     try:
         yield
     except ImportError as error:
@@ -115,7 +116,7 @@ class _NotFromCodebleu(logging.Filter):
 
 @contextlib.contextmanager
 def _quiet_package() -> Iterator[None]:
-    """Silence the package's warnings on the root logger, which would otherwise get a handler by them."""
+    """Silence the package's warnings on the root logger, which would otherwise get a handler."""
     root, handler, drop = logging.getLogger(), logging.NullHandler(), _NotFromCodebleu()
     root.addHandler(handler)
     root.addFilter(drop)

@@ -1,7 +1,7 @@
-"""Interface of a metric: a state of each item, and a value over the states.
+"""The interface of a metric: a state for each item, and a value for all states.
 
-A state is a JSON value with all that the metric needs of one item (a score; counts; matched detections; an embedding).
-The journal of a run keeps it, so that nothing is computed twice; intervals resample the states.
+A state is a JSON value with everything that the metric needs of one item (a score, counts, matched detections, an
+embedding). The journal of a run keeps it, so that nothing is computed twice. Intervals resample the states.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ State = Any
 
 
 class Context(Struct, frozen=True):
-    """Inputs of a measure in addition to the item; the same for all items of a run."""
+    """The inputs of a measure in addition to the item. They are the same for all items of a run."""
 
     weights: Path | None = None
-    """Folder with the weights of networks: a sub-folder or file for each, named as the measure documents."""
+    """Folder with the weights of networks: a sub-folder or file for each, with the name that the measure documents."""
     download: bool = False
     """Whether missing weights may be downloaded from the hub."""
     device: str = "cpu"
@@ -40,35 +40,38 @@ class Measure(Struct, frozen=True):
     """The computation of a metric for a kind of task."""
 
     name: str
-    """Unique name: the metric's key, with ``/variant`` if it has several measures."""
+    """Unique name: the metric's key, followed by ``/variant`` if it has several measures."""
     form: Form
-    """Form of prediction and reference."""
+    """Form of the prediction and of the reference."""
     state: Callable[[Any, Item, Context], State]
-    """Makes the item's state from the prediction (as in ``prediction.json``), the item and the context.
+    """Return the item's state from the prediction (as in ``prediction.json``), the item and the context.
 
     Raises ``UnreadableAnswer`` for a prediction that is not in the form (a missing predicted file too),
     ``NotEvaluated`` if weights, a program, a judge or ratings are absent (the whole task is not evaluated), any
     other ``LmmsEvalError`` for a damaged or missing reference or input (the item fails).
     """
     value: Callable[[Sequence[State]], float]
-    """The task's number over at least one state, in the unit of the result table (``facts.metrics``)."""
+    """Return the task's number from at least one state, in the unit of the result table (``facts.metrics``)."""
     unanswered: Callable[[Item, Context], State] | None = None
-    """Makes the state of an item without a usable answer, if the metric has one (all of its boxes missed). With
-    ``None`` the answered items' mapped score is multiplied by their share."""
+    """Return the state of an item without a usable answer, if the metric has one (all of its boxes missed). If it is
+    ``None``, the mapped score of the answered items is multiplied by their share.
+    """
     is_mean: bool = False
     """Whether the value is the mean of the states, which are numbers in the unit of the table. An unanswered item
-    counts 0 unless ``unanswered`` states otherwise. Only for metrics whose larger values are better and whose least
-    value is 0."""
+    counts 0 unless ``unanswered`` gives it a state. Set it only if larger values are better and the least value is 0.
+    """
     is_costly: bool = False
-    """Whether computing the value takes so long that it is not repeated for an interval."""
+    """Whether the value takes so long to compute that intervals do not repeat it."""
     needs: str = ""
-    """Requirements other than Python and NumPy (packages, weights, programs, people), for the table of metrics."""
+    """What the measure needs in addition to Python and NumPy (packages, weights, programs, people), for the table of
+    metrics.
+    """
     checked: str = ""
     """How the implementation was checked, for the table of metrics."""
 
 
 def mean(states: Sequence[State]) -> float:
-    """Mean of numbers, at least one."""
+    """Return the mean of at least one number."""
     import math
 
     return math.fsum(states) / len(states)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 NEAREST, FARTHEST = 0.001, 80.0
-"""Reference depths between these, both excluded, are valid."""
+"""Only reference depths strictly between these are valid."""
 _ROWS = 1 << 18
-"""Normals worked on at once."""
+"""Number of normals in one step."""
 
 
 def has_valid_depth(reference: Any) -> bool:
@@ -26,10 +26,10 @@ def has_valid_depth(reference: Any) -> bool:
 
 
 def aligned_abs_rel(prediction: Any, reference: Any) -> float:
-    """Mean absolute relative error of a video's depth after the best scale and shift.
+    """Return the mean absolute relative error of a video's depth after the best scale and shift.
 
-    Over the pixels whose reference lies between 0.001 and 80; the prediction is raised to 0.001, scaled and shifted by
-    least squares over all valid pixels of the video, and brought between 0.001 and 80.
+    Only pixels with a reference between 0.001 and 80 count. The prediction is raised to at least 0.001, scaled and
+    shifted by least squares over all valid pixels of the video, and clipped to the range from 0.001 to 80.
 
     Args:
         prediction: ``(frames, height, width)``, at any scale.
@@ -50,7 +50,7 @@ def aligned_abs_rel(prediction: Any, reference: Any) -> float:
 
 
 def depth_rms(prediction: Any, reference: Any) -> float:
-    """Root mean square error over the pixels whose reference is finite and above 0, in the reference's own unit.
+    """Return the root mean square error over pixels with a finite reference above 0, in the unit of the reference.
 
     Raises:
         DataError: different shapes, no valid pixel, or a prediction that is not finite at one.
@@ -70,7 +70,7 @@ def depth_rms(prediction: Any, reference: Any) -> float:
 
 
 def angular_rms(prediction: Any, reference: Any, *, oriented: bool) -> float:
-    """Root mean square angle between normals, in degrees, over those whose reference has a length.
+    """Return the root mean square angle between normals in degrees, over normals with a reference of some length.
 
     Args:
         prediction: ``(..., 3)``, of any lengths; one without length is 90 degrees off.
@@ -97,7 +97,7 @@ def angular_rms(prediction: Any, reference: Any, *, oriented: bool) -> float:
 
 
 def _angles(ours: Floats, theirs: Floats, oriented: bool) -> Floats:
-    """Angles in degrees, by the arc tangent, which is exact for small angles too."""
+    """Return angles in degrees, by the arc tangent, which is exact for small angles too."""
     import numpy as np
 
     if not np.isfinite(ours).all():
@@ -108,9 +108,9 @@ def _angles(ours: Floats, theirs: Floats, oriented: bool) -> Floats:
 
 
 def _fit(prediction: Any, reference: Any) -> tuple[float, float]:
-    """Return the least-squares scale and shift of a prediction; a flat one is moved to the reference's mean.
+    """Return the least-squares scale and shift of a prediction. A flat prediction is moved to the reference's mean.
 
-    There are two passes, so that large means do not drown the slope.
+    There are two passes, so that large means do not swamp the slope.
     """
     _same_shape(prediction, reference)
     sums, target_sums, count = [], [], 0

@@ -1,4 +1,4 @@
-"""Precision and recall: COCO's average precision of objects, and the area under a precision-recall curve."""
+"""COCO's average precision of objects, and the area under a precision-recall curve."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.measures.contract import State, mean
 from lmms_eval.tasks.general_bench.readers.boxes import Marked
+from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,9 +18,9 @@ COCO_SIGMAS = (
     0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089,
     0.089,
 )  # fmt: skip
-"""Spread of the 17 key points of COCO's people, as shares of a body's size."""
+"""Spreads of the 17 key points of COCO's people, as shares of a body's size."""
 UNNAMED = ""
-"""The class of objects without labels."""
+"""Class of objects without labels."""
 
 
 class ClassHits(Struct, frozen=True):
@@ -31,22 +32,18 @@ class ClassHits(Struct, frozen=True):
     hits: list[int]
     """1 if the prediction matched a reference object."""
 
-    def as_json(self) -> State:
-        """Part of a state."""
-        return {"truth": self.truth, "scores": self.scores, "hits": self.hits}
-
 
 Overlaps = Callable[[int, "NDArray[Any]"], "NDArray[Any]"]
-"""(number of a prediction, numbers of reference objects) to their overlaps."""
+"""Maps the number of a prediction and the numbers of reference objects to their overlaps."""
 
 
 def match(
     scores: NDArray[Any], predictions: NDArray[Any], truth: NDArray[Any], overlaps: Overlaps, least: float
 ) -> ClassHits:
-    """COCO's greedy matching.
+    """Match predictions and reference objects by COCO's greedy rule.
 
-    Best score first (the first given of equals), each prediction takes the free reference object of the largest
-    overlap, the last of equals, if that is at least ``least``.
+    Predictions come in the order of falling scores (equal scores in the order given). Each takes the free reference
+    object with the largest overlap (the last of equals) if that overlap is at least ``least``.
 
     Args:
         scores: Of all predictions.
@@ -74,11 +71,11 @@ def match(
 def match_classes(
     predicted: Marked, truth: int, truth_labels: Sequence[str] | None, overlaps: Overlaps, least: float
 ) -> State:
-    """The state of an item: its ``ClassHits`` by label.
+    """Return the state of an item: its ``ClassHits`` by label.
 
-    If the reference has no labels, those of the predictions are left aside; predictions without labels are matched
-    with all reference objects, and are under ``UNNAMED`` (``mean_average_precision`` uses them if the whole task has
-    one class only).
+    If the reference has no labels, those of the predictions are ignored. Predictions without labels are matched with
+    all reference objects and are listed under ``UNNAMED`` (``mean_average_precision`` uses them if the whole task has
+    only one class).
 
     Args:
         predicted: Labels and scores of the predictions.
@@ -102,7 +99,7 @@ def match_classes(
         for label in {**numbers, **places}:
             some, wanted = (np.array(table.get(label, []), dtype=np.int64) for table in (places, numbers))
             totals[label] = match(predicted.scores, some, wanted, overlaps, least)
-    return {label: hits.as_json() for label, hits in totals.items() if hits.truth or hits.hits}
+    return {label: to_dict(hits) for label, hits in totals.items() if hits.truth or hits.hits}
 
 
 def _places(labels: Sequence[str]) -> dict[str, list[int]]:
@@ -113,10 +110,10 @@ def _places(labels: Sequence[str]) -> dict[str, list[int]]:
 
 
 def mean_average_precision(states: Sequence[State]) -> float:
-    """AP by COCO's rule, as the mean over the classes that the reference has, in percent.
+    """Return the mean AP by COCO's rule over the classes of the reference, in percent.
 
-    A task whose reference has one class (or no labels) takes predictions without (with any) labels as of that class.
-    Without any reference object: 100 if nothing was predicted, else 0.
+    If the reference has one class (or no labels), predictions without (or with any) labels count for that class.
+    Without reference objects the value is 100 if nothing was predicted, else 0.
     """
     import numpy as np
 
@@ -141,7 +138,8 @@ def mean_average_precision(states: Sequence[State]) -> float:
 
 
 def interpolated_precision(scores: NDArray[Any], hits: NDArray[Any], truth: int) -> float:
-    """COCO's average precision: the mean, over recalls 0, 0.01, ..., 1, of the best precision at that recall or above.
+    """Return COCO's average precision: the mean, over recalls 0, 0.01, ..., 1, of the best precision at that recall or
+    above.
 
     Args:
         scores: Of all predictions of a class.
@@ -159,7 +157,8 @@ def interpolated_precision(scores: NDArray[Any], hits: NDArray[Any], truth: int)
 
 
 def average_precision(scores: NDArray[Any], positive: NDArray[Any], negative: NDArray[Any]) -> float:
-    """Area under the precision-recall curve as a sum of steps: precision times gain in recall, at each score.
+    """Return the area under the precision-recall curve as a sum of steps: precision times gain in recall, at each
+    score.
 
     Args:
         scores: Different scores, in any order.
@@ -183,7 +182,7 @@ def average_precision(scores: NDArray[Any], positive: NDArray[Any], negative: ND
 def key_point_similarity(
     predicted: NDArray[Any], truth: NDArray[Any], areas: NDArray[Any], sigmas: Sequence[float]
 ) -> NDArray[Any]:
-    """COCO's object key point similarity of a body with reference bodies: mean over the points labelled in these.
+    """Return COCO's object key point similarity of a body with reference bodies: the mean over their labelled points.
 
     Args:
         predicted: Shape (points, 3).

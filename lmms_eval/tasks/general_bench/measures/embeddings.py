@@ -1,9 +1,9 @@
-"""Vectors of pictures, videos and texts: files next to predictions or references, and comparisons.
+"""Vectors of pictures, videos and texts: reading them from files, comparing them, and their Frechet distance.
 
-A prediction ``{"features": "FILE.npy"}`` is used in place of running a network over the predicted file; features of a
-reference (or of its text) are looked for at ``REFERENCE_FEATURES/<task folder>/<item id>.npy`` (the setting
+A prediction ``{"features": "FILE.npy"}`` replaces running a network over the predicted file. Features of a reference
+(or of its text) are looked up at ``REFERENCE_FEATURES/<task folder>/<item id>.npy`` (the setting
 ``reference_features``). Both are arrays ``(rows, dimensions)``, or ``(dimensions,)`` for one row, of the network that
-the measure names, before or after scaling to length 1.
+the measure names. They need not have length 1.
 """
 
 from __future__ import annotations
@@ -17,14 +17,118 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, State
 from lmms_eval.tasks.general_bench.readers.arrays import read_array
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     Floats = npt.NDArray[np.float32]
+    Doubles = npt.NDArray[np.float64]
+
+_IMAGINARY = 1e-3
+"""Imaginary parts of the root above this are an error. Smaller ones are dropped."""
+_ROUNDING = 1e-7
+"""Eigenvalues below zero by at most this share of the largest come from rounding."""
+_MAX_DIMENSIONS = 8192
+
+
+def frechet_from_embeddings(first: Any, second: Any) -> float:
+    """Return the Frechet distance of two sets of embeddings ``(embeddings, dimensions)``. Covariances divide by n - 1.
+
+    Raises:
+        DataError: no two-dimensional finite arrays, different dimensions, fewer than two dimensions (those of a
+            covariance matrix) or fewer than two embeddings in a set.
+    """
+    import numpy as np
+
+    sets = _embeddings(first), _embeddings(second)
+    if sets[0].shape[1] != sets[1].shape[1]:
+        raise DataError(f"embeddings of {sets[0].shape[1]} and {sets[1].shape[1]} dimensions have no Frechet distance")
+    means = [np.mean(one, axis=0) for one in sets]
+    covariances = [np.cov(one, rowvar=False) for one in sets]
+    return frechet_distance(means[0], covariances[0], means[1], covariances[1])
+
+
+def frechet_distance(mu1: Any, sigma1: Any, mu2: Any, sigma2: Any) -> float:
+    """Return the Frechet distance of two normal distributions, not below 0.
+
+    It is ``|m1 - m2|^2 + tr(S1) + tr(S2) - 2 tr((S1 S2)^(1/2))`` (Dowson and Landau, 1982). The trace of the root is
+    the sum of the roots of the eigenvalues of ``S1^(1/2) S2 S1^(1/2)``, which is symmetric. Unlike a root of the
+    product itself, it is exact and finite if a set has fewer embeddings than dimensions.
+
+    Args:
+        mu1: mean of the first, ``(dimensions,)``.
+        sigma1: its covariance matrix, ``(dimensions, dimensions)``.
+        mu2: mean of the second.
+        sigma2: its covariance matrix.
+
+    Raises:
+        DataError: shapes that do not fit, numbers that are not finite, or matrices whose product has no real root (an
+            imaginary part above 0.001): they are no covariances.
+    """
+    mean1, covariance1 = _distribution(mu1, sigma1)
+    mean2, covariance2 = _distribution(mu2, sigma2)
+    if mean1.shape != mean2.shape:
+        raise DataError(f"means of {mean1.size} and {mean2.size} dimensions have no Frechet distance")
+    offset = mean1 - mean2
+    traces = float(covariance1.trace()) + float(covariance2.trace())
+    return max(0.0, float(offset @ offset) + traces - 2 * _root_trace(covariance1, covariance2))
+
+
+def _embeddings(values: Any) -> Doubles:
+    array = _floats(values, 2, "embeddings")
+    if array.shape[0] < 2:
+        raise DataError(f"a Frechet distance needs at least 2 embeddings in each set, not {array.shape[0]}")
+    if not 2 <= array.shape[1] <= _MAX_DIMENSIONS:
+        raise DataError(f"embeddings must have 2 to {_MAX_DIMENSIONS} dimensions, not {array.shape[1]}")
+    return array
+
+
+def _distribution(mean: Any, covariance: Any) -> tuple[Doubles, Doubles]:
+    found = _floats(mean, 1, "a mean"), _floats(covariance, 2, "a covariance matrix")
+    if found[1].shape != (found[0].size, found[0].size) or not 1 <= found[0].size <= _MAX_DIMENSIONS:
+        raise DataError(f"a mean of {found[0].size} dimensions and a covariance matrix {found[1].shape} do not fit")
+    return found
+
+
+def _floats(values: Any, dimensions: int, name: str) -> Doubles:
+    import numpy as np
+
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be an array of numbers: {error}") from error
+    if array.ndim != dimensions:
+        raise DataError(f"{name} must have {dimensions} axes, not {array.ndim}")
+    if not np.isfinite(array).all():
+        raise DataError(f"{name} holds numbers that are not finite")
+    return array
+
+
+def _root_trace(first: Doubles, second: Doubles) -> float:
+    """Return the trace of the root of the product of two covariance matrices."""
+    import numpy as np
+
+    values, vectors = np.linalg.eigh((first + first.T) / 2)
+    half = (vectors * _roots(values)) @ vectors.T
+    product = half @ ((second + second.T) / 2) @ half
+    return math.fsum(_roots(np.linalg.eigvalsh((product + product.T) / 2)).tolist())
+
+
+def _roots(eigenvalues: Doubles) -> Doubles:
+    """Return the roots of eigenvalues that are at least zero up to rounding."""
+    import numpy as np
+
+    least, largest = float(eigenvalues[0]), float(eigenvalues[-1])
+    if least < -_ROUNDING * max(largest, 0.0) and math.sqrt(-least) > _IMAGINARY:
+        raise DataError(
+            f"the root of the covariances' product has the imaginary part {math.sqrt(-least):.3g}: "
+            "they are no covariance matrices"
+        )
+    roots: Doubles = np.sqrt(np.clip(eigenvalues, 0.0, None))
+    return roots
+
 
 MAX_ROWS = 20_000
 MAX_DIMENSIONS = 8192
@@ -34,19 +138,19 @@ _DIGITS = 9
 
 
 def predicted_features(prediction: Any, item: Item, key: str = "features") -> Floats | None:
-    """The features that a prediction names under ``key``, ``(rows, dimensions)``; ``None`` if it names none.
+    """Return the features that a prediction names under ``key``, ``(rows, dimensions)``, or ``None``.
 
     Raises:
         UnreadableAnswer: the file is not there, or holds no such array.
     """
     if not isinstance(prediction, Mapping) or key not in prediction:
         return None
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return read_features(predicted_path(prediction[key], item))
 
 
 def reference_features(item: Item, context: Context) -> Floats | None:
-    """The features of an item's reference, ``(rows, dimensions)``; ``None`` if none are given.
+    """Return the features of an item's reference, ``(rows, dimensions)``, or ``None``.
 
     Raises:
         DataError, MediaError: the file holds no such array.
@@ -63,7 +167,7 @@ def reference_features(item: Item, context: Context) -> Floats | None:
 
 
 def read_features(path: Path) -> Floats:
-    """The rows of a ``.npy`` file as float32.
+    """Read the rows of a ``.npy`` file as float32.
 
     Raises:
         DataError: no such file, another shape, too large, or numbers that are not finite.
@@ -84,7 +188,7 @@ def read_features(path: Path) -> Floats:
 
 
 def one_row(rows: Floats, item: Item) -> Floats:
-    """The only row.
+    """Return the only row.
 
     Raises:
         UnreadableAnswer: there are several.
@@ -96,7 +200,7 @@ def one_row(rows: Floats, item: Item) -> Floats:
 
 
 def pair_state(rows: Floats, given: Floats, item: Item) -> State:
-    """The vectors of a prediction and of its reference, one each, for ``frechet``.
+    """Return the vectors of a prediction and of its reference, one each, for ``frechet``.
 
     Raises:
         UnreadableAnswer: the prediction has several, or one of another length than the reference's.
@@ -122,12 +226,12 @@ def check_lengths(rows: Floats, given: Floats, item: Item) -> None:
 
 
 def as_state(row: Floats) -> list[float]:
-    """A vector for the journal."""
+    """Return a vector as numbers for the journal."""
     return [float(f"{value:.{_DIGITS}g}") for value in row.tolist()]
 
 
-def cosines(first: Floats, second: Floats, item: Item) -> npt.NDArray[np.float64]:
-    """``(rows of first, rows of second)`` cosines; 0 if a row has no length.
+def cosines(first: Floats, second: Floats, item: Item) -> Doubles:
+    """Return the cosines ``(rows of first, rows of second)``. A row without length has cosine 0.
 
     Raises:
         UnreadableAnswer: rows of different lengths, which is the prediction's fault: it holds the features.
@@ -135,19 +239,19 @@ def cosines(first: Floats, second: Floats, item: Item) -> npt.NDArray[np.float64
     import numpy as np
 
     check_lengths(first, second, item)
-    found: npt.NDArray[np.float64] = np.clip(_unit(first) @ _unit(second).T, -1.0, 1.0)
+    found: Doubles = np.clip(_unit(first) @ _unit(second).T, -1.0, 1.0)
     return found
 
 
 def similarity(first: Floats, second: Floats, item: Item) -> float:
-    """100 times the mean cosine of all pairs of a row of one and a row of the other."""
+    """Return 100 times the mean cosine over all pairs of a row of each side."""
     values = cosines(first, second, item)
     return 100 * math.fsum(values.ravel().tolist()) / values.size
 
 
 def consistency(frames: Floats, item: Item) -> State:
-    """Sums over the frames but the first of ``(max(0, cos to the previous) + max(0, cos to the first)) / 2``, and their
-    number.
+    """Return ``[sum, count]`` over the frames after the first. The sum is of ``(max(0, cos to the previous) + max(0,
+    cos to the first)) / 2``.
 
     Raises:
         UnreadableAnswer: fewer than two frames.
@@ -163,28 +267,29 @@ def consistency(frames: Floats, item: Item) -> State:
 
 
 def pooled_percent(states: Sequence[State]) -> float:
-    """100 times the sum over all states' sums ``[sum, count]`` by the sum of their counts; 0 if nothing was counted."""
+    """Return 100 times the total of the sums of all states ``[sum, count]``, divided by the total of their counts.
+    Without counts it is 0.
+    """
     count = math.fsum(state[1] for state in states)
     return 100 * math.fsum(state[0] for state in states) / count if count else 0.0
 
 
 def frechet(states: Sequence[State]) -> float:
-    """Frechet distance of predicted and reference vectors, ``[[...], [...]]`` in each state.
+    """Return the Frechet distance of predicted and reference vectors. A state is ``[[...], [...]]``.
 
     Raises:
         DataError: fewer than two items, or vectors of different lengths.
     """
-    from lmms_eval.tasks.general_bench.measures.frechet import frechet_from_embeddings
 
     if len({len(vector) for state in states for vector in state}) != 1:
         raise DataError("the features of this task's predictions and references are of different lengths")
     return frechet_from_embeddings([state[0] for state in states], [state[1] for state in states])
 
 
-def _unit(rows: Floats) -> npt.NDArray[np.float64]:
+def _unit(rows: Floats) -> Doubles:
     import numpy as np
 
     wide = np.asarray(rows, dtype=np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    unit: npt.NDArray[np.float64] = wide / np.where(lengths > 0, lengths, 1.0)
+    unit: Doubles = wide / np.where(lengths > 0, lengths, 1.0)
     return unit

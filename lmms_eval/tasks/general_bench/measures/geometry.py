@@ -1,4 +1,4 @@
-"""Measures of 3D tasks: Chamfer distance, odometry, tracking, detection."""
+"""Measures of 3D tasks: Chamfer distance, odometry, tracking and detection."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import detection3d, tracking3d
-from lmms_eval.tasks.general_bench.measures.boxes3d import Box3D
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.detection3d import BY_CENTRE, BY_OVERLAP, ClassBoxes, FoundBox, Matching
+from lmms_eval.tasks.general_bench.measures.detection3d import (
+    BY_CENTRE,
+    BY_OVERLAP,
+    Box3D,
+    ClassBoxes,
+    FoundBox,
+    Matching,
+)
 from lmms_eval.tasks.general_bench.measures.tracking3d import ClassCounts, Step, Tracked
-from lmms_eval.tasks.general_bench.readers.objects3d import read_boxes3d, read_tracks
-from lmms_eval.tasks.general_bench.readers.points import points_of
-from lmms_eval.tasks.general_bench.readers.poses import poses_of
+from lmms_eval.tasks.general_bench.readers.points import points_of, poses_of, read_boxes3d, read_tracks
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
 from lmms_eval.utils.records import to_dict
 
@@ -36,18 +40,18 @@ _SHORT_STARTS = 1000
 
 
 class TranslationErrors(Struct, frozen=True):
-    """Sum over all sub-sequences of one sequence of errors, each a share of its sub-sequence's length."""
+    """Sum, over all sub-sequences of one sequence, of errors as shares of the sub-sequence's length."""
 
     total: float
     count: int
 
 
 def translation_errors(truth: Floats, estimate: Floats) -> TranslationErrors:
-    """Errors of the estimated motion over all sub-sequences of 100, 200, ... 800 m.
+    """Return the errors of the estimated motion over all sub-sequences of 100, 200, ... 800 m.
 
     A sub-sequence ends at the first frame that is farther along the true path than its length. A path of at most 100 m
-    has no such lengths: it is measured over eighths of its own length (1/8, ... 7/8), from every frame (from a
-    thousand of them, if there are more). A path without movement gives no error.
+    is measured over eighths of its own length (1/8, ... 7/8) from every frame, or from a thousand frames if there are
+    more. A path without movement gives no error.
 
     Args:
         truth: ``(frames, 4, 4)``, camera to world, in metres.
@@ -76,19 +80,20 @@ def translation_errors(truth: Floats, estimate: Floats) -> TranslationErrors:
 
 
 def relative_translation_error(errors: list[TranslationErrors]) -> float:
-    """Mean over all sub-sequences of all sequences, in percent; at least one sub-sequence."""
+    """Return the mean over all sub-sequences of all sequences, at least one, in percent."""
     return 100 * math.fsum(one.total for one in errors) / sum(one.count for one in errors)
 
 
 _CHUNK = 512
-"""Points whose distances to all others are held at once."""
+"""Number of points with distances to all others in memory at once."""
 
 
 def chamfer_distance(first: Floats, second: Floats) -> float:
-    """Mean Euclidean distance of each point to the nearest one of the other cloud, both directions added.
+    """Return the mean Euclidean distance of each point to the nearest one of the other cloud, summed over both
+    directions.
 
-    Not squared, in the unit of the coordinates, nothing scaled or aligned: the benchmark names no variant, and its
-    tasks use different units (General-Bench specification §5.1).
+    Distances are not squared, are in the unit of the coordinates, and nothing is scaled or aligned: the benchmark names
+    no variant, and its tasks use different units (General-Bench specification §5.1).
 
     Args:
         first: ``(points, 3)``, finite, at least one.
@@ -98,8 +103,9 @@ def chamfer_distance(first: Floats, second: Floats) -> float:
 
 
 def nearest_distances(points: Floats, others: Floats) -> Floats:
-    """Distance of each point to the nearest of ``others``, ``(points,)``: a tree of SciPy if it is installed, else
-    all distances, a part at a time."""
+    """Return the distance of each point to the nearest of ``others``, ``(points,)``, with a tree of SciPy if it is
+    installed, else by computing all distances in parts.
+    """
     try:
         from scipy.spatial import cKDTree
     except ImportError:
@@ -112,7 +118,7 @@ def nearest_distances(points: Floats, others: Floats) -> Floats:
 
 
 def all_distances(points: Floats, others: Floats) -> Floats:
-    """Distances as those of ``nearest_distances``, without SciPy."""
+    """Return the same as ``nearest_distances``, without SciPy."""
     import numpy as np
 
     middle = others.mean(axis=0)
@@ -129,8 +135,7 @@ def all_distances(points: Floats, others: Floats) -> Floats:
 NO_SCIPY = "amota: assigning tracks needs SciPy, which is not installed (pip install 'lmms_eval[metrics]')"
 
 
-def _odometry_state(prediction: Any, item: Item, context: Context) -> State:
-    del context
+def _odometry_state(prediction: Any, item: Item, _: Context) -> State:
     truth = poses_of(item.reference, reference_of(item))
     estimate = poses_of(prediction, prediction_of(item))
     if len(estimate) != len(truth):
@@ -141,10 +146,9 @@ def _odometry_state(prediction: Any, item: Item, context: Context) -> State:
     return to_dict(errors)
 
 
-def _tracking_state(prediction: Any, item: Item, context: Context) -> State:
-    del context
+def _tracking_state(prediction: Any, item: Item, _: Context) -> State:
     try:
-        import scipy.optimize  # noqa: F401 - used where tracks are assigned
+        import scipy.optimize  # noqa: F401 - needed when tracks are assigned
     except ImportError as error:
         raise NotEvaluated(NO_SCIPY) from error
     truth = _true_tracks(item)
@@ -165,8 +169,7 @@ def _true_boxes(item: Item) -> tuple[Box3D, ...]:
         return read_boxes3d(item.reference)
 
 
-def _tracking_unanswered(item: Item, context: Context) -> State:
-    del context
+def _tracking_unanswered(item: Item, _: Context) -> State:
     truth = _true_tracks(item)
     return _tracking_record(tracking3d.scene_counts(truth, [()] * len(truth)))
 
@@ -197,15 +200,13 @@ def _detection_record(boxes: Mapping[str, ClassBoxes]) -> State:
 
 
 def _detection_measure(name: str, matching: Matching, checked: str) -> Measure:
-    def state(prediction: Any, item: Item, context: Context) -> State:
-        del context
+    def state(prediction: Any, item: Item, _: Context) -> State:
         truth = _true_boxes(item)
         with prediction_of(item).reading():
             found = read_boxes3d(prediction)
         return _detection_record(detection3d.match_item(truth, found, matching))
 
-    def unanswered(item: Item, context: Context) -> State:
-        del context
+    def unanswered(item: Item, _: Context) -> State:
         return _detection_record(detection3d.match_item(_true_boxes(item), (), matching))
 
     def value(states: Sequence[State]) -> float:
@@ -225,31 +226,21 @@ def _detection_measure(name: str, matching: Matching, checked: str) -> Measure:
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        name="chamfer_distance",
-        form="points",
-        state=lambda prediction, item, _: chamfer_distance(
-            points_of(prediction, prediction_of(item)), points_of(item.reference, reference_of(item))
-        ),
-        value=mean,
-        needs="nothing; SciPy makes it faster",
+        name="chamfer_distance", form="points", state=lambda prediction, item, _: chamfer_distance(
+        points_of(prediction, prediction_of(item)), points_of(item.reference, reference_of(item))
+        ), value=mean, needs="nothing; SciPy makes it faster",
         checked="hand-computed clouds; the tree against all distances; no recorded vectors",
     ),
     Measure(
-        name="rte",
-        form="poses",
-        state=_odometry_state,
+        name="rte", form="poses", state=_odometry_state,
         value=lambda states: relative_translation_error([TranslationErrors(**state) for state in states]),
         checked="tracks with known errors, a second computation by loops; no recorded vectors",
     ),
     Measure(
-        name="amota",
-        form="tracks",
-        state=_tracking_state,
-        value=_tracking_value,
-        unanswered=_tracking_unanswered,
+        name="amota", form="tracks", state=_tracking_state, value=_tracking_value, unanswered=_tracking_unanswered,
         needs="SciPy (extra metrics)",
         checked="hand-computed scenes with switches, false alarms and misses; no recorded vectors",
     ),
     _detection_measure("map", BY_OVERLAP, "hand-computed curves; IoU against sampled volumes; no recorded vectors"),
     _detection_measure("map/centre_distance", BY_CENTRE, "hand-computed curves; no recorded vectors"),
-)
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Fingerprint of the scoring code: states computed earlier are kept only if it is unchanged."""
+"""Fingerprint of the scoring code. States of an earlier run are kept only if it is unchanged."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from lmms_eval.tasks.general_bench.measures.text_math import tokenizer_label
 
 _PACKAGES = ("data", "measures", "networks", "nlp", "prompts", "readers")
-"""Packages of the benchmark between a reply and its state."""
+"""Packages of the benchmark that lead from a reply to its state."""
 _CAPTIONS = "metrics/captions.py"
-"""Module outside the benchmark that makes states too."""
+"""Module outside the benchmark that computes states too."""
 
 
 def scoring_identity(_lmms_eval_specific_kwargs: object = None) -> str:
-    """Fingerprint of the code that makes states of predictions, and of the tokenizer that BLEU finds."""
+    """Return the fingerprint of the code that computes states, and of the tokenizer that BLEU uses."""
     return f"{_code()}|{tokenizer_label()}"
 
 

@@ -1,7 +1,7 @@
 """Differences of pictures: squared and absolute errors, PSNR, SSIM, MS-SSIM, and the ROC of grey maps.
 
-Computed here, strip by strip, since torchmetrics (1.9) takes 3 GB for the MS-SSIM of 9 million pixels, of which 64
-million are read, and mirrors pictures at their borders; scikit-image has no MS-SSIM.
+They are computed here in strips: torchmetrics (1.9) takes 3 GB for the MS-SSIM of 9 million pixels (pictures of up to
+64 million are read) and mirrors pictures at their borders; scikit-image has no MS-SSIM.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 PEAK = 255.0
 _ROWS = 128
-"""Rows worked on at once, which bounds memory."""
+"""Rows in one step, which bounds memory."""
 _WINDOW, _SIGMA = 11, 1.5
 _K1, _K2 = 0.01, 0.03
 _SCALE_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 LEAST_SIDE = _WINDOW * 2 ** (len(_SCALE_WEIGHTS) - 1)
-"""Pixels: a smaller picture has no fifth scale."""
+"""Least side in pixels: a smaller picture has no fifth scale."""
 
 
 def mean_squared_error(first: Any, second: Any) -> float:
@@ -48,14 +48,16 @@ def absolute_difference(first: Any, second: Any) -> float:
 
 
 def psnr(squared_error: float) -> float:
-    """Peak signal-to-noise ratio of a mean squared error of values from 0 to 255, dB; infinite for no error."""
+    """Return the peak signal-to-noise ratio in dB of a mean squared error of values from 0 to 255. It is infinite
+    without error.
+    """
     return 10 * math.log10(PEAK * PEAK / squared_error) if squared_error > 0 else math.inf
 
 
 def ms_ssim(first: Any, second: Any, peak: float = PEAK) -> float:
-    """Multi-scale structural similarity of two grey pictures (Wang, Simoncelli and Bovik, 2003), 0 to 1.
+    """Return the multi-scale structural similarity of two grey pictures (Wang, Simoncelli and Bovik, 2003), 0 to 1.
 
-    Five scales, halved by the mean of 2x2 pixels; a negative mean of a scale counts as 0.
+    Each of the five scales halves the one before by the mean of 2x2 pixels. A negative mean of a scale counts as 0.
 
     Raises:
         DataError: different shapes, or a side below 176 pixels.
@@ -73,7 +75,7 @@ def ms_ssim(first: Any, second: Any, peak: float = PEAK) -> float:
 
 
 def roc_auc(positive: Sequence[int], negative: Sequence[int]) -> float:
-    """Area under the ROC curve, exact, of scores in ascending classes; ties count half.
+    """Return the exact area under the ROC curve of scores in ascending classes. Ties count half.
 
     Args:
         positive: how many positives have the score of each class.
@@ -102,10 +104,11 @@ def _differences(first: Any, second: Any) -> Iterator[Floats]:
 
 
 def similarity(first: Any, second: Any, peak: float) -> tuple[float, float]:
-    """Structural similarity of two grey pictures ``(height, width)`` (Wang, Bovik, Sheikh and Simoncelli, 2004).
+    """Return the structural similarity of two grey pictures ``(height, width)`` (Wang, Bovik, Sheikh and Simoncelli,
+    2004).
 
     Returns the means over the picture of SSIM and of its factors without luminance. Windows of 11x11 pixels are
-    weighted by a normal distribution (1.5 pixels), and count only if they lie in the picture.
+    weighted by a normal distribution (1.5 pixels) and count only if they lie within the picture.
 
     Raises:
         DataError: different shapes, or a side below 11 pixels.
@@ -131,7 +134,7 @@ def similarity(first: Any, second: Any, peak: float) -> tuple[float, float]:
 
 
 def _blurred(picture: Floats) -> Floats:
-    """Weighted means of all windows that lie in the picture."""
+    """Return the weighted means of all windows within the picture."""
     import numpy as np
 
     weights = [math.exp(-((step - _WINDOW // 2) ** 2) / (2 * _SIGMA**2)) for step in range(_WINDOW)]

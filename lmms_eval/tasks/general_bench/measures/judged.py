@@ -1,4 +1,4 @@
-"""GPT-Score: a judge that reads label and answer, and prints 1 or 0 (General-Bench specification §4.2, §5.1)."""
+"""GPT-Score: a judge reads label and answer, and prints 1 or 0 (General-Bench specification §4.2, §5.1)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 QUESTION = "gpt_score"
 """Name of the judge's question."""
 VERDICTS = "verdicts"
-"""Key of ``Context.options``: the judge's replies (texts or ``Verdict``) by ``id_key`` of the items' ids."""
+"""Key of ``Context.options``: the judge's replies (texts or ``Verdict``) by the ``id_key`` of the items."""
 MAX_ANSWER = 20_000
-"""Letters of an answer that the judge is shown."""
+"""Most characters of an answer that the judge gets."""
 _GENERATION: Mapping[str, Any] = {"max_new_tokens": 8, "do_sample": False, "temperature": 0}
 _RIGHT, _WRONG = "1", "0"
 
 
 def question(item: Item, prediction: Any) -> JudgeQuestion:
-    """Question to the judge about an answer; text only.
+    """Return the question to the judge about an answer, as text only.
 
     Raises:
         UnreadableAnswer: the answer is not a text.
@@ -43,7 +43,7 @@ def question(item: Item, prediction: Any) -> JudgeQuestion:
 
 
 def prompt(asked: str, labels: tuple[str, ...], answer: str) -> str:
-    """The judge's prompt: the question, if there is one, what counts as right, and the answer."""
+    """Return the judge's prompt: the question, if there is one, the correct answers, and the answer."""
     return (
         "An assistant was asked about a sound. Decide whether its answer means the same as the correct answer.\n"
         "Wording, order and politeness do not matter; an answer that adds something false, or leaves out what the "
@@ -56,17 +56,17 @@ def prompt(asked: str, labels: tuple[str, ...], answer: str) -> str:
 
 
 def is_readable(reply: str) -> bool:
-    """Return whether a reply is of the form asked for; for any other, the judge is asked again."""
+    """Return whether a reply has the requested form. If not, the judge is asked again."""
     return reply in (_RIGHT, _WRONG)
 
 
 def state_of(reply: str) -> int:
-    """1 if the reply is the text ``1``, and nothing else; any other reply counts as 0."""
+    """Return 1 if the reply is exactly the text ``1``, else 0."""
     return int(reply == _RIGHT)
 
 
 def labels_of(item: Item) -> tuple[str, ...]:
-    """The reference answers.
+    """Return the reference answers.
 
     Raises:
         DataError: it is missing, or something else than text.
@@ -78,7 +78,7 @@ def labels_of(item: Item) -> tuple[str, ...]:
 
 
 def answer_of(prediction: Any, item: Item) -> str:
-    """The answer as text.
+    """Return the answer as text.
 
     Raises:
         UnreadableAnswer: it is not valid.

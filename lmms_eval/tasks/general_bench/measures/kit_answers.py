@@ -1,4 +1,4 @@
-"""Findings of detectors, captioners and networks run elsewhere on a predicted video, and the contents wanted of it."""
+"""Findings of detectors, captioners and networks run elsewhere on a predicted video, and what the video should show."""
 
 from __future__ import annotations
 
@@ -17,36 +17,26 @@ from lmms_eval.tasks.general_bench.measures import kit_math
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, predicted_frames
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction, regular_file
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, regular_file
 
 MAX_FRAMES = 256
-"""Frames sampled for detectors; the toolkit samples 16."""
+"""Most frames for detectors. The toolkit samples 16."""
 MAX_OBJECTS = 200
-"""Objects in one frame."""
+"""Most objects in one frame."""
 MAX_PAIRS = 4096
 _FARTHEST = 1e9
 _MAX_BYTES = 16 << 20
-"""Size of JSON files, whose values take some twenty times as much memory."""
+"""Largest size of JSON files. Their values take some twenty times as much memory."""
 _MAX_TEXT = 2000
 _MAX_VIDEO = 4 << 30
 _MAX_CLASSES = 10_000
 _RATE = 8.0
-"""Frames a second at which movement is looked for."""
+"""Frames a second at which movement is measured."""
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 _RELATION = re.compile(
     r"(?i)^(?P<first>.+?),?\s+(?P<relation>on the (?:left|right|top|bottom) of)\s+(?P<second>[^,.]+)"
 )
 _ACTION = re.compile(r"(?i)^(?:a|the) person is\s+")
-
-
-class Found(Struct, frozen=True):
-    """An object that was detected in a frame."""
-
-    label: str
-    caption: str
-    corners: tuple[float, float, float, float]
-    """``x1, y1, x2, y2``."""
 
 
 class Relation(Struct, frozen=True):
@@ -57,18 +47,18 @@ class Relation(Struct, frozen=True):
     second: str
 
 
-Detections = list[list[Found]]
+Detections = list[list[kit_math.Region]]
 
 
 _ENTRIES = frozenset({
     "path", "detections", "action_scores", "video_features", "text_features", "features", "flow_scores", "flows",
     "motion_smoothness",
 })  # fmt: skip
-"""Keys of a prediction that is an object; one without any of them is no answer."""
+"""Keys of a prediction that is an object. One without any of them is no answer."""
 
 
 def check_answer(prediction: Any, item: Item) -> None:
-    """Check that a prediction is an answer: one without a video would leave the whole task without a score.
+    """Check that a prediction is an answer. One without a video would leave the whole task without a score.
 
     Raises:
         UnreadableAnswer: the prediction is neither an existing video nor an object with findings about one.
@@ -80,7 +70,7 @@ def check_answer(prediction: Any, item: Item) -> None:
 
 
 def detections(prediction: Any, item: Item) -> Detections:
-    """The objects of each sampled frame, at least one frame.
+    """Return the objects of each sampled frame, at least one frame.
 
     Raises:
         NotEvaluated: the prediction says nothing of them.
@@ -100,7 +90,7 @@ def detections(prediction: Any, item: Item) -> Detections:
 
 
 def action_scores(prediction: Any, item: Item) -> dict[str, float]:
-    """Scores of classes of actions.
+    """Return the scores of classes of actions.
 
     Raises:
         NotEvaluated: the prediction says nothing of them.
@@ -113,7 +103,7 @@ def action_scores(prediction: Any, item: Item) -> dict[str, float]:
 
 
 def smoothness(prediction: Any, item: Item) -> float:
-    """The motion smoothness that a prediction has, 0 to 1.
+    """Return the motion smoothness of a prediction, 0 to 1.
 
     Raises:
         NotEvaluated: it has none.
@@ -126,7 +116,8 @@ def smoothness(prediction: Any, item: Item) -> float:
 
 
 def moves(prediction: Any, item: Item, context: Context) -> bool:
-    """Return whether a video moves: by given radii, by given flows, else by RAFT over its frames at about 8 a second.
+    """Return whether a video moves, by given radii, else by given flows, else by RAFT over its frames at about 8 a
+    second.
 
     Raises:
         NotEvaluated: nothing is given, and RAFT is not there.
@@ -141,8 +132,8 @@ def moves(prediction: Any, item: Item, context: Context) -> bool:
 
 
 def wanted_object(item: Item) -> str:
-    """The object(s) that the video should show: ``input.object``, else the prompt without its article, articles
-    after ``and`` and, where a colour is wanted, without that.
+    """Return the object or objects that the video should show: ``input.object``, else the prompt without its article,
+    without articles after ``and`` and, in tasks of colours, without the colour.
 
     Raises:
         DataError: the item has neither.
@@ -156,7 +147,7 @@ def wanted_object(item: Item) -> str:
 
 
 def wanted_colour(item: Item) -> str:
-    """``input.color``, else the first of the twelve colours among the words of the prompt.
+    """Return ``input.color``, else the first of the twelve colours among the words of the prompt.
 
     Raises:
         DataError: it is missing.
@@ -172,7 +163,7 @@ def wanted_colour(item: Item) -> str:
 
 
 def wanted_relation(item: Item) -> Relation:
-    """``input.object_a``, ``input.relationship``, ``input.object_b``, else what the prompt says of them.
+    """Return ``input.object_a``, ``input.relationship`` and ``input.object_b``, else what the prompt says about them.
 
     Raises:
         DataError: neither names two objects and a relation.
@@ -190,12 +181,12 @@ def wanted_relation(item: Item) -> Relation:
 
 
 def wanted_action(item: Item) -> str:
-    """``input.action``, else the prompt after ``A person is``; lower case."""
+    """Return ``input.action``, else the prompt after ``A person is``, in lower case."""
     return (input_text(item, "action") or _ACTION.sub("", _prompt(item)).rstrip(". ")).casefold()
 
 
 def read_small_json(path: Path) -> Any:
-    """The value of a JSON file of at most 16 MiB.
+    """Read the value of a JSON file of at most 16 MiB.
 
     Raises:
         DataError: no such file, too large or damaged.
@@ -204,16 +195,16 @@ def read_small_json(path: Path) -> Any:
 
 
 def _given(prediction: Any, item: Item, key: str) -> Any:
-    """The value under a key, read from its file if it is a path; ``None`` without one."""
+    """Return the value under a key, read from its file if it is a path, or ``None``."""
     value = prediction.get(key) if isinstance(prediction, Mapping) else None
     if not isinstance(value, str):
         return value
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return read_small_json(predicted_path(value, item))
 
 
 def _needed(prediction: Any, item: Item, key: str, what: str) -> Any:
-    """The value under a key, which has to be there."""
+    """Return the value under a key, which is required."""
     value = _given(prediction, item, key)
     if value is None:
         remedy = f'run it elsewhere and give predictions as {{"{key}": "FILE.json"}}'
@@ -221,14 +212,14 @@ def _needed(prediction: Any, item: Item, key: str, what: str) -> Any:
     return value
 
 
-def _found(value: Any, item: Item) -> Found:
+def _found(value: Any, item: Item) -> kit_math.Region:
     given = value if isinstance(value, Mapping) else {}
     label, caption, box = given.get("label"), given.get("caption", ""), given.get("box", [0, 0, 0, 0])
     is_box = isinstance(box, list) and len(box) == 4 and all(is_number(one) and abs(one) <= _FARTHEST for one in box)
     if not _is_text(label) or not _is_text(caption) or not is_box:
         raise UnreadableAnswer(f"{item.where}: {value!r:.80} is no object {{label, caption, box: [x, y, w, h]}}")
     x, y, width, height = map(float, box)
-    return Found(label, caption, (x, y, x + width, y + height))
+    return kit_math.Region(caption, label, (x, y, x + width, y + height))
 
 
 def _is_text(value: object) -> TypeGuard[str]:
@@ -253,22 +244,22 @@ def _by_flows(value: Any, item: Item) -> bool:
     from lmms_eval.tasks.general_bench.readers.flow import FLOW_SUFFIXES, read_flow
     from lmms_eval.tasks.general_bench.readers.frames import files_of
 
-    with as_prediction(item):
+    with prediction_of(item).reading():
         flows = (read_flow(path) for path in files_of(predicted_path(value, item), FLOW_SUFFIXES)[:MAX_PAIRS])
         return _moving(flows)
 
 
 def _by_raft(prediction: Any, item: Item, context: Context) -> bool:
     from lmms_eval.media.video import probe
-    from lmms_eval.tasks.general_bench.networks.flow import raft
+    from lmms_eval.tasks.general_bench.networks.videos import raft
 
     network = raft(context, item)
-    with as_prediction(item):
+    with prediction_of(item).reading():
         path = predicted_path(media_of(prediction), item)
         rate = 0.0 if path.is_dir() else probe(regular_file(path, _MAX_VIDEO)).fps
     step = max(1, round(rate / _RATE))
     frames = (frame for number, frame in enumerate(predicted_frames(prediction, item)) if number % step == 0)
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return _moving(network.flows(frames))
 
 
@@ -292,5 +283,5 @@ def _prompt(item: Item) -> str:
 
 
 def _bare(name: str) -> str:
-    """A name without its article and the part after a comma."""
+    """Remove the article of a name and everything after a comma."""
     return _ARTICLE.sub("", name.strip().partition(",")[0].rstrip(". "))

@@ -1,7 +1,7 @@
 """Calculations of the benchmark's video generation toolkit on the output of its detectors, captioners and networks.
 
-Frames, captions, labels, boxes and flows go in; counts, shares and decisions come out. ``middle_frames``,
-``frames_at_rate`` and ``prompt_of`` are for scripts that run those networks: the frames and prompts that it takes.
+Frames, captions, labels, boxes and flows are mapped to counts, shares and decisions. ``middle_frames``,
+``frames_at_rate`` and ``prompt_of`` give the frames and prompts of the toolkit to scripts that run those networks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COLOURS = (
 )  # fmt: skip
 """Words that count as a description of colour in a region's caption."""
 _OVERLAP = 0.1
-"""IoU from which objects that should be apart lose score."""
+"""IoU above which objects that should be apart lose score."""
 _PEAK = 255.0
 _LARGEST_SHARE = 0.05
 _MOVING_RADIUS, _MOVING_SIDE = 6.0, 256.0
@@ -41,22 +41,15 @@ class Region(Struct, frozen=True):
 
     caption: str
     label: str
-
-
-class ColourCounts(Struct, frozen=True):
-    """Frames of a video in which the object is described with any colour, and with the wanted one."""
-
-    described: int
-    wanted: int
+    corners: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    """``x1, y1, x2, y2``."""
 
 
 def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]) -> float:
     """Score two boxes ``[x1, y1, x2, y2]`` that should be next to (left, right) or above each other (top, bottom).
 
-    1 if their centres are further apart along that axis and they hardly overlap, 0.1 / IoU if they overlap more,
-    else 0.
-
-    As published, the side of the first box makes no difference.
+    The score is 1 if the centres are further apart along that axis and the boxes hardly overlap, 0.1 / IoU if they
+    overlap more, else 0. As published, it does not matter on which side the first box is.
 
     Raises:
         DataError: a relation without one of the four words, or a box that is no four finite numbers.
@@ -85,30 +78,30 @@ def _corner_iou(first: Sequence[float], second: Sequence[float]) -> float:
     return shared / union if union > 0 else 0.0
 
 
-def colour_counts(colour: str, name: str, frames: Iterable[Sequence[Region]]) -> ColourCounts:
-    """Numbers of frames with a region ``name`` whose caption has any colour, and ``colour``."""
+def colour_counts(colour: str, name: str, frames: Iterable[Iterable[Region]]) -> tuple[int, int]:
+    """Count the frames with a region ``name`` that has any colour in its caption, and those with ``colour``."""
     described = wanted = 0
     for regions in frames:
         captions = [region.caption for region in regions if region.label == name]
         described += any(known in caption for caption in captions for known in COLOURS)
         wanted += any(colour in caption for caption in captions)
-    return ColourCounts(described, wanted)
+    return described, wanted
 
 
 def object_count(name: str, frames: Iterable[Sequence[str]]) -> int:
-    """Frames among whose labels is ``name``."""
+    """Count the frames with ``name`` among their labels."""
     return sum(name in labels for labels in frames)
 
 
 def objects_count(names: str, frames: Iterable[Sequence[str]]) -> int:
-    """Frames with both (all) objects of ``A and B`` among their labels."""
+    """Count the frames with all objects of ``A and B`` among their labels."""
     wanted = names.split(" and ")
     return sum(all(name in labels for name in wanted) for labels in frames)
 
 
 def steadiness(frames: Iterable[Any]) -> float:
-    """1 less the mean absolute difference of consecutive frames, as a share of 255; means of pairs in single
-    precision, as published.
+    """Return 1 minus the mean absolute difference of consecutive frames, as a share of 255. Means of pairs are in
+    single precision, as published.
 
     Args:
         frames: arrays of one shape, values 0 to 255; only two are held at a time.
@@ -133,7 +126,7 @@ def steadiness(frames: Iterable[Any]) -> float:
 
 
 def largest_radius(flow: Any) -> float:
-    """Mean length of the longest 5 % of the vectors of a flow ``(height, width, 2)``, at least of one.
+    """Return the mean length of the longest 5 % of the vectors of a flow ``(height, width, 2)``, at least of one.
 
     Raises:
         DataError: no flow, or numbers that are not finite.
@@ -151,7 +144,7 @@ def largest_radius(flow: Any) -> float:
 
 
 def is_moving(short_side: int, frame_count: int, radii: Sequence[float]) -> bool:
-    """Return whether a video moves: enough pairs of frames whose radius (``largest_radius``) is above a bound.
+    """Return whether a video moves: whether enough pairs of frames have a radius (``largest_radius``) above a bound.
 
     Args:
         short_side: shorter side of its frames, pixels.
@@ -164,13 +157,14 @@ def is_moving(short_side: int, frame_count: int, radii: Sequence[float]) -> bool
 
 
 def scene_count(scene: str, captions: Iterable[str]) -> int:
-    """Frames whose caption holds every word of the scene's description."""
+    """Count the frames with a caption that holds every word of the scene's description."""
     words = scene.split()
     return sum(all(word in caption for word in words) for caption in captions)
 
 
 def middle_frames(count: int, length: int) -> list[int]:
-    """Indices of ``count`` frames: the middles of even parts of a video; a shorter one repeats its last frame.
+    """Return the indices of ``count`` frames: the middles of even parts of a video. A shorter one repeats its last
+    frame.
 
     Args:
         count: frames that are wanted, at least 1.
@@ -183,7 +177,7 @@ def middle_frames(count: int, length: int) -> list[int]:
 
 
 def frames_at_rate(rate: float, length: int, native_rate: float) -> list[int]:
-    """Indices of the frames in the middle of each ``1 / rate`` seconds.
+    """Return the indices of the frames in the middle of each ``1 / rate`` seconds.
 
     Args:
         rate: frames a second that are wanted, above 0.
@@ -196,5 +190,5 @@ def frames_at_rate(rate: float, length: int, native_rate: float) -> list[int]:
 
 
 def prompt_of(name: str) -> str:
-    """The prompt that a video's file name holds: ``PROMPT-SEED.mp4``."""
+    """Return the prompt in a video's file name ``PROMPT-SEED.mp4``."""
     return _SEED.sub("", PurePath(name).stem)

@@ -1,4 +1,4 @@
-"""Masks as runs of set pixels: areas and overlaps without the pixels themselves."""
+"""Masks as runs of set pixels: areas and overlaps without arrays of pixels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Runs(Struct, frozen=True, eq=False):
 
     height: int
     width: int
-    """Width; for points height 1 and width their number (0 if that is not known)."""
+    """Width. For points the height is 1 and the width their number (0 if unknown)."""
     starts: NDArray[Any]
     """Shape (runs,), int64, rising."""
     ends: NDArray[Any]
-    """Positions behind each run's last one; every end is below the next start."""
+    """Positions after the last one of each run. Every end is below the next start."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -36,7 +36,7 @@ class Runs(Struct, frozen=True, eq=False):
 
 
 class MaskOverlap(Struct, frozen=True):
-    """Numbers of pixels of two masks, possibly summed over frames."""
+    """Numbers of pixels of two masks and of their intersection, possibly summed over frames."""
 
     shared: int
     one: int
@@ -50,26 +50,27 @@ class MaskOverlap(Struct, frozen=True):
 
     @property
     def dice(self) -> float:
-        """Twice the intersection by the sum of both areas; 0 if both are empty."""
+        """Twice the intersection divided by the sum of both areas; 0 if both are empty."""
         return 2 * self.shared / (self.one + self.other) if self.one + self.other else 0.0
 
     @property
     def empty(self) -> bool:
-        """Neither mask has a pixel."""
+        """Whether neither mask has a pixel."""
         return not self.one and not self.other
 
 
 def runs_of(mask: NDArray[Any]) -> Runs:
-    """Runs of a mask, shape (height, width), bool."""
+    """Return the runs of a mask, shape (height, width), bool."""
     height, width = mask.shape
     starts, ends = line_runs(mask.T.ravel())
     return Runs(height, width, starts, ends)
 
 
 def box_of(mask: Runs) -> list[int]:
-    """The box ``[x, y, width, height]`` from a mask's first to its last column and row; four zeros for an empty mask.
+    """Return the box ``[x, y, width, height]`` of a mask, or four zeros for an empty mask.
 
-    Width and height are differences, one pixel short, as the authors take the boxes of their model's masks.
+    Width and height are differences from the first to the last column and row, one pixel short, as in the authors'
+    code.
     """
     if not len(mask.starts):
         return [0, 0, 0, 0]
@@ -82,7 +83,7 @@ def box_of(mask: Runs) -> list[int]:
 
 
 def runs_of_part(part: NDArray[Any], top: int, left: int, size: tuple[int, int]) -> Runs:
-    """Runs of a mask of height and width ``size``, all of whose pixels lie in a part of it.
+    """Return the runs of a mask of height and width ``size`` from a part of it that holds all its pixels.
 
     Args:
         part: Shape (height, width) of the part, bool.
@@ -99,7 +100,7 @@ def runs_of_part(part: NDArray[Any], top: int, left: int, size: tuple[int, int])
 
 
 def line_runs(line: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Starts and ends of the runs of a line of flags."""
+    """Return the starts and ends of the runs of a line of flags."""
     import numpy as np
 
     padded = np.zeros(len(line) + 2, dtype=np.int8)
@@ -109,7 +110,7 @@ def line_runs(line: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def runs_of_indices(indices: NDArray[Any], length: int = 0) -> Runs:
-    """Runs of a set of positions, in any order, repeated ones once."""
+    """Return the runs of a set of positions in any order. Repeated positions count once."""
     import numpy as np
 
     rising = np.unique(indices).astype(np.int64)
@@ -120,7 +121,7 @@ def runs_of_indices(indices: NDArray[Any], length: int = 0) -> Runs:
 
 
 def runs_of_counts(counts: NDArray[Any], height: int, width: int) -> Runs:
-    """Runs of COCO's counts: lengths of background and foreground by turns, background first, column by column.
+    """Return the runs of COCO's counts: alternating lengths of background and foreground, column by column.
 
     Raises:
         DataError: a length is negative, or they do not fill the mask.
@@ -140,7 +141,7 @@ def runs_of_counts(counts: NDArray[Any], height: int, width: int) -> Runs:
 
 
 def _joined(height: int, width: int, starts: NDArray[Any], ends: NDArray[Any]) -> Runs:
-    """Runs that touch as one."""
+    """Join runs that touch."""
     import numpy as np
 
     apart = np.flatnonzero(starts[1:] > ends[:-1])
@@ -150,7 +151,7 @@ def _joined(height: int, width: int, starts: NDArray[Any], ends: NDArray[Any]) -
 
 
 def runs_of_box(xywh: Sequence[float], height: int, width: int) -> Runs:
-    """Runs of the pixels of a box, its edges rounded to whole pixels and cut at the border."""
+    """Return the runs of the pixels of a box, with its edges rounded to whole pixels and cut at the border."""
     import numpy as np
 
     x, y, wide, high = xywh
@@ -161,7 +162,7 @@ def runs_of_box(xywh: Sequence[float], height: int, width: int) -> Runs:
 
 
 def as_pixels(runs: Runs) -> NDArray[Any]:
-    """The mask, shape (height, width), bool."""
+    """Return the mask, shape (height, width), bool."""
     import numpy as np
 
     change = np.zeros(runs.height * runs.width + 1, dtype=np.int8)
@@ -171,7 +172,7 @@ def as_pixels(runs: Runs) -> NDArray[Any]:
 
 
 def shared_areas(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
-    """Numbers of positions that a set shares with each of others, int64."""
+    """Return how many positions a set shares with each of others, int64."""
     import numpy as np
 
     if not others:
@@ -184,7 +185,7 @@ def shared_areas(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
 
 
 def _below(runs: Runs, positions: NDArray[Any]) -> NDArray[Any]:
-    """Number of set positions before each position."""
+    """Return the number of set positions before each position."""
     import numpy as np
 
     lengths = runs.ends - runs.starts
@@ -195,7 +196,7 @@ def _below(runs: Runs, positions: NDArray[Any]) -> NDArray[Any]:
 
 
 def overlap(one: Runs, other: Runs) -> MaskOverlap:
-    """Areas and shared area of two masks.
+    """Return the areas and the shared area of two masks.
 
     Raises:
         DataError: their sizes differ.
@@ -206,12 +207,12 @@ def overlap(one: Runs, other: Runs) -> MaskOverlap:
 
 
 def pooled(parts: Sequence[MaskOverlap]) -> MaskOverlap:
-    """Sums over frames."""
+    """Sum overlaps over frames."""
     return MaskOverlap(sum(p.shared for p in parts), sum(p.one for p in parts), sum(p.other for p in parts))
 
 
 def overlap_row(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
-    """IoU of a mask with each of others; 0 if both are empty."""
+    """Return the IoU of a mask with each of others. It is 0 if both are empty."""
     import numpy as np
 
     shared = shared_areas(one, others)
@@ -220,7 +221,7 @@ def overlap_row(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
 
 
 def video_iou(predicted: Sequence[Runs], truth: Sequence[Runs]) -> float:
-    """IoU of a video, pooled over its frames; 0 if none has a pixel.
+    """Return the IoU of a video, pooled over its frames. It is 0 if no frame has a pixel.
 
     Raises:
         DataError: not the same number of frames, or frames of different sizes.
@@ -231,7 +232,7 @@ def video_iou(predicted: Sequence[Runs], truth: Sequence[Runs]) -> float:
 
 
 def class_counts(predicted: NDArray[Any], truth: NDArray[Any]) -> dict[int, tuple[int, int, int]]:
-    """Numbers of pixels of each class that are right, in the reference and in the prediction.
+    """Count the pixels of each class that are right, in the reference and in the prediction.
 
     Args:
         predicted: Class numbers, 0 to 65,535; any shape.

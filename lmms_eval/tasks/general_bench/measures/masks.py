@@ -46,7 +46,7 @@ BY_COCO = "pycocotools' COCOeval (without its limit of 100 detections a picture)
 
 
 def instance_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
-    """Objects as sets of pixels or points, matched at IoU 0.5."""
+    """Match objects, as sets of pixels or points, at IoU 0.5."""
     truth = instances(item.reference, reference_of(item))
     found = instances(prediction, prediction_of(item), truth)
 
@@ -75,7 +75,7 @@ def _key_point_state(prediction: Any, item: Item, context: Context) -> State:  #
 
 
 def _sigmas(item: Item, count: int) -> list[float]:
-    """Spreads of the points: ``sigmas`` of the item or the annotation's head, else COCO's for 17 points."""
+    """Return the spreads of the points: ``sigmas`` of the item or of the annotation's head, else COCO's for 17."""
     stated = option(item, "sigmas")
     if stated is None and count == len(COCO_SIGMAS):
         return list(COCO_SIGMAS)
@@ -90,12 +90,12 @@ def _sigmas(item: Item, count: int) -> list[float]:
 
 
 def all_missed(state: Callable[[Any, Item, Context], State]) -> Callable[[Item, Context], State]:
-    """The state of an item all of whose objects are missed."""
+    """Return a function for the state of an item with all objects missed."""
     return lambda item, context: state([], item, context)
 
 
 def _tubes(prediction: Any, item: Item) -> tuple[Tube, Tube]:
-    """Prediction and reference."""
+    """Return the tubes of the prediction and of the reference."""
     truth, side = tube(item.reference, reference_of(item)), prediction_of(item)
     found = tube(prediction, side)
     if len(found.xywh) != len(truth.xywh):
@@ -104,7 +104,7 @@ def _tubes(prediction: Any, item: Item) -> tuple[Tube, Tube]:
 
 
 def _track(prediction: Any, item: Item, context: Context) -> State:
-    """Success area of a track, or, by the option ``tracking``, the mean of J and F."""
+    """Return the success area of a track, or, with the option ``tracking=j_and_f``, the mean of J and F."""
     found, truth = _tubes(prediction, item)
     if not truth.present.any():
         raise DataError(f"{item.where}: the reference has no box in any frame")
@@ -151,11 +151,11 @@ class SegmentCounts(Struct):
 
 
 def segment_counts(predicted: Instances, truth: Instances) -> State:
-    """The state of an item: ``[sum of IoU, matched, false, missed]`` by class.
+    """Return the state of an item: ``[sum of IoU, matched, false, missed]`` by class.
 
-    Segments match if they are of one class (or the reference has no classes) and their IoU is above 0.5, each once,
-    the largest overlap first. What the reference leaves open counts for no union, and a segment that lies there by
-    more than half is not false.
+    Segments match if they have the same class (or the reference has no classes) and an IoU above 0.5. Each matches
+    once, the largest overlap first. Void areas of the reference do not count in a union, and a segment that lies in one
+    by more than half is not false.
     """
     given = _labels(predicted, predicted.marked.labels if truth.marked.labels or not truth.regions else None)
     wanted = _labels(truth, truth.marked.labels)
@@ -180,9 +180,9 @@ def segment_counts(predicted: Instances, truth: Instances) -> State:
 
 
 def panoptic_quality(states: Sequence[State]) -> float:
-    """Mean over the reference's classes of (sum of IoU) / (matched + false / 2 + missed / 2), in percent.
+    """Return the mean over the reference's classes of (sum of IoU) / (matched + false / 2 + missed / 2), in percent.
 
-    Without any segment in the reference: 100 if nothing was predicted, else 0.
+    Without segments in the reference it is 100 if nothing was predicted, else 0.
     """
     parts: dict[str, list[list[float]]] = {}
     for state in states:
@@ -233,7 +233,7 @@ _LEVEL_CONSTANT, _SPREAD_CONSTANT = 1e-4, 9e-4
 
 
 def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
-    """S-measure with equal weights of object and region, from 0 to 1.
+    """Return the S-measure with equal weights of object and region, from 0 to 1.
 
     Quarters without a pixel (the centroid lies on the border) are left out.
 
@@ -247,7 +247,7 @@ def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
 def _weighted(
     prediction: NDArray[Any], truth: NDArray[Any], parts: tuple[Callable[..., float], ...], cut: Callable[[float], int]
 ) -> float:
-    """Weigh object and region alike.
+    """Combine the scores of object and region with equal weights.
 
     Args:
         prediction: as ``structure_measure`` has it.
@@ -277,14 +277,14 @@ def _weighted(
 
 
 def _object_score(values: NDArray[Any]) -> float:
-    """Object-aware score: level and evenness of the values on one side of the object's border."""
+    """Return the object-aware score: level and evenness of the values on one side of the object's border."""
     level = float(values.mean())
     spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
     return 2 * level / (level * level + 1 + spread + _TINY)
 
 
 def _similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
-    """Structural similarity of a quarter, without constants."""
+    """Return the structural similarity of a quarter, without constants."""
     x, y = prediction, truth.astype(prediction.dtype)
     mean_x, mean_y = float(x.mean()), float(y.mean())
     count = x.size - 1 + _TINY
@@ -298,10 +298,10 @@ def _similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def authors_structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
-    """The authors' simplified S-measure, from 0 to 1; NaN if a quarter has no pixel.
+    """Return the authors' simplified S-measure, from 0 to 1, or NaN if a quarter has no pixel.
 
-    Object: spreads of the population. Region: quarters around the rounded centroid, compared by the structural
-    similarity with constants. A centroid in the first row or column leaves a quarter without a pixel.
+    The object part uses spreads of the population. The region part compares quarters around the rounded centroid by the
+    structural similarity with constants. A centroid in the first row or column leaves a quarter without a pixel.
 
     Args:
         prediction: Saliency from 0 to 1, shape (height, width).
@@ -328,13 +328,13 @@ def _authors_similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 _FULL = 65_535
-"""Scores of anomaly maps are kept as levels of 16 bits; -1 and 65,536 are below and above all of them."""
+"""Scores of anomaly maps are levels of 16 bits. -1 and 65,536 lie below and above all of them."""
 _ANOMALOUS = frozenset({"1", "anomaly", "anomalous", "abnormal", "defect", "defective", "bad", "yes", "true"})
 _NORMAL = frozenset({"0", "normal", "good", "no", "false", "none"})
 
 
 def _mask_share(share: Callable[[MaskOverlap], float]) -> Callable[[Any, Item, Context], State]:
-    """State: a share in percent; two empty masks agree."""
+    """Return a state function for a share in percent. Two empty masks agree."""
 
     def state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
         truth = mask(item.reference, reference_of(item))
@@ -345,7 +345,7 @@ def _mask_share(share: Callable[[MaskOverlap], float]) -> Callable[[Any, Item, C
 
 
 def _class_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
-    """``[right, in the reference, in the prediction]`` by class."""
+    """Return ``[right, in the reference, in the prediction]`` by class."""
     counts = class_counts(*label_pair(prediction, item))
     return {str(label): list(numbers) for label, numbers in counts.items() if label <= MAX_CLASS}
 
@@ -359,7 +359,7 @@ def _class_missed(item: Item, context: Context) -> State:  # noqa: ARG001 - the 
 
 
 def _class_iou(states: Sequence[State]) -> float:
-    """Mean over the classes that the reference has, of counts summed over all items, in percent."""
+    """Return the mean IoU over the classes of the reference, with counts summed over all items, in percent."""
     sums: dict[str, list[int]] = {}
     for state in states:
         for label, counts in state.items():
@@ -371,9 +371,10 @@ def _class_iou(states: Sequence[State]) -> float:
 
 
 def _shape_iou(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
-    """Mean IoU over a shape's parts, in percent.
+    """Return the mean IoU over a shape's parts, in percent.
 
-    Parts: ``parts`` of the item or the annotation's head (one that neither side has counts 1), else those that occur.
+    The parts are ``parts`` of the item or of the annotation's head (one that neither side has counts 1), else all that
+    occur.
     """
     counts = class_counts(*label_pair(prediction, item))
     counts.pop(MAX_CLASS + 1, None)
@@ -396,7 +397,9 @@ def _video_iou(prediction: Any, item: Item, context: Context) -> State:  # noqa:
 
 
 def _saliency(prediction: Any, item: Item, context: Context) -> State:
-    """Mean over the frames of a video, or the one picture, in percent; by the formula that ``s_measure`` names."""
+    """Return the mean score of the frames of a video, or of the one picture, in percent, by the formula that the option
+    ``s_measure`` names.
+    """
     score = _STRUCTURE.get(context.options.get("s_measure", "published"))
     if score is None:
         raise ConfigError(f"s_measure: {context.options['s_measure']!r} is neither 'published' nor 'authors'")
@@ -421,7 +424,7 @@ _STRUCTURE = {"published": structure_measure, "authors": authors_structure_measu
 
 
 def _saliency_of(frame: object, side: Side, size: tuple[int, int] | None) -> NDArray[Any]:
-    """A frame's levels from 0 to 1; pictures of zeros and ones are taken as such, masks are 0 and 1."""
+    """Return a frame's levels from 0 to 1. Pictures with only zeros and ones, and masks, give 0 and 1."""
     import numpy as np
 
     if not isinstance(frame, str | Path):
@@ -432,7 +435,7 @@ def _saliency_of(frame: object, side: Side, size: tuple[int, int] | None) -> NDA
 
 
 def _anomaly_mask(item: Item) -> Runs | None:
-    """The reference's anomalous pixels; ``None`` for a sound object of unknown size."""
+    """Return the reference's anomalous pixels, or ``None`` for a sound object of unknown size."""
     value = item.reference
     if isinstance(value, int | float | str) and _verdict(value) == 0:
         return None
@@ -440,7 +443,7 @@ def _anomaly_mask(item: Item) -> Runs | None:
 
 
 def _anomaly_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
-    """Numbers of anomalous and of sound pixels with each score."""
+    """Count the anomalous and the sound pixels with each score."""
     import numpy as np
 
     truth = _anomaly_mask(item)
@@ -457,7 +460,7 @@ def _anomaly_state(prediction: Any, item: Item, context: Context) -> State:  # n
 
 
 def _anomaly_missed(item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
-    """Anomalous pixels below, sound ones above all scores."""
+    """Return a state with the anomalous pixels below and the sound ones above all scores."""
     import numpy as np
 
     truth = _anomaly_mask(item)
@@ -471,7 +474,7 @@ def _histogram(levels: NDArray[Any], positive: NDArray[Any], negative: NDArray[A
 
 
 def _pixel_precision(states: Sequence[State]) -> float:
-    """Area under the precision-recall curve over the pixels of all pictures, in percent."""
+    """Return the area under the precision-recall curve over the pixels of all pictures, in percent."""
     import numpy as np
 
     sums = np.zeros((2, _FULL + 3), dtype=np.int64)
@@ -483,7 +486,7 @@ def _pixel_precision(states: Sequence[State]) -> float:
 
 
 def _verdict(value: object) -> int | None:
-    """1 for anomalous, 0 for normal, ``None`` if it says neither."""
+    """Return 1 for anomalous, 0 for normal, or ``None`` for anything else."""
     text = fold_label(f"{value:g}" if isinstance(value, float) else str(value))
     return 1 if text in _ANOMALOUS else 0 if text in _NORMAL else None
 
@@ -514,7 +517,7 @@ def _number(text: str) -> float | None:
 
 
 def _image_precision(states: Sequence[State]) -> float:
-    """Area under the precision-recall curve over pictures, in percent; those without a score rank worst."""
+    """Return the area under the precision-recall curve over pictures, in percent. Those without a score rank last."""
     import numpy as np
 
     worst = (-np.inf, np.inf)

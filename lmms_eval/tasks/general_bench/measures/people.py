@@ -1,8 +1,8 @@
-"""Metrics that people give: mean opinion scores, preferences, and the one that no source defines (E-Acc).
+"""Metrics that people give: mean opinion scores, preferences, and E-Acc, which no source defines.
 
 Their numbers come from a file of ratings (option ``ratings=FILE``): CSV with a head, a JSON list, or JSON lines, with
-``task`` (as the workbook or the data set names it), ``id`` of the item and ``rating``. Several rows of one item are
-several raters. Opinions run from 1 to 5; a preference is 1 for the model's answer, 0 for the other, 0.5 for neither.
+``task`` (as in the workbook or the data set), ``id`` of the item and ``rating``. Several rows of one item are several
+raters. Opinions range from 1 to 5. A preference is 1 for the model's answer, 0 for the other, 0.5 for neither.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from lmms_eval.tasks.general_bench.facts import fold
 from lmms_eval.tasks.general_bench.items import Form, Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.seen import media_of
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
 from lmms_eval.tasks.general_bench.readers.notes import predicted_notes
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, regular_file
 
 MAX_BYTES = 64 << 20
 KEYS = ("task", "id", "rating")
@@ -47,14 +46,14 @@ Ratings = Mapping[str, Mapping[str, tuple[Rating, ...]]]
 
 
 class Scale(Struct, frozen=True):
-    """Range of a rating, and the factor from the mean to the unit of the result table."""
+    """Range of a rating, and the factor that converts the mean to the unit of the result table."""
 
     metric: str
     low: float
     high: float
     factor: float
     what: str
-    """Task of the raters, for the message about missing ratings."""
+    """What the raters do, for the message about missing ratings."""
 
 
 OPINION = Scale("mos", 1, 5, 1, "people's opinions from 1 to 5")
@@ -63,7 +62,7 @@ UNDEFINED = Scale("e_accuracy", 0, 1, 100, "a judgement of each answer (1: right
 
 
 def read_ratings(path: Path) -> Ratings:
-    """All ratings of a file.
+    """Read all ratings of a file.
 
     Raises:
         DataError: it cannot be read, or a row (which is named) lacks a key or has a rating that is not a number.
@@ -73,7 +72,7 @@ def read_ratings(path: Path) -> Ratings:
 
 
 def mean_rating(ratings: Sequence[Rating], scale: Scale) -> float:
-    """Mean of an item's raters, in the unit of the result table.
+    """Return the mean of an item's ratings, in the unit of the result table.
 
     Raises:
         DataError: a rating, whose row is named, is off the scale.

@@ -1,7 +1,7 @@
 """Metrics of pictures and 3D objects that networks compute: CLIP scores, FID, and the class of a generated picture.
 
-A CLIP score here is 100 times the plain cosine, from -100 to 100 (the workbook's specialists reach 19 to 26 for text
-and picture, which is the size of that cosine; it is neither cut at 0 nor multiplied by 2.5).
+A CLIP score here is 100 times the plain cosine, from -100 to 100, neither cut at 0 nor multiplied by 2.5: the
+workbook's specialists reach 19 to 26 for text and picture, which is the size of that cosine.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from lmms_eval.tasks.general_bench.measures.seen import (
     views,
     wanted_text,
 )
-from lmms_eval.tasks.general_bench.networks.classifier import classifier
-from lmms_eval.tasks.general_bench.networks.clip import B32, clip
 from lmms_eval.tasks.general_bench.networks.inception import inception
+from lmms_eval.tasks.general_bench.networks.pictures import B32, classifier, clip
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,13 +43,13 @@ _CLIP = "CLIP ViT-B/32 (torch, transformers; weights `clip-vit-base-patch32`), o
 
 
 def picture_score(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the cosine of the predicted picture and the item's text."""
+    """Return 100 times the cosine of the predicted picture and the item's text."""
     return similarity(_predicted(prediction, item, context), _text(item, context), item)
 
 
 def render_score(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the mean cosine of views of a 3D object and the item's text, or, where the task makes the object of a
-    picture, that picture.
+    """Return 100 times the mean cosine of views of a 3D object and the item's text, or the item's picture if the object
+    is made from one.
     """
     rows = predicted_features(prediction, item)
     if rows is None:
@@ -63,7 +62,7 @@ def render_score(prediction: Any, item: Item, context: Context) -> State:
 
 
 def image_score(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the mean cosine of the predicted picture and the reference pictures."""
+    """Return 100 times the mean cosine of the predicted picture and the reference pictures."""
     given = reference_features(item, context)
     if given is None:
         given = clip(B32, context, item).pictures(reference_pictures(item.reference, item))
@@ -71,7 +70,7 @@ def image_score(prediction: Any, item: Item, context: Context) -> State:
 
 
 def inception_pair(prediction: Any, item: Item, context: Context) -> State:
-    """InceptionV3 features of the predicted and of the reference picture."""
+    """Return the InceptionV3 features of the predicted and of the reference picture."""
     rows, given = predicted_features(prediction, item), reference_features(item, context)
     if rows is None:
         rows = inception(context, item).pictures([predicted_picture(prediction, item)])
@@ -81,7 +80,7 @@ def inception_pair(prediction: Any, item: Item, context: Context) -> State:
 
 
 def motion_pair(prediction: Any, item: Item, context: Context) -> State:
-    """Features of the predicted and of the reference motion, both from files."""
+    """Return the features of the predicted and of the reference motion, both from files."""
     rows, given = predicted_features(prediction, item), reference_features(item, context)
     if rows is None or given is None:
         missing = "of the prediction" if rows is None else "of the reference"
@@ -94,7 +93,7 @@ def motion_pair(prediction: Any, item: Item, context: Context) -> State:
 
 
 def class_hit(prediction: Any, item: Item, context: Context) -> State:
-    """100 if the predicted picture is classified as the item's class, else 0."""
+    """Return 100 if the predicted picture is classified as the item's class, else 0."""
     given = prediction.get("label") if isinstance(prediction, Mapping) else None
     output = item.raw.get("output")
     labels = [output.get(key) for key in _LABEL_KEYS] if isinstance(output, Mapping) else []
@@ -116,7 +115,7 @@ def _predicted(prediction: Any, item: Item, context: Context) -> Floats:
     if rows is not None:
         return one_row(rows, item)[None]
     network = clip(B32, context, item)
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return network.pictures([predicted_picture(prediction, item)])
 
 
@@ -131,54 +130,30 @@ def _fold(label: str | int) -> str:
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        "clip_score",
-        "image",
-        picture_score,
-        mean,
-        needs=_CLIP,
+        "clip_score", "image", picture_score, mean, needs=_CLIP,
         checked="cosines computed by torch from the same small network; the network itself was not run here",
     ),
     Measure(
-        "clip_score/render",
-        "mesh",
-        render_score,
-        mean,
+        "clip_score/render", "mesh", render_score, mean,
         needs=f"{_CLIP}; rendered views, else four plain views of points are drawn",
         checked="cosines computed by torch from the same small network; the authors' renderer is not known",
     ),
     Measure(
-        "clip_image_score",
-        "image",
-        image_score,
-        mean,
-        needs=_CLIP,
+        "clip_image_score", "image", image_score, mean, needs=_CLIP,
         checked="cosines computed by torch from the same small network; the network itself was not run here",
     ),
     Measure(
-        "fid",
-        "image",
-        inception_pair,
-        frechet,
-        is_costly=True,
+        "fid", "image", inception_pair, frechet, is_costly=True,
         needs="torch and the FID InceptionV3 (weights `inception-v3-fid`), or its features of pictures",
         checked="network: torch-fidelity's over the same random weights; distance: the recorded vectors",
     ),
     Measure(
-        "fid/motion",
-        "motion",
-        motion_pair,
-        frechet,
-        is_costly=True,
-        needs="features of motions from an encoder run elsewhere",
-        checked="distance: the recorded vectors",
+        "fid/motion", "motion", motion_pair, frechet, is_costly=True,
+        needs="features of motions from an encoder run elsewhere", checked="distance: the recorded vectors",
     ),
     Measure(
-        "accuracy/eeg",
-        "image",
-        class_hit,
-        mean,
-        is_mean=True,
+        "accuracy/eeg", "image", class_hit, mean, is_mean=True,
         needs="an ImageNet classifier (torch, transformers; weights `vit-base-patch16-224`), or predicted labels",
         checked="logits computed by torch from the same small network; the authors' classifier is not known",
     ),
-)
+)  # fmt: skip

@@ -1,18 +1,16 @@
 """Metrics over pixels: flow, depth, normals, restored pictures and videos, mattes, maps, flickering.
 
-A prediction has its reference's size: nothing is resized. If the benchmark leaves a scale or a colour space open,
-the measure's ``checked`` says which one is taken here.
+A prediction must have the size of its reference, because nothing is resized. If the benchmark leaves a scale or a
+colour space open, the measure's ``checked`` names the one used here.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
@@ -22,15 +20,14 @@ from lmms_eval.tasks.general_bench.readers.depth import read_depth, read_normals
 from lmms_eval.tasks.general_bench.readers.flow import read_flow
 from lmms_eval.tasks.general_bench.readers.frames import read_frames
 from lmms_eval.tasks.general_bench.readers.images import read_alpha, read_grey, read_rgb
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 _ROWS = 256
-"""Rows worked on at once."""
+"""Rows in one step."""
 
 
 def endpoint_error(prediction: Any, reference: Any) -> float:
-    """Mean distance of two flows ``(height, width, 2)``, in pixels, over every pixel.
+    """Return the mean distance of two flows ``(height, width, 2)``, in pixels, over every pixel.
 
     Raises:
         DataError: different shapes, no flow, or numbers that are not finite.
@@ -53,31 +50,24 @@ def endpoint_error(prediction: Any, reference: Any) -> float:
 
 _LEVELS = 256
 _HALF = 128
-"""Grey value from which a pixel of a reference map is positive; in a map of zeros and ones, 1 is."""
+"""Least grey value of a positive pixel of a reference map. In a map of zeros and ones it is 1."""
 PERFECT = 100.0
-"""Decibels of answers that are their references: the published rule, 0, would call the best answer the worst."""
+"""Decibels of answers that equal their references. The published rule, 0, would rank the best answer as the worst."""
 _THOUSAND = 1000.0
 
 
-class Both(Struct, frozen=True, eq=False):
-    """The arrays of a prediction and its reference, of one shape."""
-
-    prediction: Any
-    reference: Any
-
-
-def both(read: Callable[[Path], Any], prediction: Any, item: Item) -> Both:
-    """Both arrays of an item.
+def both(read: Callable[[Path], Any], prediction: Any, item: Item) -> tuple[Any, Any]:
+    """Read the arrays of a prediction and of its reference, which have one shape.
 
     Raises:
         UnreadableAnswer: the predicted file is not there, not readable, or not of the reference's size.
         DataError, MediaError: the reference cannot be read.
     """
     reference = read(reference_path(item.reference, item))
-    with as_prediction(item):
+    with prediction_of(item).reading():
         found = read(predicted_path(prediction, item))
     _check_size(found, reference, item)
-    return Both(found, reference)
+    return found, reference
 
 
 def _check_size(prediction: Any, reference: Any, item: Item) -> None:
@@ -89,13 +79,13 @@ def _check_size(prediction: Any, reference: Any, item: Item) -> None:
         )
 
 
-def _frame_pairs(prediction: Any, item: Item) -> Iterator[Both]:
-    """Frames of both videos, one pair at a time."""
+def _frame_pairs(prediction: Any, item: Item) -> Iterator[tuple[Any, Any]]:
+    """Yield the frames of both videos in pairs."""
     references = read_frames(reference_path(item.reference, item))
     predictions = _predicted_frames(prediction, item)
     for number in itertools.count():
         reference = next(references, None)
-        with as_prediction(item):
+        with prediction_of(item).reading():
             found = next(predictions, None)
         if reference is None and found is None:
             return
@@ -104,115 +94,105 @@ def _frame_pairs(prediction: Any, item: Item) -> Iterator[Both]:
         if reference is None:
             raise UnreadableAnswer(f"{item.where}: the reference has {number} frames, the prediction has more")
         _check_size(found, reference, item)
-        yield Both(found, reference)
+        yield found, reference
 
 
 def _predicted_frames(prediction: Any, item: Item) -> Iterator[Any]:
-    """Read no frame before the first is asked for: faults of the reference come first."""
+    """Yield predicted frames lazily, so that errors of the reference come first."""
     yield from read_frames(predicted_path(prediction, item))
 
 
 def epe_state(prediction: Any, item: Item, _: Context) -> State:
-    """Mean end-point error, pixels."""
-    flows = both(read_flow, prediction, item)
-    return endpoint_error(flows.prediction, flows.reference)
+    """Return the mean end-point error in pixels."""
+    return endpoint_error(*both(read_flow, prediction, item))
 
 
 def abs_rel_state(prediction: Any, item: Item, _: Context) -> State:
-    """Relative error of aligned depth."""
-    maps = both(read_depth, prediction, item)
-    if not depth_math.has_valid_depth(maps.reference):
+    """Return the relative error of aligned depth."""
+    ours, theirs = both(read_depth, prediction, item)
+    if not depth_math.has_valid_depth(theirs):
         raise DataError(f"{item.where}: the reference has no depth from 0.001 to 80")
-    with as_prediction(item):
-        return depth_math.aligned_abs_rel(maps.prediction, maps.reference)
+    with prediction_of(item).reading():
+        return depth_math.aligned_abs_rel(ours, theirs)
 
 
 def rms_state(prediction: Any, item: Item, _: Context) -> State:
-    """Root mean square error of depth."""
-    maps = both(read_depth, prediction, item)
-    if not (maps.reference > 0).any():
+    """Return the root mean square error of depth."""
+    ours, theirs = both(read_depth, prediction, item)
+    if not (theirs > 0).any():
         raise DataError(f"{item.where}: the reference has no depth above 0")
-    with as_prediction(item):
-        return depth_math.depth_rms(maps.prediction, maps.reference)
+    with prediction_of(item).reading():
+        return depth_math.depth_rms(ours, theirs)
 
 
 def normals_state(prediction: Any, item: Item, _: Context) -> State:
-    """Root mean square angle, degrees; normals of points have no sign, those of maps have."""
-    normals = both(read_normals, prediction, item)
-    if not normals.reference.any():
+    """Return the root mean square angle in degrees. Normals of points have no sign, those of maps have one."""
+    ours, theirs = both(read_normals, prediction, item)
+    if not theirs.any():
         raise DataError(f"{item.where}: the reference has no normals")
-    with as_prediction(item):
-        oriented = normals.reference.ndim == 3
-        return depth_math.angular_rms(normals.prediction, normals.reference, oriented=oriented)
+    with prediction_of(item).reading():
+        return depth_math.angular_rms(ours, theirs, oriented=theirs.ndim == 3)
 
 
-def _noise(decibels: Sequence[float]) -> State:
+def _noise(pairs: Iterable[tuple[Any, Any]]) -> State:
+    decibels = [image_quality.psnr(image_quality.mean_squared_error(ours, theirs)) for ours, theirs in pairs]
     finite = [value for value in decibels if math.isfinite(value)]
     return {"decibels": math.fsum(finite), "frames": len(finite)}
 
 
 def psnr_state(prediction: Any, item: Item, _: Context) -> State:
-    """PSNR of a picture, if it is not the reference itself."""
-    pictures = both(read_rgb, prediction, item)
-    return _noise([image_quality.psnr(image_quality.mean_squared_error(pictures.prediction, pictures.reference))])
+    """Return the PSNR of a picture, if it is not the reference itself."""
+    return _noise([both(read_rgb, prediction, item)])
 
 
 def video_psnr_state(prediction: Any, item: Item, _: Context) -> State:
-    """Sum and number of the PSNRs of a video's frames that are not the reference's."""
-    return _noise(
-        [
-            image_quality.psnr(image_quality.mean_squared_error(frames.prediction, frames.reference))
-            for frames in _frame_pairs(prediction, item)
-        ]
-    )
+    """Return sum and number of the PSNRs of a video's frames that differ from the reference."""
+    return _noise(_frame_pairs(prediction, item))
 
 
 def psnr_value(states: Sequence[State]) -> float:
-    """Mean over all pictures or frames that are not the reference itself; ``PERFECT`` where all are."""
+    """Return the mean over all pictures or frames that differ from the reference, or ``PERFECT`` if none does."""
     frames = sum(state["frames"] for state in states)
     return math.fsum(state["decibels"] for state in states) / frames if frames else PERFECT
 
 
 def ms_ssim_state(prediction: Any, item: Item, _: Context) -> State:
-    """MS-SSIM of the grey pictures."""
-    pictures = both(read_grey, prediction, item)
-    if min(pictures.reference.shape) < image_quality.LEAST_SIDE:
+    """Return the MS-SSIM of the grey pictures."""
+    ours, theirs = both(read_grey, prediction, item)
+    if min(theirs.shape) < image_quality.LEAST_SIDE:
         raise DataError(f"{item.where}: MS-SSIM needs a reference of at least {image_quality.LEAST_SIDE} pixels a side")
-    return image_quality.ms_ssim(pictures.prediction, pictures.reference)
+    return image_quality.ms_ssim(ours, theirs)
 
 
 def rmse_state(prediction: Any, item: Item, _: Context) -> State:
-    """Root mean squared error of RGB values, 0 to 255."""
-    pictures = both(read_rgb, prediction, item)
-    return math.sqrt(image_quality.mean_squared_error(pictures.prediction, pictures.reference))
+    """Return the root mean squared error of RGB values from 0 to 255."""
+    return math.sqrt(image_quality.mean_squared_error(*both(read_rgb, prediction, item)))
 
 
 def sad_state(prediction: Any, item: Item, _: Context) -> State:
-    """Sum of absolute differences of alpha, in thousands."""
-    mattes = both(read_alpha, prediction, item)
-    return image_quality.absolute_difference(mattes.prediction, mattes.reference) / _THOUSAND
+    """Return the sum of absolute differences of alpha, in thousands."""
+    return image_quality.absolute_difference(*both(read_alpha, prediction, item)) / _THOUSAND
 
 
 def mse_state(prediction: Any, item: Item, _: Context) -> State:
-    """Mean squared difference of alpha, in thousandths."""
-    mattes = both(read_alpha, prediction, item)
-    return image_quality.mean_squared_error(mattes.prediction, mattes.reference) * _THOUSAND
+    """Return the mean squared difference of alpha, in thousandths."""
+    return image_quality.mean_squared_error(*both(read_alpha, prediction, item)) * _THOUSAND
 
 
 def auc_state(prediction: Any, item: Item, _: Context) -> State:
-    """Numbers of positive and of negative pixels with each grey value."""
+    """Count the positive and the negative pixels with each grey value."""
     import numpy as np
 
-    maps = both(read_grey, prediction, item)
-    positive = maps.reference >= (1 if maps.reference.max() <= 1 else _HALF)
+    ours, theirs = both(read_grey, prediction, item)
+    positive = theirs >= (1 if theirs.max() <= 1 else _HALF)
     return {
-        name: np.bincount(maps.prediction[chosen], minlength=_LEVELS).tolist()
+        name: np.bincount(ours[chosen], minlength=_LEVELS).tolist()
         for name, chosen in (("positive", positive), ("negative", ~positive))
     }
 
 
 def auc_value(states: Sequence[State]) -> float:
-    """Area under the ROC curve in percent, over the pixels of all items together.
+    """Return the area under the ROC curve in percent, over the pixels of all items together.
 
     Raises:
         DataError: no reference has a positive pixel, or none a negative one.
@@ -225,86 +205,55 @@ def auc_value(states: Sequence[State]) -> float:
 
 
 def flickering_state(prediction: Any, item: Item, _: Context) -> State:
-    """Steadiness of a produced video, percent; there is no reference."""
-    with as_prediction(item):
+    """Return the steadiness of a generated video in percent. There is no reference."""
+    with prediction_of(item).reading():
         return 100 * kit_math.steadiness(read_frames(predicted_path(prediction, item)))
 
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        "epe",
-        "flow",
-        epe_state,
-        mean,
+        "epe", "flow", epe_state, mean,
         checked="recorded vectors (epe, read_flo); mean over videos, without the 0.0001 that the authors add to their "
         "number; every pixel counts, the blue channel of a PNG is not looked at",
     ),
     Measure("abs_rel", "depth", abs_rel_state, mean, checked="recorded vectors (video_depth_absrel)"),
     Measure(
-        "rms",
-        "depth",
-        rms_state,
-        mean,
+        "rms", "depth", rms_state, mean,
         checked="by hand; mean over pictures, in the unit of the references, no alignment; the benchmark has no unit",
     ),
     Measure(
-        "rmse/normals",
-        "normals",
-        normals_state,
-        mean,
+        "rmse/normals", "normals", normals_state, mean,
         checked="by hand; degrees, mean over items; without sign for points, with sign for maps; the benchmark has no "
         "definition",
     ),
     Measure(
-        "psnr",
-        "image",
-        psnr_state,
-        psnr_value,
+        "psnr", "image", psnr_state, psnr_value,
         checked="recorded vectors (psnr); RGB; identical pictures are left out, as published; 100 dB if all are",
     ),
     Measure(
-        "psnr/video",
-        "video",
-        video_psnr_state,
-        psnr_value,
+        "psnr/video", "video", video_psnr_state, psnr_value,
         checked="recorded vectors (video_restoration_psnr); mean over all frames; identical ones as for pictures",
     ),
     Measure(
-        "ms_ssim",
-        "image",
-        ms_ssim_state,
-        mean,
+        "ms_ssim", "image", ms_ssim_state, mean,
         checked="its definition window by window, and torchmetrics; luma, five scales, nothing resized",
     ),
     Measure(
-        "rmse/image",
-        "image",
-        rmse_state,
-        mean,
+        "rmse/image", "image", rmse_state, mean,
         checked="NumPy; RGB from 0 to 255, mean over pictures; the benchmark states no colour space",
     ),
     Measure("sad", "alpha", sad_state, mean, checked="by hand; alpha from 0 to 1, in thousands, mean over pictures"),
     Measure(
-        "mse",
-        "alpha",
-        mse_state,
-        mean,
+        "mse", "alpha", mse_state, mean,
         checked="by hand; alpha from 0 to 1, in thousandths as matting papers write it; the benchmark states no scale",
     ),
     Measure(
-        "auc/map",
-        "map",
-        auc_state,
-        auc_value,
+        "auc/map", "map", auc_state, auc_value,
         checked="scikit-learn; pixels of all pictures together; 16-bit maps are reduced to 256 grey values",
     ),
     Measure(
-        "temporal_flickering",
-        "video",
-        flickering_state,
-        mean,
-        is_mean=True,
+        "temporal_flickering", "video", flickering_state, mean, is_mean=True,
         checked="recorded vectors (temporal_flickering)",
     ),
-)
+)  # fmt: skip
 """Measures of this module. Those of errors have no state for an unanswered item."""

@@ -1,7 +1,7 @@
-"""Choice of a task's measure: in ``measures.tsv``, from the top, the first line that fits.
+"""Choice of a task's measure: the first line of ``measures.tsv`` that fits.
 
-Columns: ``metric`` (a key of ``facts.metrics``), ``sheets`` and ``tasks`` (patterns of the sheet's name and of the
-task's id), ``form`` (of its items, or ``*``), ``module`` of this package and the ``measure``'s name in it.
+Columns: ``metric`` (a key of ``facts.metrics``), ``sheets`` and ``tasks`` (patterns for the sheet's name and the task's
+id), ``form`` (of its items, or ``*``), ``module`` of this package, and the name of the ``measure`` in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lmms_eval.utils.files import read_table
 
 
 class Line(Struct, frozen=True):
-    """A line of the table."""
+    """A line of ``measures.tsv``."""
 
     metric: str
     sheets: str
@@ -42,25 +42,25 @@ class Line(Struct, frozen=True):
         )
 
     def load(self) -> Measure:
-        """The measure; its module is imported now."""
+        """Import the module and return the measure."""
         return measures_of(self.module)[self.measure]
 
 
 @functools.cache
 def lines() -> tuple[Line, ...]:
-    """All lines in order."""
+    """Return all lines in order."""
     return tuple(Line(**row) for row in read_table(Path(__file__).with_name("measures.tsv")))
 
 
 @functools.cache
 def measures_of(module: str) -> Mapping[str, Measure]:
-    """The measures of a module of this package by name."""
+    """Return the measures of a module of this package by name."""
     found = importlib.import_module(f"lmms_eval.tasks.general_bench.measures.{module}").MEASURES
     return MappingProxyType({measure.name: measure for measure in found})
 
 
 def line_for(facts: TaskFacts, form: Form) -> Line:
-    """The line that a task's items of a form are scored by.
+    """Return the line for a task's items of a form.
 
     Raises:
         DataError: none fits.
@@ -72,7 +72,7 @@ def line_for(facts: TaskFacts, form: Form) -> Line:
 
 
 def measure_for(facts: TaskFacts, form: Form) -> Measure:
-    """The measure for a task's items of a form.
+    """Return the measure for a task's items of a form.
 
     Raises:
         DataError: it is missing.
@@ -84,7 +84,7 @@ HEADINGS = ("metric", "tasks", "unit", "better", "measure", "module", "needs", "
 
 
 def metric_rows() -> list[tuple[str, ...]]:
-    """A row for each measure, in the order of the workbook's metrics; cells as ``HEADINGS``."""
+    """Return a row for each measure, in the order of the workbook's metrics, with the cells of ``HEADINGS``."""
     rows: list[tuple[str, ...]] = []
     for metric in metrics().values():
         own = [line for line in lines() if line.metric == metric.key]
@@ -108,6 +108,6 @@ def metric_rows() -> list[tuple[str, ...]]:
 
 
 def markdown() -> str:
-    """The table as Markdown."""
+    """Return the table as Markdown."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *metric_rows()]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)

@@ -1,4 +1,4 @@
-"""Relation triplets: recall of the reference's among the best predictions."""
+"""Relation triplets: recall of the reference's relations among the best predictions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ MAX_TRIPLETS = 10_000
 
 
 class Triplet(Struct, frozen=True, eq=False):
-    """Subject, predicate and object, folded."""
+    """Folded subject, predicate and object, and their boxes."""
 
     words: tuple[str, str, str]
     boxes: NDArray[Any] | None
-    """Boxes of subject and object, shape (2, 4), ``x, y, width, height``; ``None`` if it has none."""
+    """Boxes of subject and object, shape (2, 4), ``x, y, width, height``, or ``None``."""
 
 
 def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet]:
-    """Relations, best first.
+    """Read relations, best first.
 
     Args:
         value: list of ``[subject, predicate, object]``, each with the boxes of subject and object (``[x, y, w, h]``)
@@ -57,7 +57,8 @@ def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet
 
 
 def recall(predicted: Sequence[Triplet], truth: Sequence[Triplet]) -> float:
-    """Share of the reference's relations that a prediction has: same words and, where both have boxes, both IoU >= 0.5.
+    """Return the share of the reference's relations in a prediction: the same words and, if both have boxes, an IoU of
+    at least 0.5 for both.
 
     Args:
         predicted: Those that count.

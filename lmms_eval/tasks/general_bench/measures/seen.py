@@ -1,4 +1,4 @@
-"""Pictures and frames of predictions and items, as networks take them, and the texts that they are held against."""
+"""Pictures and frames of predictions and items in the form that networks take, and the texts to compare them with."""
 
 from __future__ import annotations
 
@@ -11,46 +11,45 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, read_frames
 from lmms_eval.tasks.general_bench.readers.images import read_rgb
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 if TYPE_CHECKING:
     from PIL import Image
 
 MAX_FRAMES = 4096
-"""A longer video is refused: networks look at every frame."""
+"""A longer video is an error, because networks process every frame."""
 MAX_VIEWS = 64
 _VIEW_SIDE = 224
 _CAPTION_KEYS = ("caption", "text")
 
 
 def media_of(prediction: Any) -> Any:
-    """Return the path that a prediction is, or that it has as ``path`` among other entries; ``None`` without one."""
+    """Return the path of a prediction, which it is or has as ``path`` among other entries, or ``None``."""
     return prediction.get("path") if isinstance(prediction, Mapping) else prediction
 
 
 def predicted_picture(prediction: Any, item: Item) -> Image.Image:
-    """The predicted picture.
+    """Return the predicted picture.
 
     Raises:
         UnreadableAnswer: there is no readable one.
     """
-    with as_prediction(item):
+    with prediction_of(item).reading():
         return _picture(predicted_path(media_of(prediction), item))
 
 
 def predicted_frames(prediction: Any, item: Item) -> Iterator[Image.Image]:
-    """The frames of the predicted video, decoded while they are asked for.
+    """Yield the frames of the predicted video, decoding them lazily.
 
     Raises:
         UnreadableAnswer: it is missing, or, when the frame is reached, it cannot be read, or is one of too many.
     """
-    with as_prediction(item):
+    with prediction_of(item).reading():
         yield from frames_of(predicted_path(media_of(prediction), item))
 
 
 def frames_of(path: Path) -> Iterator[Image.Image]:
-    """The frames of a video file or folder.
+    """Yield the frames of a video file or folder.
 
     Raises:
         MediaError: a frame cannot be read.
@@ -65,7 +64,7 @@ def frames_of(path: Path) -> Iterator[Image.Image]:
 
 
 def reference_pictures(value: Any, item: Item) -> list[Image.Image]:
-    """The pictures that an annotation names: a path or a list of them.
+    """Return the pictures of an annotation: a path or a list of paths.
 
     Raises:
         DataError: it is neither. MediaError: a picture is not there or damaged.
@@ -77,7 +76,7 @@ def reference_pictures(value: Any, item: Item) -> list[Image.Image]:
 
 
 def input_pictures(item: Item) -> list[Image.Image]:
-    """The pictures of the question.
+    """Return the pictures of the question.
 
     Raises:
         DataError: it has none. MediaError: one is not there or damaged.
@@ -89,8 +88,8 @@ def input_pictures(item: Item) -> list[Image.Image]:
 
 
 def views(prediction: Any, item: Item) -> list[Image.Image]:
-    """Pictures of a predicted 3D object: the rendered views that the prediction names (a picture, a folder or list of
-    pictures), else four simple views (``prompts.point_views``) of the points or of the surface of its file or list.
+    """Return pictures of a predicted 3D object: the rendered views of the prediction (a picture, a folder or a list of
+    pictures), else four simple views (``prompts.point_views``) of its points or surface.
 
     Raises:
         UnreadableAnswer: nothing of that kind can be read.
@@ -99,7 +98,7 @@ def views(prediction: Any, item: Item) -> list[Image.Image]:
     from lmms_eval.tasks.general_bench.readers.points import read_points
 
     named = media_of(prediction)
-    with as_prediction(item):
+    with prediction_of(item).reading():
         if isinstance(named, list) and named and all(isinstance(one, str) for one in named[:MAX_VIEWS]):
             _check_count(len(named), item)
             return [_picture(predicted_path(one, item)) for one in named]
@@ -114,7 +113,7 @@ def views(prediction: Any, item: Item) -> list[Image.Image]:
 
 
 def wanted_text(item: Item) -> str:
-    """Wanted content of a generated picture: the caption among the item's outputs, else its prompt.
+    """Return what a generated picture should show: the caption among the item's outputs, else its prompt.
 
     Raises:
         DataError: it has neither.
@@ -128,7 +127,7 @@ def wanted_text(item: Item) -> str:
 
 
 def input_text(item: Item, key: str) -> str:
-    """The text of ``input.<key>``; empty without one."""
+    """Return the text of ``input.<key>``, or an empty text."""
     given = item.raw.get("input")
     value = given.get(key) if isinstance(given, Mapping) else None
     return value.strip() if isinstance(value, str) else ""

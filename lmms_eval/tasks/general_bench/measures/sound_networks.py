@@ -1,9 +1,9 @@
-"""Metrics of sounds that networks compute: CLAP scores, the Frechet audio distance, and words of speech.
+"""Metrics of sounds that networks compute: CLAP scores, the Frechet audio distance, and word errors of speech.
 
 A CLAP score is 100 times the plain cosine. Words of speech are compared without case and punctuation, each Chinese
-character as a word of its own (Whisper writes both as it hears them); the option ``wer_words`` = ``written`` compares
-the words between spaces unchanged. A transcript made elsewhere is a prediction ``{"transcript": "..."}``, vectors
-made elsewhere are ``{"features": "FILE.npy"}`` (``measures.embeddings``).
+character as a word (Whisper writes both as it hears them). With the option ``wer_words=written``, the words between
+spaces are compared unchanged. Transcripts made elsewhere are predictions ``{"transcript": "..."}``, vectors made
+elsewhere are ``{"features": "FILE.npy"}`` (``measures.embeddings``).
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float32]
 
 MAX_ROWS = 4096
-"""Vectors of one sound that a Frechet distance keeps (VGGish gives 1875 in half an hour)."""
+"""Most vectors of one sound in a Frechet distance (VGGish gives 1875 for half an hour)."""
 _STYLE_KEYS = ("target_style", "style")
 _APOSTROPHES = frozenset("'’")
 _FIRST_CJK, _LAST_CJK = 0x3400, 0x9FFF
 
 
 def clap_score(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the cosine of the predicted sound and the item's text."""
+    """Return 100 times the cosine of the predicted sound and the item's text."""
     given = reference_features(item, context)
     if given is None:
         given = clap_network.clap(context, item).texts([wanted_text(item)])
@@ -61,8 +61,8 @@ def clap_score(prediction: Any, item: Item, context: Context) -> State:
 
 
 def style_score(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the cosine of the predicted sound and the wanted style: the item's style in words (``input.style`` or
-    ``input.target_style``), else its reference sound, else its prompt.
+    """Return 100 times the cosine of the predicted sound and the wanted style: the style in words (``input.style`` or
+    ``input.target_style``), else the reference sound, else the prompt.
     """
     given = reference_features(item, context)
     if given is None:
@@ -78,7 +78,7 @@ def style_score(prediction: Any, item: Item, context: Context) -> State:
 
 
 def audio_pair(prediction: Any, item: Item, context: Context) -> State:
-    """Vectors of the predicted and of the reference sound, ``[[rows], [rows]]``."""
+    """Return the vectors of the predicted and of the reference sound, ``[[rows], [rows]]``."""
     rows, given = predicted_features(prediction, item), reference_features(item, context)
     if given is None:
         given = _embedded(lambda rate: _reference_samples(item, rate), item, context)
@@ -92,12 +92,12 @@ def audio_pair(prediction: Any, item: Item, context: Context) -> State:
 
 
 def audio_distance(states: Sequence[State]) -> float:
-    """Frechet distance of all predicted and all reference vectors.
+    """Return the Frechet distance of all predicted and all reference vectors.
 
     Raises:
         DataError: fewer than two vectors, or vectors of different lengths.
     """
-    from lmms_eval.tasks.general_bench.measures.frechet import frechet_from_embeddings
+    from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 
     rows = [[row for state in states for row in state[side]] for side in (0, 1)]
     if len({len(row) for part in rows for row in part}) != 1:
@@ -106,17 +106,17 @@ def audio_distance(states: Sequence[State]) -> float:
 
 
 def error_rate(prediction: Any, item: Item, context: Context) -> State:
-    """Word error rate of the transcript, the least over the references."""
+    """Return the word error rate of the transcript, the least over the references."""
     return _least_error(_heard(prediction, item, context), item, context)
 
 
 def speech_caption(prediction: Any, item: Item, context: Context) -> State:
-    """Transcript of the predicted sound as a caption."""
+    """Return the transcript of the predicted sound as a caption."""
     return caption_state(_heard(prediction, item, context), item, context)
 
 
 def spoken_words(text: str) -> list[str]:
-    """Words without case and punctuation; Chinese characters one by one."""
+    """Split a text into words without case and punctuation, and into single Chinese characters."""
     kept: list[str] = []
     for character in unicodedata.normalize("NFKC", text).casefold():
         if _FIRST_CJK <= ord(character) <= _LAST_CJK:
@@ -130,7 +130,7 @@ def spoken_words(text: str) -> list[str]:
 
 
 def _sound(prediction: Any, item: Item, context: Context) -> Floats:
-    """CLAP vectors of the predicted sound, one unless the prediction holds several."""
+    """Return the CLAP vectors of the predicted sound, one unless the prediction holds several."""
     rows = predicted_features(prediction, item)
     if rows is not None:
         return rows
@@ -139,7 +139,7 @@ def _sound(prediction: Any, item: Item, context: Context) -> Floats:
 
 
 def _embedded(samples: Callable[[int], Floats], item: Item, context: Context) -> Floats:
-    """Vectors, by the network that the option ``fad_network`` names, of the samples at the rate that it takes."""
+    """Return the vectors of samples by the network that the option ``fad_network`` names, at its sampling rate."""
     match context.options.get("fad_network", "vggish"):
         case "vggish":
             return vggish_network.vggish(context, item).rows(samples(vggish_network.SAMPLING_RATE))
@@ -160,7 +160,7 @@ def _reference_samples(item: Item, sampling_rate: int) -> Floats:
 
 
 def _heard(prediction: Any, item: Item, context: Context) -> str:
-    """The prediction's transcript, else that of its sound by Whisper."""
+    """Return the prediction's transcript, else that of its sound by Whisper."""
     if isinstance(prediction, Mapping) and "transcript" in prediction:
         return answer_text(prediction["transcript"], item, MAX_CAPTION)
     network = speech_network.speech(context, item)
@@ -194,30 +194,16 @@ MEASURES: tuple[Measure, ...] = (
     Measure("clap", "audio", clap_score, mean, needs=_CLAP, checked=_SMALL),
     Measure("style_clap", "audio", style_score, mean, needs=_CLAP, checked=_SMALL),
     Measure(
-        "fad",
-        "audio",
-        audio_pair,
-        audio_distance,
-        is_costly=True,
+        "fad", "audio", audio_pair, audio_distance, is_costly=True,
         needs="VGGish (torch; weights `vggish`), CLAP with the option `fad_network`, or vectors of sounds",
         checked="network and spectrogram: the package torchvggish over the same random weights; distance: the vectors",
     ),
     Measure(
-        "wer",
-        "audio",
-        error_rate,
-        mean,
-        lambda item, context: _least_error("", item, context),  # no transcript: every word is missing
-        needs=_WHISPER,
+        "wer", "audio", error_rate, mean, lambda item, context: _least_error("", item, context), needs=_WHISPER,
         checked=f"word error rate: the recorded vectors; transcript: {_GREEDY}",
     ),
     Measure(
-        "cider/speech",
-        "audio",
-        speech_caption,
-        cider_value,
-        no_caption,
-        needs=f"{_WHISPER}; {WITH_JAVA}",
+        "cider/speech", "audio", speech_caption, cider_value, no_caption, needs=f"{_WHISPER}; {WITH_JAVA}",
         checked=f"CIDEr-D: computed by pycocoevalcap; transcript: {_GREEDY}",
     ),
-)
+)  # fmt: skip

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 SAMPLING_RATE = 16_000
 FRAME, HOP, FFT = 400, 80, 512
-"""Samples: 25 ms (Hann window), 5 ms, and the transform's length."""
+"""Samples of a frame (25 ms, Hann window), of a step (5 ms), and of the transform."""
 ORDER = 24
 WARP = 0.42
 """Coefficient of the all-pass that bends the frequency axis to nearly mel; the customary value at 16 kHz."""
 _FLOOR = 1e-10
-"""Least power of a frequency bin: silence has a spectrum too."""
+"""Least power of a frequency bin, so that silence has a spectrum too."""
 _GRID = 4096
 _CHUNK = 4096
 PITCH_CLASSES = 12
 
 
 def mel_cepstra(samples: npt.NDArray[np.floating]) -> Floats:
-    """Mel-cepstral coefficients 0 to 24 of each frame, ``(frames, 25)``.
+    """Return the mel-cepstral coefficients 0 to 24 of each frame, ``(frames, 25)``.
 
     The log amplitude spectrum is expanded in cosines of the warped frequency (Tokuda and others, 1994, without the
     iterative fit): ``log|S(w)| = sum c_m cos(m w~)``.
@@ -59,10 +59,10 @@ def mel_cepstra(samples: npt.NDArray[np.floating]) -> Floats:
 
 
 def mel_cepstral_distortion(first: npt.NDArray[np.floating], second: npt.NDArray[np.floating]) -> float:
-    """Mean over frames of ``10 / ln 10 * sqrt(2 * sum (c_m - c'_m)^2)``, m = 1 to 24, in dB.
+    """Return the mean over frames of ``10 / ln 10 * sqrt(2 * sum (c_m - c'_m)^2)``, m = 1 to 24, in dB.
 
-    Frames are paired as they come ("plain": no time warping); those of the longer sound that are left over do not
-    count (General-Bench specification §5.1).
+    Frames are paired in order ("plain": no time warping). Frames of the longer sound without a partner do not count
+    (General-Bench specification §5.1).
 
     Args:
         first: ``(samples,)`` at 16 kHz.
@@ -77,10 +77,10 @@ def mel_cepstral_distortion(first: npt.NDArray[np.floating], second: npt.NDArray
 
 
 def pitch_class_consistency(notes: Iterable[Note]) -> float | None:
-    """Mean over neighbouring bars of the overlap of their pitch-class histograms, 0 to 1.
+    """Return the mean, over neighbouring bars, of the overlap of their pitch-class histograms, 0 to 1.
 
-    A bar's histogram holds the shares of the notes that begin in it (C, C sharp, ... B); the overlap of two is the sum
-    of the smaller shares. Bars in which no note begins are skipped. ``None`` for fewer than two bars with notes.
+    A bar's histogram holds the shares of the notes that begin in it (C, C sharp, ... B). The overlap of two is the sum
+    of the smaller shares. Bars in which no note begins are skipped. With fewer than two bars of notes it is ``None``.
     """
     bars: dict[int, list[int]] = {}
     for note in notes:
@@ -94,11 +94,11 @@ def pitch_class_consistency(notes: Iterable[Note]) -> float | None:
 
 @functools.cache
 def _expansion() -> Floats:
-    """Matrix from log amplitudes of a transform's bins to mel-cepstral coefficients, ``(25, bins)``.
+    """Return the matrix from log amplitudes of a transform's bins to mel-cepstral coefficients, ``(25, bins)``.
 
     Bins give cosine coefficients of the plain frequency, and ``c_k = 2/pi * integral of log|S(w(w~))| cos(k w~) dw~``
-    (half of it for k = 0), as a sum over midpoints: exact, since all of it is a finite sum of cosines that the grid
-    resolves.
+    (half of it for k = 0) is computed as a sum over midpoints. The sum is exact, because the integrand is a finite sum
+    of cosines that the grid resolves.
     """
     import numpy as np
 
@@ -114,16 +114,14 @@ def _expansion() -> Floats:
     return matrix
 
 
-def _distortion_state(prediction: Any, item: Item, context: Context) -> State:
-    del context
+def _distortion_state(prediction: Any, item: Item, _: Context) -> State:
     reference = reference_sound(item, SAMPLING_RATE)
     return mel_cepstral_distortion(
         predicted_sound(media_of(prediction), item, SAMPLING_RATE).samples, reference.samples
     )
 
 
-def _consistency_state(prediction: Any, item: Item, context: Context) -> State:
-    del context
+def _consistency_state(prediction: Any, item: Item, _: Context) -> State:
     value = pitch_class_consistency(predicted_notes(prediction, item))
     if value is None:
         raise UnreadableAnswer(
@@ -134,18 +132,11 @@ def _consistency_state(prediction: Any, item: Item, context: Context) -> State:
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        name="mcd",
-        form="audio",
-        state=_distortion_state,
-        value=mean,
+        name="mcd", form="audio", state=_distortion_state, value=mean,
         checked="the warping against its series, sounds of known spectra; no recorded vectors",
     ),
     Measure(
-        name="pitch_class_consistency",
-        form="notes",
-        state=_consistency_state,
-        value=mean,
-        is_mean=True,
+        name="pitch_class_consistency", form="notes", state=_consistency_state, value=mean, is_mean=True,
         checked="hand-computed pieces, as JSON and as MIDI; no recorded vectors",
     ),
-)
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Edit distances: word error rate and ANLS."""
+"""Scores of texts: BLEU, ROUGE, word error rate, ANLS and deviations of numbers, and the tokenizers that they use."""
 
 from __future__ import annotations
 
@@ -9,39 +9,53 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, nltk_version, open_linguistics
 
+
+def mean_absolute_error(pairs: Iterable[tuple[Any, Any]]) -> float:
+    """Return the mean |prediction − reference| over the pairs of numbers or numeric texts, or 0 without any
+    (General-Bench specification §5.1).
+    """
+    found: list[float] = []
+    for prediction, reference in pairs:
+        try:
+            found.append(abs(float(prediction) - float(reference)))
+        except (TypeError, ValueError, OverflowError):
+            continue
+    return math.fsum(found) / len(found) if found else 0.0
+
+
 BY_WORDS = "bleu1"
-"""The measure whose values change with the tokenizer."""
+"""Name of the measure with values that depend on the tokenizer."""
 METHOD_4_K = 5
 
 Tokenizer = Literal["treebank", "white-space"]
 
 
 def word_tokenizer() -> Tokenizer:
-    """Name of the tokenizer for BLEU: NLTK's where NLTK and its data are found, else white space."""
+    """Return the tokenizer for BLEU: NLTK's if NLTK and its data are found, else white space."""
     return _installed_tokenizer(os.environ.get("NLTK_DATA", ""))
 
 
 @functools.lru_cache(maxsize=8)
 def _installed_tokenizer(stated: str) -> Tokenizer:
-    """Tokenizer for a value of ``NLTK_DATA``, looked for once, since every sentence asks for it."""
+    """Return the tokenizer for a value of ``NLTK_DATA``. It is cached, because every sentence asks for it."""
     is_there = all(find_package(package, stated) for package in PACKAGES) and importlib.util.find_spec("nltk")
     return "treebank" if is_there else "white-space"
 
 
 def tokenizer_label() -> str:
-    """Name of the tokenizer for the record of a run, with NLTK's release where its words are taken."""
+    """Return the name of the tokenizer for the record of a run, with NLTK's version if its words are used."""
     found = word_tokenizer()
     return f"{found} (NLTK {nltk_version()})" if found == "treebank" else found
 
 
 def word_tokens(text: str, tokenizer: Tokenizer) -> list[str]:
-    """Words of a text.
+    """Split a text into words.
 
     Raises:
         NotEvaluated: NLTK or its data is missing or damaged (``treebank``).
@@ -50,12 +64,13 @@ def word_tokens(text: str, tokenizer: Tokenizer) -> list[str]:
 
 
 def fallback_tokens(text: str) -> list[str]:
-    """White-space tokens: what the reference takes where NLTK's sentence model is absent."""
+    """Split a text at white space, as the reference does without NLTK's sentence model."""
     return text.split()
 
 
 def treebank_tokens(text: str, nltk_data: str | None = None) -> list[str]:
-    """NLTK's word tokens (Treebank rules after Punkt's sentences); ``nltk_data`` as in ``open_linguistics``.
+    """Split a text into NLTK's word tokens (Treebank rules after Punkt's sentences). ``nltk_data`` is as in
+    ``open_linguistics``.
 
     Raises:
         NotEvaluated: NLTK or its data is missing.
@@ -64,7 +79,9 @@ def treebank_tokens(text: str, nltk_data: str | None = None) -> list[str]:
 
 
 def sentence_bleu(prediction: Sequence[str], reference: Sequence[str], n: int) -> float:
-    """BLEU-n of tokens against one reference, 0 to 1, method-4 smoothing with K = 5; 0 if no token matches."""
+    """Return BLEU-n of tokens against one reference, 0 to 1, with method-4 smoothing (K = 5). It is 0 if no token
+    matches.
+    """
     length = len(prediction)
     precisions: list[float] = []
     n_zeros = 0
@@ -83,17 +100,19 @@ def sentence_bleu(prediction: Sequence[str], reference: Sequence[str], n: int) -
 
 
 def clipped_matches(prediction: Sequence[str], reference: Sequence[str], order: int) -> int:
-    """The n-grams of the prediction that the reference has, each at most as often as there."""
+    """Count the n-grams of the prediction that the reference has, each at most as often as there."""
     return (ngrams(prediction, order) & ngrams(reference, order)).total()
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """Counts of each n-gram of ``order`` tokens."""
+    """Count each n-gram of ``order`` tokens."""
     return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
 
 
 def brevity_penalty(n_predicted: int, n_reference: int) -> float:
-    """1 if the prediction is longer than the reference, else exp(1 − reference / prediction); 0 for an empty one."""
+    """Return 1 if the prediction is longer than the reference, else exp(1 − reference / prediction). It is 0 for an
+    empty one.
+    """
     if n_predicted > n_reference:
         return 1.0
     return math.exp(1 - n_reference / n_predicted) if n_predicted else 0.0
@@ -101,12 +120,12 @@ def brevity_penalty(n_predicted: int, n_reference: int) -> float:
 
 RougeKind = Literal["rouge1", "rouge2", "rougeL"]
 _SHORT, _LONG = 3, 1000
-"""Words up to the first length, or above the second, are not stemmed: stemming very long ones takes seconds."""
+"""Words up to the first length, or above the second, are not stemmed, because very long ones take seconds."""
 _WORD = re.compile("[a-z0-9]+")
 
 
 def rouge(prediction: str, reference: str, kind: RougeKind) -> float:
-    """F-measure, 0 to 1, of two texts.
+    """Return the ROUGE F-measure of two texts, 0 to 1.
 
     Raises:
         NotEvaluated: NLTK is missing.
@@ -122,13 +141,13 @@ def rouge(prediction: str, reference: str, kind: RougeKind) -> float:
 
 
 def rouge_tokens(text: str) -> list[str]:
-    """Stemmed words of the lower-cased text."""
+    """Return the stemmed words of the lower-cased text."""
     stem = _stemmer()
     return [stem(word) if _SHORT < len(word) <= _LONG else word for word in _WORD.findall(text.lower())]
 
 
 def common_length(first: Sequence[str], second: Sequence[str]) -> int:
-    """Length of the longest common subsequence."""
+    """Return the length of the longest common subsequence."""
     from rapidfuzz.distance import LCSseq
 
     return int(LCSseq.similarity(first, second))
@@ -157,10 +176,11 @@ ANLS_THRESHOLD = 0.5
 
 
 def word_error_rate(hypothesis: str, reference: str) -> float:
-    """Least insertions, deletions and substitutions of white-space words, over the words of the reference.
+    """Return the least number of insertions, deletions and substitutions of white-space words, divided by the words of
+    the reference.
 
-    May exceed 1. Without a word in the reference the insertions count as they are (so does ``jiwer``). The task's
-    value is the mean over utterances. Texts are compared unchanged.
+    It may exceed 1. If the reference has no words, it is the number of insertions (as in ``jiwer``). The task's value
+    is the mean over utterances. Texts are compared unchanged.
     """
     from rapidfuzz.distance import Levenshtein
 
@@ -169,7 +189,7 @@ def word_error_rate(hypothesis: str, reference: str) -> float:
 
 
 def anls(prediction: str, references: Sequence[str]) -> float:
-    """The best normalised Levenshtein similarity of stripped, lower-cased texts; below one half it is 0.
+    """Return the best normalised Levenshtein similarity of stripped, lower-cased texts. Below one half it is 0.
 
     A. F. Biten et al., "Scene text visual question answering", ICCV 2019.
     """

@@ -1,8 +1,8 @@
 """The measures of answers that are texts or numbers.
 
-Words of BLEU-1 are NLTK's where its data are found, else those between spaces (``bleu.word_tokenizer`` says which; the
-context's option ``word_tokenizer`` decides). Answers longer than anything that is asked for (100,000 characters; 20,000
-for BLEU-1 and programs, 5,000 for BLEU-4 and CIDEr) count as unreadable.
+Words of BLEU-1 are NLTK's if its data are found, else those between spaces (``text_math.word_tokenizer``); the
+context's option ``word_tokenizer`` overrides this. Answers that are too long to be meant count as unreadable: above
+100,000 characters, 20,000 for BLEU-1 and programs, 5,000 for BLEU-4 and CIDEr.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ from lmms_eval.tasks.general_bench.measures.text_math import (
 PERCENT = 100.0
 MAX_CHARS = 100_000
 MAX_SENTENCES = 20_000
-"""Characters where NLTK splits a text into words: 40 µs a sentence, which may have two characters."""
+"""Most characters of a text that NLTK splits into words: a sentence takes 40 µs and may have two characters."""
 MAX_CAPTION = 5_000
-"""Characters: captions stay in the journal."""
+"""Most characters of a caption, because captions stay in the journal."""
 MAX_NUMBER = 1e100
-"""Largest number of a prediction; squares of larger ones have no sum."""
+"""Largest number of a prediction. Squares of larger ones have no sum."""
 VECTORS = "the reference's recorded values (text_metrics, nlp_processor)"
 OWN_RULES = "hand cases: the reference has no code for it"
 WITH_JAVA = "Java, for the tokenizer of the caption toolkit"
 BY_TOOLKIT = "computed by the COCO caption toolkit, pycocoevalcap 1.2"
 CANDIDATES = "candidates"
-"""Key of ``Context.options``: the classes among which a task's questions choose (``prompts.text_tasks``), if any."""
+"""Key of ``Context.options``: the classes that a task's questions choose from (``prompts.text_tasks``), if any."""
 LANGUAGES: Mapping[str, str] = MappingProxyType({"python": "python", "java": "java"})
-"""Languages with a parser of their own; any other is parsed as Python, as the benchmark does with all."""
+"""Languages with their own parser. Any other is parsed as Python, as in the benchmark."""
 _JAVA_TASKS = frozenset({"Code Repair"})
-"""Tasks in Java whose items name no language."""
+"""Tasks in Java with items that name no language."""
 
 TextScore = Callable[[str, list[str]], float]
 
 
 def answer_text(prediction: Any, item: Item, limit: int = MAX_CHARS) -> str:
-    """The text of a prediction; a number counts as its digits.
+    """Return the text of a prediction. A number counts as its digits.
 
     Raises:
         UnreadableAnswer: it is neither, or has more than ``limit`` characters.
@@ -77,7 +77,7 @@ def answer_text(prediction: Any, item: Item, limit: int = MAX_CHARS) -> str:
 
 
 def references_of(item: Item) -> list[str]:
-    """The texts of an item's reference, at least one; numbers count as their digits.
+    """Return the texts of an item's reference, at least one. Numbers count as their digits.
 
     Raises:
         DataError: it is missing, or one that is not a text.
@@ -89,7 +89,7 @@ def references_of(item: Item) -> list[str]:
 
 
 def _averaged(name: str, score: TextScore, checked: str, needs: str = "") -> Measure:
-    """A measure that is the mean of scores from 0 to 1 of texts and their references."""
+    """Return a measure that is the mean of scores from 0 to 1 of texts and their references."""
 
     def state(prediction: Any, item: Item, _context: Context) -> State:
         return PERCENT * score(answer_text(prediction, item), references_of(item))
@@ -139,7 +139,7 @@ def _macro_value(states: Sequence[State]) -> float:
 
 
 def _video_state(prediction: Any, item: Item, _context: Context) -> State:
-    """The toolkit's counts for lower-cased words between spaces: the authors do not call its tokenizer."""
+    """Return the toolkit's counts for lower-cased words between spaces: the authors do not use its tokenizer."""
     words, *references = (
         fallback_tokens(text.lower()) for text in (answer_text(prediction, item), *references_of(item))
     )
@@ -157,13 +157,13 @@ def _wanted_labels(item: Item) -> frozenset[str]:
 
 
 def _labels(texts: Sequence[str]) -> frozenset[str]:
-    """Labels without case and outer spaces; of several labels none is empty."""
+    """Return the labels without case and outer spaces. Empty labels are dropped if there are others."""
     found = frozenset(text.strip().lower() for text in texts)
     return found - {""} if len(found) > 1 else found
 
 
 def caption_state(prediction: Any, item: Item, _context: Context) -> State:
-    """A caption and its references as they are written; the words of all are found at once, by a program.
+    """Return a caption and its references unchanged. A program later splits all of them into words at once.
 
     Raises:
         NotEvaluated: Java, which that program needs, is missing.
@@ -173,7 +173,7 @@ def caption_state(prediction: Any, item: Item, _context: Context) -> State:
 
 
 def no_caption(item: Item, context: Context) -> State:
-    """The state of an empty caption."""
+    """Return the state of an empty caption."""
     return caption_state("", item, context)
 
 
@@ -183,8 +183,12 @@ def _captions(states: Sequence[State]) -> list[Caption]:
 
 
 def cider_value(states: Sequence[State]) -> float:
-    """CIDEr-D in percent of the states of ``caption_state``."""
+    """Return CIDEr-D in percent of the states of ``caption_state``."""
     return PERCENT * cider(_captions(states))
+
+
+def _bleu4_value(states: Sequence[State]) -> float:
+    return PERCENT * corpus_bleu([bleu_counts(one.prediction, one.references, 4) for one in _captions(states)], 4)
 
 
 def _code_state(prediction: Any, item: Item, _context: Context) -> State:
@@ -195,7 +199,7 @@ def _code_state(prediction: Any, item: Item, _context: Context) -> State:
 
 
 def code_language(item: Item) -> str:
-    """Language of an item's program: the one that it names, Java for repairs, else Python."""
+    """Return the language of an item's program: the one that it names, Java for repairs, else Python."""
     named = item.raw.get("language")
     if isinstance(named, str):
         return LANGUAGES.get(named.strip().lower(), "python")
@@ -203,7 +207,9 @@ def code_language(item: Item) -> str:
 
 
 def _code_value(states: Sequence[State]) -> float:
-    """CodeBLEU, in one call for the corpus of a language; of several languages, their mean by numbers of items."""
+    """Return CodeBLEU, computed once for the corpus of each language. Several languages are averaged by numbers of
+    items.
+    """
     corpora: dict[str, list[State]] = defaultdict(list)
     for state in states:
         corpora[state[2]].append(state)
@@ -249,12 +255,9 @@ MEASURES: tuple[Measure, ...] = (
     _averaged("accuracy/contains", lambda text, wanted: video_contains(text, _not_blank(wanted)), VECTORS),
     Measure("accuracy/choice", "text", _choice_state, mean, is_mean=True, checked=OWN_RULES),
     Measure(
-        "macro_accuracy",
-        "text",
+        "macro_accuracy", "text",
         lambda prediction, item, context: [references_of(item)[0], _choice_state(prediction, item, context) / PERCENT],
-        _macro_value,
-        lambda item, _: [references_of(item)[0], 0.0],
-        checked=OWN_RULES,
+        _macro_value, lambda item, _: [references_of(item)[0], 0.0], checked=OWN_RULES,
     ),
     _averaged("exact_match", lambda text, wanted: float(first_answer_match(text, wanted)), OWN_RULES),
     _averaged("f1", token_f1, VECTORS),
@@ -262,62 +265,31 @@ MEASURES: tuple[Measure, ...] = (
     _averaged("rouge1", _rouge("rouge1"), VECTORS, _STEMMER),
     _averaged("rouge_l", _rouge("rougeL"), VECTORS, _STEMMER),
     Measure(
-        name=BY_WORDS,
-        form="text",
-        state=_bleu1_state,
-        value=mean,
-        is_mean=True,
-        needs="nltk and its data; without them words are split at spaces",
-        checked=VECTORS + "; nltk 3.10",
+        name=BY_WORDS, form="text", state=_bleu1_state, value=mean, is_mean=True,
+        needs="nltk and its data; without them words are split at spaces", checked=VECTORS + "; nltk 3.10",
     ),
     Measure(
-        "bleu1/corpus",
-        "text",
-        _video_state,
-        lambda states: PERCENT * corpus_bleu(states, 1),
-        lambda item, context: _video_state("", item, context),
-        checked=f"{VECTORS}; {BY_TOOLKIT}",
+        "bleu1/corpus", "text", _video_state, lambda states: PERCENT * corpus_bleu(states, 1),
+        lambda item, context: _video_state("", item, context), checked=f"{VECTORS}; {BY_TOOLKIT}",
     ),
     Measure(
-        name="bleu4",
-        form="text",
-        state=caption_state,
-        value=lambda states: (
-            PERCENT * corpus_bleu([bleu_counts(one.prediction, one.references, 4) for one in _captions(states)], 4)
-        ),
-        unanswered=no_caption,
-        needs=WITH_JAVA,
-        checked=BY_TOOLKIT,
+        "bleu4", "text", caption_state, _bleu4_value, no_caption, needs=WITH_JAVA, checked=BY_TOOLKIT,
     ),
     Measure(
-        name="cider",
-        form="text",
-        state=caption_state,
-        value=cider_value,
-        unanswered=no_caption,
-        is_costly=True,
-        needs=WITH_JAVA,
-        checked=f"{BY_TOOLKIT} (CIDEr-D)",
+        name="cider", form="text", state=caption_state, value=cider_value, unanswered=no_caption, is_costly=True,
+        needs=WITH_JAVA, checked=f"{BY_TOOLKIT} (CIDEr-D)",
     ),
     Measure(
-        "micro_f1",
-        "text",
-        _micro_state,
+        "micro_f1", "text", _micro_state,
         lambda states: PERCENT * micro_f1(Counts(*map(sum, zip(*states, strict=True)))),
-        lambda item, _: [0, 0, len(_wanted_labels(item))],
-        checked=VECTORS,
+        lambda item, _: [0, 0, len(_wanted_labels(item))], checked=VECTORS,
     ),
     Measure(
-        name="codebleu",
-        form="text",
-        state=_code_state,
-        value=_code_value,
-        is_costly=True,
-        needs="codebleu, tree-sitter and its grammars of Python and Java",
-        checked=VECTORS,
+        name="codebleu", form="text", state=_code_state, value=_code_value, is_costly=True,
+        needs="codebleu, tree-sitter and its grammars of Python and Java", checked=VECTORS,
     ),
     Measure("mae", "number", _difference, mean, checked=VECTORS),
     Measure(
-        "rmse", "number", _difference, lambda states: math.sqrt(mean([one * one for one in states])), checked=VECTORS
+        "rmse", "number", _difference, lambda states: math.sqrt(mean([one * one for one in states])), checked=VECTORS,
     ),
-)
+)  # fmt: skip

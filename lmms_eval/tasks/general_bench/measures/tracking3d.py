@@ -1,9 +1,9 @@
 """AMOTA, the average multi-object tracking accuracy of the nuScenes tracking benchmark (after Weng and Kitani, 2019).
 
-Objects are matched on the ground plane, frame by frame, within two metres: a pair of the frame before stays while it is
-near enough, all others are assigned with the least sum of distances. A track's score is the mean of its objects'.
-``MOTAR = max(0, 1 - (IDS + FP + FN - (1 - r) P) / (r P))`` at a recall r, ``AMOTA`` its mean over 40 recalls from 0.1
-to 1; a recall that is never reached counts 0. Classes are averaged.
+Objects are matched on the ground plane, frame by frame, within two metres: a pair of the previous frame stays while it
+is near enough, and all others are assigned with the least sum of distances. A track's score is the mean of its objects'
+scores. At a recall r, ``MOTAR = max(0, 1 - (IDS + FP + FN - (1 - r) P) / (r P))``. ``AMOTA`` is the mean over 40
+recalls from 0.1 to 1; a recall that is never reached counts 0. Classes are averaged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DISTANCE_M = 2.0
 RECALLS = 40
 LEAST_RECALL = 0.1
 MAX_STEPS = 40
-"""Number of scores at which tracks of a scene and class are counted; of more scores, evenly spread ones are taken."""
+"""Most scores at which the tracks of a scene and class are counted. If there are more, evenly spread ones are used."""
 _FAR = 1e6
 _ROUNDING = 1e-9
 
@@ -41,7 +41,7 @@ Frames = Sequence[Sequence[Tracked]]
 
 
 class Step(Struct, frozen=True):
-    """Counts over a scene if only tracks with at least this score are looked at."""
+    """Counts over a scene with only the tracks of at least this score."""
 
     score: float
     hits: int
@@ -50,14 +50,14 @@ class Step(Struct, frozen=True):
 
 
 class ClassCounts(Struct, frozen=True):
-    """One class of a scene: objects in all frames, and steps with falling scores."""
+    """One class of a scene: the objects in all frames, and steps with falling scores."""
 
     objects: int
     steps: tuple[Step, ...] = ()
 
 
 def scene_counts(truth: Frames, found: Frames) -> dict[str, ClassCounts]:
-    """Counts of a scene by class: equally many frames on both sides. Needs SciPy (``ImportError``)."""
+    """Count a scene by class. Both sides have the same number of frames. Needs SciPy (``ImportError``)."""
     true_classes, found_classes = _by_class(truth), _by_class(found)
     empty: list[list[Tracked]] = [[] for _ in truth]
     return {
@@ -67,7 +67,7 @@ def scene_counts(truth: Frames, found: Frames) -> dict[str, ClassCounts]:
 
 
 def amota(scenes: Iterable[Mapping[str, ClassCounts]]) -> float:
-    """AMOTA over scenes, 0 to 1: counts of a class are added over the scenes. Without true objects 0."""
+    """Return AMOTA over scenes, 0 to 1. Counts of a class are added over the scenes. Without true objects it is 0."""
     classes: dict[str, list[ClassCounts]] = {}
     for scene in scenes:
         for label, counts in scene.items():
@@ -112,7 +112,7 @@ def _step(truth: Frames, found: Frames, tracks: set[str], score: float) -> Step:
 
 
 def _matched(truth: Sequence[Tracked], found: Sequence[Tracked], last: Mapping[str, str]) -> dict[str, str]:
-    """Matched track of each true object."""
+    """Return the matched track of each true object."""
     if not truth or not found:
         return {}
     import numpy as np
@@ -154,7 +154,7 @@ def _motar(step: Step, objects: int) -> float:
 
 
 def _pooled(scenes: Sequence[ClassCounts]) -> list[Step]:
-    """Counts of all scenes together at every score at which those of one change, falling."""
+    """Return the counts of all scenes together at every score at which those of one change, falling."""
     changes = [(step.score, scene, step) for scene, one in enumerate(scenes) for step in one.steps]
     changes.sort(key=lambda change: -change[0])
     now: dict[int, Step] = {}

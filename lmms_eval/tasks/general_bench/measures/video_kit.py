@@ -1,8 +1,8 @@
-"""Metrics of the video generation toolkit whose detectors have no maintained package (specification §5.4).
+"""Metrics of the video generation toolkit with detectors that have no maintained package (specification §5.4).
 
-GRiT, Tag2Text, ViCLIP, UMT and AMT are run elsewhere; what they found stands in the prediction, an object with
+GRiT, Tag2Text, ViCLIP, UMT and AMT run elsewhere. Their results are entries of the prediction, an object with
 
-* ``path``: the video, where something is still computed from it;
+* ``path``: the video, if something is still computed from it;
 * ``detections``: for each sampled frame the list of its objects ``{label, caption, box: [x, y, w, h]}``;
 * ``action_scores``: ``{class: score from 0 to 1}`` of the 400 classes of Kinetics;
 * ``video_features`` and ``text_features``: ViCLIP's vectors of video and prompt, ``.npy`` (the latter also with
@@ -11,7 +11,7 @@ GRiT, Tag2Text, ViCLIP, UMT and AMT are run elsewhere; what they found stands in
 * ``flow_scores``: ``{short_side, frame_count, pair_scores}``, or ``flows``: a folder of ``.flo`` files;
 * ``motion_smoothness``: AMT's share, 0 to 1.
 
-The JSON values may be given directly or as the path of a file that holds them.
+Each JSON value may also be the path of a file that holds it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from lmms_eval.tasks.general_bench.measures.kit_answers import (
     wanted_relation,
 )
 from lmms_eval.tasks.general_bench.measures.seen import predicted_frames
-from lmms_eval.tasks.general_bench.networks.dino import dino
+from lmms_eval.tasks.general_bench.networks.pictures import dino
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _GIVE = "run it elsewhere and give predictions as"
 
 
 def success(prediction: Any, item: Item, context: Context) -> State:
-    """``[score, 1]``, or ``[0, 0]`` for a video that is left out: by the task's dimension."""
+    """Return ``[score, 1]`` by the task's dimension, or ``[0, 0]`` for a video that is left out."""
     check_answer(prediction, item)
     name = item.facts.name
     if name.startswith("Spatial"):
@@ -73,7 +73,7 @@ def success(prediction: Any, item: Item, context: Context) -> State:
 
 
 def spatial(prediction: Any, item: Item) -> float:
-    """Mean over the frames of the best score of a pair of the two objects; without any frame 0."""
+    """Return the mean over the frames of the best score of a pair of the two objects, or 0 without frames."""
     wanted = wanted_relation(item)
     frames = detections(prediction, item)
     best = [
@@ -93,17 +93,16 @@ def spatial(prediction: Any, item: Item) -> float:
 
 
 def colour(prediction: Any, item: Item) -> State:
-    """Share of the frames in which the object is described with a colour that say the wanted one; such frames may be
-    missing, then the video is left out.
+    """Return the share of the frames with the wanted colour among those that describe the object with any colour. A
+    video without such frames is left out.
     """
     frames = detections(prediction, item)
-    regions = [[kit_math.Region(found.caption, found.label) for found in frame] for frame in frames]
-    counts = kit_math.colour_counts(wanted_colour(item), wanted_object(item), regions)
-    return [counts.wanted / counts.described, 1] if counts.described else [0.0, 0]
+    described, wanted = kit_math.colour_counts(wanted_colour(item), wanted_object(item), frames)
+    return [wanted / described, 1] if described else [0.0, 0]
 
 
 def action(prediction: Any, item: Item) -> float:
-    """1 if the action is among the five likeliest and is likely enough, else 0."""
+    """Return 1 if the action is among the five likeliest and its score is high enough, else 0."""
     scores = action_scores(prediction, item)
     wanted = wanted_action(item)
     first = sorted(scores, key=lambda name: (-scores[name], name))[:_TOP]
@@ -111,7 +110,7 @@ def action(prediction: Any, item: Item) -> float:
 
 
 def viclip(prediction: Any, item: Item, context: Context) -> float:
-    """Cosine of ViCLIP's vectors of the video and of its prompt."""
+    """Return the cosine of ViCLIP's vectors of the video and of its prompt."""
     video = predicted_features(prediction, item, "video_features")
     text = predicted_features(prediction, item, "text_features")
     text = reference_features(item, context) if text is None else text
@@ -123,27 +122,27 @@ def viclip(prediction: Any, item: Item, context: Context) -> float:
 
 
 def single_object(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - a measure's arguments
-    """Percent of the frames among whose objects is the wanted one."""
+    """Return the percentage of frames with the wanted object."""
     check_answer(prediction, item)
     frames = _labels(detections(prediction, item))
     return 100 * kit_math.object_count(wanted_object(item), frames) / len(frames)
 
 
 def several_objects(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - a measure's arguments
-    """Percent of the frames among whose objects are both wanted ones."""
+    """Return the percentage of frames with both wanted objects."""
     check_answer(prediction, item)
     frames = _labels(detections(prediction, item))
     return 100 * kit_math.objects_count(wanted_object(item), frames) / len(frames)
 
 
 def movement(prediction: Any, item: Item, context: Context) -> State:
-    """100 for a video that moves, 0 for one that does not."""
+    """Return 100 for a video that moves, else 0."""
     check_answer(prediction, item)
     return 100.0 if moves(prediction, item, context) else 0.0
 
 
 def image_to_video(prediction: Any, item: Item, context: Context) -> State:
-    """Subject consistency as ``[sum, count]``, then ViCLIP, motion smoothness and movement as shares."""
+    """Return subject consistency as ``[sum, count]``, then ViCLIP, motion smoothness and movement as shares."""
     check_answer(prediction, item)
     smooth = smoothness(prediction, item)
     matching = viclip(prediction, item, context)
@@ -152,14 +151,14 @@ def image_to_video(prediction: Any, item: Item, context: Context) -> State:
 
 
 def subject_rows(prediction: Any, item: Item, context: Context) -> Floats:
-    """DINO's vectors of all frames, given or computed."""
+    """Return DINO's vectors of all frames, given or computed."""
     rows = predicted_features(prediction, item)
     return dino(context, item).pictures(predicted_frames(prediction, item)) if rows is None else rows
 
 
 def composite(states: Sequence[State]) -> float:
-    """Mean of the four dimensions in percent. The authors' code adds them up; their paper, and the specialists'
-    results of 59 to 68, take the mean.
+    """Return the mean of the four dimensions in percent. The authors' code adds them up, but their paper takes the
+    mean, as do the specialists' results of 59 to 68.
     """
     shares = [100 * mean([state[place] for state in states]) for place in (1, 2, 3)]
     return mean([pooled_percent([state[0] for state in states]), *shares])
@@ -173,32 +172,20 @@ _GRIT = "GRiT's objects of 16 frames of each video (no maintained package), with
 _MATH = "counts and decisions: the recorded vectors; the detectors were not run here"
 MEASURES: tuple[Measure, ...] = (
     Measure(
-        "success_rate",
-        "video",
-        success,
-        pooled_percent,
+        "success_rate", "video", success, pooled_percent,
         needs="by task, with the predictions: GRiT's objects (spatial relation, colour), ViCLIP's vectors (camera "
-        "motion, material) or UMT's scores of actions (no maintained packages)",
-        checked=_MATH,
+        "motion, material) or UMT's scores of actions (no maintained packages)", checked=_MATH,
     ),
     Measure("single_object_success", "video", single_object, mean, is_mean=True, needs=_GRIT, checked=_MATH),
     Measure("multi_object_success", "video", several_objects, mean, is_mean=True, needs=_GRIT, checked=_MATH),
     Measure(
-        "dynamic_degree",
-        "video",
-        movement,
-        mean,
-        is_mean=True,
+        "dynamic_degree", "video", movement, mean, is_mean=True,
         needs="RAFT (torch, torchvision; weights `raft-large`), or flows or their radii with the predictions",
         checked=_MATH,
     ),
     Measure(
-        "i2v_composite",
-        "video",
-        image_to_video,
-        composite,
+        "i2v_composite", "video", image_to_video, composite,
         needs="DINO ViT-B/16 and RAFT, or what they give, and, with the predictions, ViCLIP's vectors and AMT's motion "
-        "smoothness (no maintained packages)",
-        checked=_MATH,
+        "smoothness (no maintained packages)", checked=_MATH,
     ),
-)
+)  # fmt: skip

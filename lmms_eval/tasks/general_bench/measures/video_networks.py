@@ -1,6 +1,6 @@
 """Metrics of generated videos that networks compute (specification §5.3 and §5.4).
 
-If the toolkit pools over all frames or frame pairs of a task rather than over videos, so do these.
+Where the toolkit pools over all frames or frame pairs of a task, and not over videos, so do these metrics.
 """
 
 from __future__ import annotations
@@ -30,12 +30,9 @@ from lmms_eval.tasks.general_bench.measures.seen import (
     predicted_frames,
     wanted_text,
 )
-from lmms_eval.tasks.general_bench.networks import video_features
-from lmms_eval.tasks.general_bench.networks.aesthetic import ratings
-from lmms_eval.tasks.general_bench.networks.clip import B32, L14, clip
-from lmms_eval.tasks.general_bench.networks.musiq import KONIQ, SPAQ, musiq
-from lmms_eval.tasks.general_bench.readers.limits import as_prediction
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+from lmms_eval.tasks.general_bench.networks import videos as video_features
+from lmms_eval.tasks.general_bench.networks.pictures import B32, KONIQ, L14, SPAQ, clip, musiq, ratings
+from lmms_eval.tasks.general_bench.readers.sides import predicted_path, prediction_of, reference_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,24 +44,26 @@ if TYPE_CHECKING:
 
 MAX_SCORES = 20_000
 _LONGEST = 512
-"""Pixels of a frame's longer side, for the quality of generated videos."""
+"""Longest side of a frame in pixels, for the quality of generated videos."""
 _TOP_RATING = 10.0
 _CLIP = "CLIP ViT-B/32 (torch, transformers; weights `clip-vit-base-patch32`), or features of frames"
 _CHECKED = "by hand from vectors of a small network; the network itself was not run here"
 
 
 def background(prediction: Any, item: Item, context: Context) -> State:
-    """Background consistency: likeness of the frames' CLIP vectors."""
+    """Return the background consistency: the similarity of the frames' CLIP vectors."""
     return consistency(_clip_rows(prediction, item, context), item)
 
 
 def subject(prediction: Any, item: Item, context: Context) -> State:
-    """Subject consistency: likeness of the frames' DINO vectors."""
+    """Return the subject consistency: the similarity of the frames' DINO vectors."""
     return consistency(video_kit.subject_rows(prediction, item, context), item)
 
 
 def style(prediction: Any, item: Item, context: Context) -> State:
-    """Sums over the frames of the cosine with the style (``input.style``, else the whole prompt), and their number."""
+    """Return the sum over the frames of the cosine with the style (``input.style``, else the whole prompt), and their
+    number.
+    """
     rows = _clip_rows(prediction, item, context)
     given = reference_features(item, context)
     if given is None:
@@ -73,14 +72,14 @@ def style(prediction: Any, item: Item, context: Context) -> State:
 
 
 def reference_style(prediction: Any, item: Item, context: Context) -> State:
-    """100 times the mean cosine of the frames and the pictures that show the style."""
+    """Return 100 times the mean cosine of the frames and the pictures that show the style."""
     rows = _clip_rows(prediction, item, context)
     given = reference_features(item, context)
     return similarity(rows, clip(B32, context, item).pictures(input_pictures(item)) if given is None else given, item)
 
 
 def frame_accuracy(prediction: Any, item: Item, context: Context) -> State:
-    """Percent of the frames that are nearer to the target's prompt than to the source's."""
+    """Return the percentage of frames that are nearer to the target's prompt than to the source's."""
     rows = _clip_rows(prediction, item, context)
     given = reference_features(item, context)
     if given is None:
@@ -95,18 +94,18 @@ def frame_accuracy(prediction: Any, item: Item, context: Context) -> State:
 
 
 def aesthetics(prediction: Any, item: Item, context: Context) -> State:
-    """Mean aesthetic rating of the frames, the top rating 10 being 100."""
+    """Return the mean aesthetic rating of the frames, scaled so that the top rating 10 is 100."""
     rows = _clip_rows(prediction, item, context, L14)
     return 100 * mean(ratings(rows, context, item)) / _TOP_RATING
 
 
 def quality(prediction: Any, item: Item, context: Context) -> State:
-    """Mean MUSIQ quality of the frames: generated videos by the weights of SPAQ with frames of at most 512 pixels, as
-    the toolkit's imaging quality; super-resolved ones by those of KonIQ at full size.
+    """Return the mean MUSIQ quality of the frames. Generated videos use the weights of SPAQ and frames of at most 512
+    pixels, as in the toolkit's imaging quality. Super-resolved videos use the weights of KonIQ at full size.
     """
     given = prediction.get("scores") if isinstance(prediction, Mapping) else None
     if given is not None:
-        with as_prediction(item):
+        with prediction_of(item).reading():
             values = read_small_json(predicted_path(given, item)) if isinstance(given, str) else given
         if not isinstance(values, list) or not 0 < len(values) <= MAX_SCORES:
             raise UnreadableAnswer(f"{item.where}: scores must be a list of 1 to {MAX_SCORES} numbers")
@@ -119,7 +118,7 @@ def quality(prediction: Any, item: Item, context: Context) -> State:
 
 
 def video_pair(prediction: Any, item: Item, context: Context) -> State:
-    """r3d_18 features of the predicted and of the reference video."""
+    """Return the r3d_18 features of the predicted and of the reference video."""
     rows, given = predicted_features(prediction, item), reference_features(item, context)
     if rows is None:
         rows = video_features.video_network(context, item).video(predicted_frames(prediction, item))[None]
@@ -139,49 +138,27 @@ MEASURES: tuple[Measure, ...] = (
     Measure("clip_score/style", "video", style, pooled_percent, needs=f"{_CLIP} and text", checked=_CHECKED),
     Measure("clip_style_score", "video", reference_style, mean, needs=f"{_CLIP} and pictures", checked=_CHECKED),
     Measure(
-        "frame_accuracy_clip",
-        "video",
-        frame_accuracy,
-        mean,
-        is_mean=True,
-        needs=f"{_CLIP} and both prompts",
+        "frame_accuracy_clip", "video", frame_accuracy, mean, is_mean=True, needs=f"{_CLIP} and both prompts",
         checked=_CHECKED,
     ),
     Measure(
-        "aesthetic_score",
-        "video",
-        aesthetics,
-        mean,
-        is_mean=True,
+        "aesthetic_score", "video", aesthetics, mean, is_mean=True,
         needs="CLIP ViT-L/14 (weights `clip-vit-large-patch14`), or its features of frames, and LAION's linear layer "
-        "(weights `laion-aesthetic-vit-l-14-linear`)",
-        checked=_CHECKED,
+        "(weights `laion-aesthetic-vit-l-14-linear`)", checked=_CHECKED,
     ),
     Measure(
-        "dino_score",
-        "video",
-        subject,
-        pooled_percent,
-        needs="DINO ViT-B/16 (torch, transformers; weights `dino-vitb16`), or its features of frames",
-        checked=_CHECKED,
+        "dino_score", "video", subject, pooled_percent,
+        needs="DINO ViT-B/16 (torch, transformers; weights `dino-vitb16`), or its features of frames", checked=_CHECKED,
     ),
     Measure(
-        "fvd",
-        "video",
-        video_pair,
-        frechet,
-        is_costly=True,
+        "fvd", "video", video_pair, frechet, is_costly=True,
         needs="torch and r3d_18 (weights `r3d_18`), or its features of videos",
         checked="network: torch's own layers, published number of weights; distance: the recorded vectors",
     ),
     Measure(
-        "musiq",
-        "video",
-        quality,
-        mean,
-        is_mean=True,
+        "musiq", "video", quality, mean, is_mean=True,
         needs="pyiqa (licence forbids commercial use; weights `musiq-spaq`, `musiq-koniq`), or scores of frames",
         checked="the calls to pyiqa, against a stand-in; the network itself was not run here",
     ),
     *video_kit.MEASURES,
-)
+)  # fmt: skip

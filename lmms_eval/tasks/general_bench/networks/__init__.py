@@ -1,1 +1,3 @@
-"""Networks that metrics of pictures, videos and sounds need: each from weights in a local folder, loaded once a run."""
+"""Networks that the metrics of pictures, videos and sounds need. Each is loaded once per run from weights in a local
+folder.
+"""

@@ -1,26 +1,21 @@
-"""CLAP: sounds and texts as vectors of one space (Wu et al., 2023, LAION), whose cosines are the CLAP scores.
+"""CLAP: sounds and texts as vectors of one space (Wu et al., 2023, LAION). Their cosines are the CLAP scores.
 
-The network looks at 10 seconds of 48 kHz mono, shorter sounds repeated to that length. A longer one is cut into
-consecutive parts of 10 seconds (a rest of less than one second is left out), whose vectors are averaged: LAION's own
-processing takes a random part, which would give other numbers each time.
+The network takes 10 seconds of 48 kHz mono; a shorter sound is repeated to that length. A longer one is cut into
+consecutive parts of 10 seconds (a remainder of less than one second is dropped), and the vectors of the parts are
+averaged. LAION's own processing takes a random part, which would give other numbers each time.
 """
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.tasks.general_bench.networks.tensors import batches, check_loaded, numpy_rows, unit_rows
-from lmms_eval.tasks.general_bench.networks.towers import TextTower
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+from lmms_eval.tasks.general_bench.networks.tensors import TextTower, batches, check_loaded, numpy_rows, unit_rows
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from lmms_eval.tasks.general_bench.items import Item
-    from lmms_eval.tasks.general_bench.measures.contract import Context
 
     Floats = npt.NDArray[np.float32]
 
@@ -34,7 +29,7 @@ SAMPLING_RATE = 48_000
 SECONDS = 10
 _PARTS_AT_ONCE = 4
 _LEAST_REST = SAMPLING_RATE
-"""Samples of a last part that counts."""
+"""Least number of samples of a last part that is kept."""
 
 
 class Clap(TextTower, frozen=True, eq=False):
@@ -43,7 +38,7 @@ class Clap(TextTower, frozen=True, eq=False):
     features: Any
 
     def parts(self, samples: Floats) -> Floats:
-        """``(parts of 10 seconds, dimensions)``, each of length 1, of mono samples at 48 kHz, at least one."""
+        """Return the vectors of mono samples at 48 kHz, ``(parts of 10 seconds, dimensions)``, each of length 1."""
         # the form of the input that the network wants; no part is so long that anything is cut
         truncation = "fusion" if self.model.config.audio_config.enable_fusion else "rand_trunc"
         found = []
@@ -61,28 +56,22 @@ class Clap(TextTower, frozen=True, eq=False):
         return numpy_rows(found)
 
     def sound(self, samples: Floats) -> Floats:
-        """``(1, dimensions)``: the mean of the parts' vectors."""
+        """Return the mean of the parts' vectors, ``(1, dimensions)``."""
         rows: Floats = self.parts(samples).mean(axis=0, keepdims=True)
         return rows
 
 
-def clap(context: Context, item: Item) -> Clap:
-    """The network, loaded once.
-
-    Raises:
-        NotEvaluated: its packages or weights are not there.
-    """
-    return loaded(_load, CLAP, context, item)
-
-
 def cut(samples: Floats, length: int) -> list[Floats]:
-    """Consecutive parts of ``length`` samples; a rest of less than a second is left out unless it is all there is."""
+    """Cut samples into consecutive parts of ``length``. A remainder of less than a second is dropped unless it is the
+    only part.
+    """
     starts = [start for start in range(0, len(samples), length) if start == 0 or len(samples) - start >= _LEAST_REST]
     return [samples[start : start + length] for start in starts]
 
 
-@functools.lru_cache(maxsize=1)
-def _load(source: str, device: str) -> Clap:
+@opener(CLAP)
+def clap(source: str, device: str) -> Clap:
+    """Load CLAP."""
     from transformers import AutoTokenizer, ClapFeatureExtractor, ClapModel
 
     local = Path(source).exists()

@@ -1,22 +1,21 @@
-"""InceptionV3 as the Frechet inception distance uses it: 2048 numbers of a picture (Heusel et al., 2017).
+"""InceptionV3 as the Frechet inception distance uses it: 2048 numbers for a picture (Heusel et al., 2017).
 
-The network is that of TensorFlow's 2015 graph: its average pools leave padding out, and its last block pools by the
-maximum. Weights are the usual port of that graph to torch (``pt_inception-2015-12-05-6726825d.pth``). Pictures are
-scaled to 299 x 299 as TensorFlow 1 did (bilinear between the corners' own pixels, without smoothing), then
-``(x - 128) / 128``; other ways to scale change a FID by whole points. Written over
-the table of weights, without torchvision.
+The network is that of TensorFlow's 2015 graph: its average pools leave out the padding, and its last block pools by the
+maximum. The weights are the usual port of that graph to torch (``pt_inception-2015-12-05-6726825d.pth``). Pictures are
+scaled to 299 x 299 as in TensorFlow 1 (bilinear between the corner pixels, without smoothing), then ``(x - 128) /
+128``; other ways to scale change a FID by whole points. The network is written over the table of weights and does not
+need torchvision.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import batches, need, numpy_rows, on_device, read_weights
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,15 +23,8 @@ if TYPE_CHECKING:
     import torch
     from PIL import Image
 
-    from lmms_eval.tasks.general_bench.items import Item
-    from lmms_eval.tasks.general_bench.measures.contract import Context
 
-FID_INCEPTION = Network(
-    key="inception-v3-fid",
-    model_id="",
-    package="torch",
-    metrics=("fid",),
-)
+FID_INCEPTION = Network(key="inception-v3-fid", model_id="", package="torch", metrics=("fid",))
 SIDE = 299
 _EPSILON = 1e-3
 _PARTS = ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
@@ -41,11 +33,11 @@ Chain = tuple[str, ...]
 
 
 class Block(Struct, frozen=True):
-    """A block: chains of convolutions side by side, joined by channel."""
+    """A block of parallel chains of convolutions, joined by channel."""
 
     name: str
     chains: tuple[Chain, ...]
-    """A last name with ``|`` is two convolutions side by side."""
+    """A last name with ``|`` names two parallel convolutions."""
     pool: str
     """``mean`` or ``max`` (both keep the size, a convolution follows), or ``halve`` (maximum, nothing follows)."""
 
@@ -82,7 +74,7 @@ class Inception(Struct, frozen=True, eq=False):
     device: str
 
     def pictures(self, images: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
-        """``(pictures, 2048)`` of RGB pictures of any size."""
+        """Return the features ``(pictures, 2048)`` of RGB pictures of any size."""
         import numpy as np
         import torch
 
@@ -95,17 +87,8 @@ class Inception(Struct, frozen=True, eq=False):
         return numpy_rows(found)
 
 
-def inception(context: Context, item: Item) -> Inception:
-    """The network, loaded once.
-
-    Raises:
-        NotEvaluated: torch or the weights are not there.
-    """
-    return loaded(_load, FID_INCEPTION, context, item)
-
-
 def convolutions() -> list[str]:
-    """The names of all 94 convolutions."""
+    """Return the names of all 94 convolutions."""
     names = list(STEM)
     for block in BLOCKS:
         chained = [part for chain in block.chains for name in chain for part in name.split("|")]
@@ -115,20 +98,18 @@ def convolutions() -> list[str]:
 
 
 def scale_as_tensorflow(pixels: npt.NDArray[np.uint8], side: int = SIDE) -> npt.NDArray[np.float32]:
-    """``(side, side, 3)`` of a picture: output pixel ``i`` lies at ``i * size / side``, between two pixels."""
+    """Scale a picture to ``(side, side, 3)``. Output pixel ``i`` lies at ``i * size / side``, between two pixels."""
     import numpy as np
 
-    rows, columns = (_Positions.of(size, side) for size in pixels.shape[:2])
-    upper = pixels[rows.low].astype(np.float32)
-    lower = pixels[rows.high].astype(np.float32)
-    tall = upper + (lower - upper) * rows.share[:, None, None]
-    left, right = tall[:, columns.low], tall[:, columns.high]
-    scaled: npt.NDArray[np.float32] = left + (right - left) * columns.share[None, :, None]
+    (top, bottom, down), (left, right, across) = (_positions(size, side) for size in pixels.shape[:2])
+    upper, lower = pixels[top].astype(np.float32), pixels[bottom].astype(np.float32)
+    tall = upper + (lower - upper) * down[:, None, None]
+    scaled: npt.NDArray[np.float32] = tall[:, left] + (tall[:, right] - tall[:, left]) * across[None, :, None]
     return scaled
 
 
 def forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
-    """``(pictures, 2048)`` of ``(pictures, 3, 299, 299)``: the mean of the last block over the picture."""
+    """Return ``(pictures, 2048)`` for ``(pictures, 3, 299, 299)``: the mean of the last block over the picture."""
     import torch.nn.functional as nn
 
     x = _convolve(x, "Conv2d_1a_3x3", weights, 2, padded=False)
@@ -167,7 +148,7 @@ def _block(x: torch.Tensor, block: Block, weights: dict[str, torch.Tensor]) -> t
 def _convolve(
     x: torch.Tensor, name: str, weights: dict[str, torch.Tensor], stride: int = 1, *, padded: bool = True
 ) -> torch.Tensor:
-    """Convolution, batch normalisation with the running values, ReLU; ``padded`` keeps the size."""
+    """Apply convolution, batch normalisation with the running values, and ReLU. ``padded`` keeps the size."""
     import torch.nn.functional as nn
 
     kernel, scale, shift, mean, variance = (weights[f"{name}.{part}"] for part in _PARTS)
@@ -176,24 +157,18 @@ def _convolve(
     return nn.relu(nn.batch_norm(x, mean, variance, scale, shift, False, 0.0, _EPSILON))
 
 
-class _Positions(Struct, frozen=True, eq=False):
-    """Positions of output pixels along a side: between pixels ``low`` and ``high``, ``share`` of the way."""
+def _positions(size: int, side: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Return the pixels below and above each output pixel along a side, and its share of the way between them."""
+    import numpy as np
 
-    low: npt.NDArray[np.int64]
-    high: npt.NDArray[np.int64]
-    share: npt.NDArray[np.float32]
-
-    @classmethod
-    def of(cls, size: int, side: int) -> _Positions:
-        import numpy as np
-
-        places = np.arange(side, dtype=np.float32) * np.float32(size / side)
-        low = np.minimum(places.astype(np.int64), size - 1)
-        return cls(low, np.minimum(low + 1, size - 1), (places - low).astype(np.float32))
+    places = np.arange(side, dtype=np.float32) * np.float32(size / side)
+    low = np.minimum(places.astype(np.int64), size - 1)
+    return low, np.minimum(low + 1, size - 1), (places - low).astype(np.float32)
 
 
-@functools.lru_cache(maxsize=1)
-def _load(source: str, device: str) -> Inception:
+@opener(FID_INCEPTION)
+def inception(source: str, device: str) -> Inception:
+    """Load the network."""
     weights = read_weights(source)
     names = [f"{name}.{part}" for name in convolutions() for part in _PARTS]
     need(weights, names)

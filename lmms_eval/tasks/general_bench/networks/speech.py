@@ -1,12 +1,11 @@
-"""Whisper: the words of speech (Radford et al., 2022). Sounds are cut, or padded with silence, to 30 seconds.
+"""Whisper: transcription of speech (Radford et al., 2022). Sounds are cut, or padded with silence, to 30 seconds.
 
-Decoding is greedy, without time stamps, in the language that the network hears; at most 224 tokens, as the authors'
-decoder has it.
+Decoding is greedy, without time stamps, in the language that the network detects, with at most 224 tokens as in the
+authors' decoder.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import check_loaded
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from lmms_eval.tasks.general_bench.items import Item
-    from lmms_eval.tasks.general_bench.measures.contract import Context
 
     Floats = npt.NDArray[np.float32]
 
@@ -45,7 +41,7 @@ class Speech(Struct, frozen=True, eq=False):
     device: str
 
     def transcript(self, samples: Floats) -> str:
-        """The words of mono samples at 16 kHz; empty if none are heard."""
+        """Return the words of mono samples at 16 kHz, or an empty text if there are no words."""
         cut = samples[: SECONDS * SAMPLING_RATE]
         made = self.features(cut, sampling_rate=SAMPLING_RATE, return_tensors="pt")
         with inference():
@@ -54,7 +50,7 @@ class Speech(Struct, frozen=True, eq=False):
         return str(self.tokenizer.decode(tokens, skip_special_tokens=True)).strip()
 
     def _tokens(self, heard: Any) -> Iterator[int]:
-        """Tokens of the text, the likeliest each time."""
+        """Yield the tokens of the text, the most likely one at each step."""
         settings = self.model.generation_config
         prompt = self._prompt(heard)
         longest = min(MAX_TOKENS, int(self.model.config.max_target_positions) - len(prompt))
@@ -73,7 +69,7 @@ class Speech(Struct, frozen=True, eq=False):
             given = [token]
 
     def _prompt(self, heard: Any) -> list[int]:
-        """Start, and, for networks of several languages, the language heard and the order to transcribe."""
+        """Return the start token and, for multilingual networks, the detected language and the transcription token."""
         settings = self.model.generation_config
         prompt = [int(settings.decoder_start_token_id)]
         languages = getattr(settings, "lang_to_id", None)
@@ -89,7 +85,7 @@ class Speech(Struct, frozen=True, eq=False):
         return int(end[0] if isinstance(end, list) else end)
 
     def _scores(self, heard: Any, tokens: Sequence[int], cache: Any) -> tuple[Any, Any]:
-        """Score of the next token, and the cache for the step after."""
+        """Return the scores of the next token and the cache for the following step."""
         import torch
 
         made = self.model(
@@ -101,17 +97,9 @@ class Speech(Struct, frozen=True, eq=False):
         return made.logits[0, -1].float().clone(), made.past_key_values
 
 
-def speech(context: Context, item: Item) -> Speech:
-    """The network, loaded once.
-
-    Raises:
-        NotEvaluated: its packages or weights are not there.
-    """
-    return loaded(_load, WHISPER, context, item)
-
-
-@functools.lru_cache(maxsize=1)
-def _load(source: str, device: str) -> Speech:
+@opener(WHISPER)
+def speech(source: str, device: str) -> Speech:
+    """Load Whisper."""
     from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration, WhisperTokenizer
 
     local = Path(source).exists()

@@ -1,4 +1,4 @@
-"""Pictures as the tensors that networks take, and files of weights as tables of tensors."""
+"""Pictures as the tensors that networks take, texts as vectors, and files of weights as tables of tensors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
+
+from lmms_eval.tasks.general_bench.networks.weights import inference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,14 +43,14 @@ HALF = Colours((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 
 
 def batches(values: Iterable[_Value], size: int = BATCH) -> Iterator[list[_Value]]:
-    """Consecutive parts of at most ``size`` values, taken while they are asked for."""
+    """Yield consecutive parts of at most ``size`` values, reading the values lazily."""
     source = iter(values)
     while part := list(itertools.islice(source, size)):
         yield part
 
 
 def resize_short_side(image: Image.Image, size: int, *, bicubic: bool = False) -> Image.Image:
-    """The picture scaled until its shorter side has ``size`` pixels, its longer one at most 8 times as many."""
+    """Scale a picture until its shorter side has ``size`` pixels and its longer one at most 8 times as many."""
     from PIL import Image
 
     scale = size / min(image.size)
@@ -57,13 +59,13 @@ def resize_short_side(image: Image.Image, size: int, *, bicubic: bool = False) -
 
 
 def centre_crop(image: Image.Image, size: int) -> Image.Image:
-    """The middle square of ``size`` pixels of a picture that is not smaller."""
+    """Return the middle square of ``size`` pixels of a picture that is not smaller."""
     left, top = (image.width - size) // 2, (image.height - size) // 2
     return image.crop((left, top, left + size, top + size))
 
 
 def stack(images: Sequence[Image.Image], colours: Colours) -> torch.Tensor:
-    """``(pictures, 3, height, width)`` of RGB pictures of one size, normalised."""
+    """Return RGB pictures of one size as a normalised tensor ``(pictures, 3, height, width)``."""
     import numpy as np
     import torch
 
@@ -73,7 +75,7 @@ def stack(images: Sequence[Image.Image], colours: Colours) -> torch.Tensor:
 
 
 def numpy_rows(parts: Sequence[torch.Tensor]) -> Floats:
-    """``(rows, dimensions)`` float32 of parts of rows.
+    """Join parts of rows to one float32 array ``(rows, dimensions)``.
 
     Raises:
         ValueError: a number is not finite: the weights are damaged.
@@ -87,15 +89,15 @@ def numpy_rows(parts: Sequence[torch.Tensor]) -> Floats:
 
 
 def unit_rows(rows: torch.Tensor) -> torch.Tensor:
-    """Rows scaled to length 1."""
+    """Scale each row to length 1."""
     import torch
 
     return torch.nn.functional.normalize(rows, dim=-1)
 
 
 def read_weights(source: str) -> dict[str, torch.Tensor]:
-    """The tensors of a file of weights (or of the one in a folder) by name, as float32 on the CPU; nothing in the
-    file is executed.
+    """Read the tensors of a file of weights, or of the one in a folder, by name. They are float32 on the CPU. Nothing
+    in the file is executed.
 
     Raises:
         OSError: there is no such file.
@@ -129,7 +131,7 @@ def read_weights(source: str) -> dict[str, torch.Tensor]:
 
 
 def on_device(weights: dict[str, torch.Tensor], device: str) -> dict[str, torch.Tensor]:
-    """The tensors on a device."""
+    """Move tensors to a device."""
     return {name: tensor.to(device) for name, tensor in weights.items()}
 
 
@@ -153,3 +155,27 @@ def check_loaded(missing: Sequence[str], ignored: str = "") -> None:
     absent = sorted(name for name in missing if not ignored or ignored not in name)
     if absent:
         raise ValueError(f"{len(absent)} parts of the network have no weights, the first are {', '.join(absent[:3])}")
+
+
+class TextTower(Struct, frozen=True, eq=False):
+    """A loaded network of two towers, as transformers has them, and its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+    device: str
+    longest: int
+    """Tokens at which texts are cut."""
+
+    def texts(self, texts: Sequence[str]) -> Floats:
+        """``(texts, dimensions)``, each of length 1."""
+        found = []
+        with inference():
+            for part in batches(texts):
+                tokens = self.tokenizer(
+                    list(part), padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
+                ).to(self.device)
+                pooled = self.model.text_model(
+                    input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]
+                ).pooler_output
+                found.append(unit_rows(self.model.text_projection(pooled)))
+        return numpy_rows(found)

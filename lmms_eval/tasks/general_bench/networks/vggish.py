@@ -1,10 +1,11 @@
 """VGGish: 128 numbers for each 0.96 seconds of sound (Hershey et al., 2017), for the Frechet audio distance.
 
-As Kilgour et al. (2019) use it: the last layer without its rectifier, no principal components. Weights are a table with
-the tensors of the usual PyTorch conversions (``features.N.weight``, ``embeddings.N.weight``; torchaudio's names too).
+As in Kilgour et al. (2019), the last layer has no rectifier and there are no principal components. The weights are a
+table with the tensors of the usual PyTorch conversions (``features.N.weight``, ``embeddings.N.weight``, or torchaudio's
+names).
 
-The input is the logarithm of a mel spectrogram of 16 kHz mono: windows of 25 ms (Hann) each 10 ms, magnitudes of 512
-points, 64 triangular bands from 125 to 7500 Hz, even on the mel scale, 0.01 added; 96 windows make one vector.
+The input is the logarithm of a mel spectrogram of 16 kHz mono: windows of 25 ms (Hann) every 10 ms, magnitudes of 512
+points, 64 triangular bands from 125 to 7500 Hz that are even on the mel scale, 0.01 added. 96 windows make one vector.
 """
 
 from __future__ import annotations
@@ -15,15 +16,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from lmms_eval.tasks.general_bench.networks.tensors import need, numpy_rows, on_device, read_weights
-from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, opener
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import torch
-
-    from lmms_eval.tasks.general_bench.items import Item
-    from lmms_eval.tasks.general_bench.measures.contract import Context
 
     Floats = npt.NDArray[np.float32]
     Doubles = npt.NDArray[np.float64]
@@ -38,7 +36,7 @@ _OFFSET = 0.01
 _AT_ONCE = 16
 _BLOCK = 4096
 _CONVOLUTIONS = {0: True, 3: True, 6: False, 8: True, 11: False, 13: True}
-"""Numbers of the convolutions in ``features``, and whether a pooling follows."""
+"""Numbers of the convolutions in ``features``, and whether a pooling follows each."""
 _DENSE = (0, 2, 4)
 _NAMES = (("features_network.", "features."), ("embedding_network.", "embeddings."))
 
@@ -50,8 +48,8 @@ class Vggish(Struct, frozen=True, eq=False):
     device: str
 
     def rows(self, samples: Floats) -> Floats:
-        """``(vectors, 128)`` of mono samples at 16 kHz, one for each whole 0.96 seconds; a shorter sound is padded
-        with silence to one.
+        """Return the vectors ``(vectors, 128)`` of mono samples at 16 kHz, one for each whole 0.96 seconds. A shorter
+        sound is padded with silence to one.
         """
         import torch
 
@@ -60,17 +58,8 @@ class Vggish(Struct, frozen=True, eq=False):
             return numpy_rows([forward(part.to(self.device), self.weights) for part in seen.split(_AT_ONCE)])
 
 
-def vggish(context: Context, item: Item) -> Vggish:
-    """The network, loaded once.
-
-    Raises:
-        NotEvaluated: torch or the weights are not there.
-    """
-    return loaded(_load, VGGISH, context, item)
-
-
 def examples(samples: Floats) -> Floats:
-    """``(examples, 96, 64)`` logarithmic mel spectrograms of mono samples at 16 kHz, at least one."""
+    """Return logarithmic mel spectrograms ``(examples, 96, 64)`` of mono samples at 16 kHz, at least one."""
     import numpy as np
 
     least = (WINDOWS - 1) * _HOP + _WINDOW
@@ -89,7 +78,7 @@ def examples(samples: Floats) -> Floats:
 
 @functools.cache
 def mel_bands() -> Doubles:
-    """``(frequencies, 64)`` weights of triangular bands; the constant part counts in none."""
+    """Return the weights ``(frequencies, 64)`` of the triangular bands. The constant part has weight 0 in all bands."""
     import numpy as np
 
     frequencies = _mel(np.linspace(0.0, SAMPLING_RATE / 2, _POINTS // 2 + 1))
@@ -103,13 +92,13 @@ def mel_bands() -> Doubles:
 
 
 def tensors() -> list[str]:
-    """Name of the network's tensors."""
+    """Return the names of the network's tensors."""
     layers = [f"features.{number}" for number in _CONVOLUTIONS] + [f"embeddings.{number}" for number in _DENSE]
     return [f"{layer}.{part}" for layer in layers for part in ("weight", "bias")]
 
 
 def forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
-    """``(examples, 128)`` of ``(examples, 1, 96, 64)``."""
+    """Return ``(examples, 128)`` for ``(examples, 1, 96, 64)``."""
     import torch.nn.functional as nn
 
     for number, is_pooled in _CONVOLUTIONS.items():
@@ -131,8 +120,9 @@ def _mel(frequency: Doubles | np.float64) -> Doubles:
     return mels
 
 
-@functools.lru_cache(maxsize=1)
-def _load(source: str, device: str) -> Vggish:
+@opener(VGGISH)
+def vggish(source: str, device: str) -> Vggish:
+    """Load VGGish."""
     found = read_weights(source)
     for theirs, ours in _NAMES:
         found = {ours + name.removeprefix(theirs) if name.startswith(theirs) else name: t for name, t in found.items()}

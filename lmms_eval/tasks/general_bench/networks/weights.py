@@ -1,12 +1,13 @@
-"""Location of a network's weights: the run's folder of weights, or, only if that was allowed, the hub.
+"""Finding and loading the weights of networks, in the run's folder of weights or, if that is allowed, on the hub.
 
-A network whose weights or packages are absent makes its task *not evaluated*: the one error here names the metric, the
-task, what is missing and the setting that supplies it. Nothing is fetched unless ``Context.download`` is set.
+A network whose weights or packages are missing makes its task *not evaluated*: the error here names the metric, the
+task, what is missing and the setting that supplies it. Nothing is downloaded unless ``Context.download`` is set.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import pickle
 from collections.abc import Callable, Iterator
@@ -26,21 +27,21 @@ _Loaded = TypeVar("_Loaded")
 
 
 class Network(Struct, frozen=True):
-    """A network as metrics name it."""
+    """A network and the metrics that use it."""
 
     key: str
     """Name of its sub-folder (as ``save_pretrained`` writes it) or of its file in the folder of weights."""
     model_id: str
-    """Repository on the hub; empty without one that could be loaded from it."""
+    """Repository on the hub, or empty if the network is not there."""
     package: str
-    """Modules that must be there, separated by spaces (``torch transformers``)."""
+    """Names of the required modules, separated by spaces (``torch transformers``)."""
     metrics: tuple[str, ...]
     """Names of the measures that use it."""
 
 
 def locate(network: Network, context: Context, item: Item) -> Path | str:
-    """Source to load a network from: a path in ``context.weights`` (``<key>``, or ``<key>`` with an ending of
-    ``FILE_ENDINGS``), else, if ``context.download``, its name on the hub.
+    """Return the source to load a network from: a path in ``context.weights`` (``<key>``, or ``<key>`` with an ending
+    of ``FILE_ENDINGS``), else, if ``context.download`` is set, its name on the hub.
 
     Raises:
         NotEvaluated: its packages or its weights are not there.
@@ -58,13 +59,8 @@ def locate(network: Network, context: Context, item: Item) -> Path | str:
     raise not_evaluated(item, f"the weights {network.model_id or network.key} ({place})", _remedy(network))
 
 
-def loaded(
-    load: Callable[[str, str], _Loaded],
-    network: Network,
-    context: Context,
-    item: Item,
-) -> _Loaded:
-    """``load(source, device)`` for the place of a network; ``load`` is to be cached (``functools.lru_cache``).
+def loaded(load: Callable[[str, str], _Loaded], network: Network, context: Context, item: Item) -> _Loaded:
+    """Return ``load(source, device)`` for the source of a network. Cache ``load`` (``functools.lru_cache``).
 
     Raises:
         NotEvaluated: packages or weights are not there, or cannot be loaded.
@@ -80,13 +76,31 @@ def loaded(
         ) from error
 
 
+def opener(network: Network) -> Callable[[Callable[[str, str], _Loaded]], Callable[[Context, Item], _Loaded]]:
+    """Turn ``load(source, device)`` into a function of context and item, which loads the network once.
+
+    The function raises the errors of ``loaded``.
+    """
+
+    def decorated(load: Callable[[str, str], _Loaded]) -> Callable[[Context, Item], _Loaded]:
+        once = functools.lru_cache(maxsize=1)(load)
+
+        def opened(context: Context, item: Item) -> _Loaded:
+            return loaded(once, network, context, item)
+
+        opened.__doc__ = load.__doc__
+        return opened
+
+    return decorated
+
+
 def not_evaluated(item: Item, missing: str, remedy: str) -> NotEvaluated:
-    """The error of an absent part: metric, task, what is missing, how to supply it."""
+    """Return the error about a missing part. It names the metric, the task, what is missing and how to supply it."""
     return NotEvaluated(f"{item.facts.metric} of {item.facts.name.strip()!r} needs {missing}: {remedy}")
 
 
 def load_errors() -> tuple[type[Exception], ...]:
-    """Errors of loading weights from files that are absent, damaged or of another network."""
+    """Return the errors of loading weights from files that are missing, damaged or of another network."""
     errors = (OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError, TypeError, EOFError)
     if not _is_installed("safetensors"):
         return (*errors, pickle.UnpicklingError)
@@ -96,7 +110,7 @@ def load_errors() -> tuple[type[Exception], ...]:
 
 
 def usable_device(context: Context) -> str:
-    """The device of a run.
+    """Return the device of a run.
 
     Raises:
         ConfigError: torch does not know it, or it is not there.
@@ -112,7 +126,7 @@ def usable_device(context: Context) -> str:
 
 @contextlib.contextmanager
 def inference() -> Iterator[None]:
-    """Forward passes whose numbers do not depend on the run: no gradients, full float32, fixed kernels."""
+    """Run forward passes with numbers that do not depend on the run: no gradients, full float32, fixed kernels."""
     import torch
 
     with (

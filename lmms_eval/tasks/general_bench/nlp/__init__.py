@@ -1,1 +1,1 @@
-"""The language tasks: their types, what their items hold, and the reference's scorer."""
+"""The language tasks: their types, their items, and the reference's scorer."""

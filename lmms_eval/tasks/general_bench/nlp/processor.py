@@ -1,4 +1,4 @@
-"""The reference's scorer of language tasks, for profile ``reference`` (General-Bench specification §5.1, §7).
+"""The reference's scorer of language tasks, for the profile ``reference`` (General-Bench specification §5.1, §7).
 
 Its faults are kept: the metric follows from the annotation's type, items without a prediction are left out of the
 average, a null prediction is the text ``None`` (and wrong), scores are fractions, and one value of the wrong kind drops
@@ -22,7 +22,9 @@ from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.linguistic import nltk_version, open_linguistics
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
 from lmms_eval.tasks.general_bench.data.records import id_key
+from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
+from lmms_eval.tasks.general_bench.levels.results import LevelResult
 from lmms_eval.tasks.general_bench.measures.box_math import (
     Counts,
     exact_match,
@@ -32,19 +34,18 @@ from lmms_eval.tasks.general_bench.measures.box_math import (
     token_f1,
 )
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
-from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
-from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, rouge, sentence_bleu
+from lmms_eval.tasks.general_bench.measures.text_math import fallback_tokens, mean_absolute_error, rouge, sentence_bleu
 from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
 from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS
 
 Tokenize = Callable[[str], list[str]]
 _VALUE_KEYS = ("prediction", "prediction_final")
-"""Keys of a prediction; the first that a record has counts."""
+"""Keys of a prediction. The first existing one counts."""
 _NULL = "None"
 """The text of a null prediction."""
 _UNUSABLE = (ValueError, OverflowError, RecursionError)
-"""Errors by absurd values: numbers too large to sum or to print, lists nested too deeply."""
+"""Errors for absurd values: numbers too large to sum or to print, lists nested too deeply."""
 
 
 class LeftOut(Struct, frozen=True):
@@ -61,7 +62,7 @@ class ProcessedTask(Struct, frozen=True):
     task_name: str
     metric: Metric
     score: float
-    """A fraction; an error (MAE) in the unit of the series."""
+    """A fraction, or for an error (MAE) a number in the unit of the series."""
     task_type: str
     n_scored: int
     n_expected: int
@@ -76,24 +77,23 @@ class ProcessedFolder(Struct, frozen=True):
 
 
 class WordTokenizer(Struct, frozen=True):
-    """Tokenizer for BLEU; part of the record of a run, since the scores depend on it."""
+    """Tokenizer for BLEU. It is part of the record of a run, because the scores depend on it."""
 
     name: Literal["treebank", "fallback"]
     tokens: Tokenize
 
     @property
     def label(self) -> str:
-        """The name, with NLTK's release where its words are taken."""
+        """The name, with NLTK's version if its words are used."""
         return f"{self.name} (NLTK {nltk_version()})" if self.name == "treebank" else self.name
 
 
-class _Pair(Struct, frozen=True):
-    prediction: Any
-    reference: Any
+_Pair = tuple[Any, Any]
+"""Prediction and reference of an item."""
 
 
 def installed_tokenizer(nltk_data: str | None = None) -> WordTokenizer:
-    """NLTK's words where its sentence model is installed, else white-space tokens, as the reference has it."""
+    """Return NLTK's words if its sentence model is installed, else white-space tokens, as the reference does."""
     try:
         return WordTokenizer("treebank", open_linguistics(nltk_data).words)
     except NotEvaluated:
@@ -101,7 +101,7 @@ def installed_tokenizer(nltk_data: str | None = None) -> WordTokenizer:
 
 
 def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedTask | None:
-    """Score a task as the reference does; ``None`` if no item has both a reference and a prediction.
+    """Score a task as the reference does. Return ``None`` if no item has both a reference and a prediction.
 
     Args:
         annotation: content of ``annotation.json``.
@@ -121,7 +121,7 @@ def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedT
 def process_folder(
     dataset: Path, prediction_name: str = PREDICTIONS, tokenize: Tokenize = fallback_tokens
 ) -> ProcessedFolder:
-    """Score every task of ``<dataset>/nlp`` (in any case). A task that cannot be scored is a problem, no error.
+    """Score every task of ``<dataset>/nlp`` (in any case). A task that cannot be scored becomes a problem.
 
     Raises:
         DataError: there is no ``nlp`` folder.
@@ -169,13 +169,13 @@ def _process(annotation: Any, predictions: Any, tokenize: Tokenize) -> Processed
         if not isinstance(item, Mapping):
             raise DataError(f"an item is {item!r:.80}, no object")
         key = id_key(item.get("id"))
-        pair = _Pair(answers.get(key), reference_of(annotation.get("type"), item))
-        if pair.prediction is None:
+        prediction, reference = answers.get(key), reference_of(annotation.get("type"), item)
+        if prediction is None:
             left_out.append(LeftOut(key, "no prediction"))
-        elif pair.reference is None:
+        elif reference is None:
             left_out.append(LeftOut(key, "no reference"))
         else:
-            pairs.append(pair)
+            pairs.append((prediction, reference))
     if not pairs:
         return None
     metric = type_of(annotation.get("type")).metric
@@ -208,27 +208,25 @@ def _answers(predictions: Any) -> dict[str, Any]:
 
 _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = MappingProxyType(
     {
-        "ACC": lambda pairs, _: _mean([exact_match(pair.prediction, pair.reference) for pair in pairs]),
-        "F1": lambda pairs, _: _mean([token_f1(_text(pair.prediction), _f1_texts(pair.reference)) for pair in pairs]),
-        "ROUGE-1": lambda pairs, _: _mean([_best(partial(rouge, kind="rouge1"), pair) for pair in pairs]),
+        "ACC": lambda pairs, _: _mean([exact_match(*pair) for pair in pairs]),
+        "F1": lambda pairs, _: _mean([token_f1(_text(found), _f1_texts(wanted)) for found, wanted in pairs]),
+        "ROUGE-1": lambda pairs, _: _mean([_best(partial(rouge, kind="rouge1"), *pair) for pair in pairs]),
         "BLEU-1": lambda pairs, tokenize: _mean(
-            [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), pair) for pair in pairs]
+            [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), *pair) for pair in pairs]
         ),
-        "CodeBLEU": lambda pairs, _: code_bleu(
-            [_text(pair.prediction) for pair in pairs], [_text(pair.reference) for pair in pairs]
-        ),
+        "CodeBLEU": lambda pairs, _: code_bleu(*([_text(pair[side]) for pair in pairs] for side in (0, 1))),
         "Micro-F1": lambda pairs, _: micro_f1(
-            sum((micro_f1_counts(_text(pair.prediction), _text(pair.reference)) for pair in pairs), Counts(0, 0, 0))
+            sum((micro_f1_counts(*map(_text, pair)) for pair in pairs), Counts(0, 0, 0))
         ),
-        "MAE": lambda pairs, _: mean_absolute_error((pair.prediction, pair.reference) for pair in pairs),
+        "MAE": lambda pairs, _: mean_absolute_error(pairs),
     }
 )
 
 
-def _best(score: Callable[[str, str], float], pair: _Pair) -> float:
-    """The best over the references; 0 for an empty list of them."""
-    prediction = _text(pair.prediction)
-    return max((score(prediction, reference) for reference in _texts(pair.reference)), default=0.0)
+def _best(score: Callable[[str, str], float], prediction: Any, reference: Any) -> float:
+    """Return the best score over the references, or 0 without references."""
+    found = _text(prediction)
+    return max((score(found, wanted) for wanted in _texts(reference)), default=0.0)
 
 
 def _mean(scores: Sequence[float]) -> float:
@@ -236,7 +234,7 @@ def _mean(scores: Sequence[float]) -> float:
 
 
 def _text(value: Any) -> str:
-    """A text as it is, a number as Python writes it."""
+    """Return a text unchanged, and a number as Python writes it."""
     if isinstance(value, str | int | float):
         return str(value)
     raise DataError(f"{value!r:.80} found where a text or a number is expected")
@@ -247,5 +245,45 @@ def _texts(value: Any) -> list[str]:
 
 
 def _f1_texts(reference: Any) -> list[str]:
-    """The texts of a reference of F1; a single number is not a text, as for exact match."""
+    """Return the texts of a reference of F1. As for exact match, a single number is not a text."""
     return _texts(reference) if isinstance(reference, list) else reference_texts(reference)
+
+
+class LanguageScores(Struct, frozen=True):
+    """Scores of the language tasks below a data set's folders."""
+
+    results: tuple[LevelResult, ...]
+    problems: tuple[str, ...]
+    files: int
+    """Prediction files below the folders of language tasks."""
+    tokenizer: str
+    """Tokenizer of BLEU: ``treebank`` with NLTK's version, or ``fallback``."""
+
+
+def score_language(dataset: Path, name: str) -> LanguageScores:
+    """Score the language tasks below a data set's folder, or below the sets in it, as the reference does.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    tokenizer = installed_tokenizer()
+    folders = [folder.path for folder in scan(dataset).folders if folder.modality == LANGUAGE]
+    results: list[LevelResult] = []
+    problems: list[str] = []
+    for root in sorted({folder.parent.parent for folder in folders}):
+        found = process_folder(root, name, tokenizer.tokens)
+        results += [
+            LevelResult(
+                task_name=task.task_name,
+                metric=task.metric,
+                score=task.score,
+                modality=LANGUAGE,
+                task_type=task.task_type,
+                items_scored=task.n_scored,
+                items_expected=task.n_expected,
+            )
+            for task in found.results
+        ]
+        problems += found.problems
+    files = sum((folder / name).is_file() for folder in folders)
+    return LanguageScores(tuple(results), tuple(problems), files, tokenizer.label)

@@ -1,7 +1,7 @@
-"""Items of language tasks: the place of their reference answers (General-Bench specification §2.3).
+"""Items of language tasks and the place of their reference answers (General-Bench specification §2.3).
 
-``reference_of`` reads as the reference's scorer does; ``read_nlp_item`` reads the same places, but takes numbers and
-lists of labels for what they mean where that scorer would stop or see an empty text.
+``reference_of`` follows the reference's scorer. ``read_nlp_item`` reads the same places, but takes numbers and lists of
+labels for what they mean, where that scorer would stop or see an empty text.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lmms_eval.tasks.general_bench.measures.box_math import SEPARATOR
 from lmms_eval.tasks.general_bench.nlp.types import NlpType, type_of
 
 _LABEL_COMMA = ", "
-"""Separator of the labels of a reference, and of a reply."""
+"""Separator of the labels of a reference and of a reply."""
 
 
 def read_nlp_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_folder: Path) -> Item:
-    """An entry of the annotation's ``data``.
+    """Read an entry of the annotation's ``data``.
 
-    The reference is a text or a list of texts, for time series a number or numeric text; ``None`` if the entry has
-    none. Labels are in lower case with ``<p>`` between them. The prompt is made from ``raw`` (``prompts.nlp``).
+    The reference is a text or a list of texts, for time series a number or numeric text, or ``None``. Labels are in
+    lower case with ``<p>`` between them. The prompt is made from ``raw`` (``prompts.nlp``).
 
     Raises:
         DataError: the entry is no object, has no ``id``, or its reference is not of its type's shape.
@@ -58,10 +58,10 @@ def read_nlp_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction
 
 
 def reference_of(annotation_type: object, raw: Mapping[str, Any]) -> Any:
-    """The reference answer as the reference's scorer reads it; ``None`` if it leaves the item out.
+    """Return the reference answer as the reference's scorer reads it, or ``None`` if that leaves the item out.
 
-    That is where the reference is missing or an empty text; labels may be empty, and an empty list stays a list but for
-    a summary. Texts and lists are not checked.
+    It leaves an item out if the reference is missing or an empty text. Labels may be empty, and an empty list stays a
+    list except for a summary. Texts and lists are not checked.
 
     Raises:
         DataError: ``output``, or what is below it, is not of the type's shape.
@@ -104,7 +104,7 @@ def _read(kind: NlpType, output: Any) -> Any:
 
 
 def _object(value: Any, name: str) -> Mapping[str, Any]:
-    """An object; nothing represents an empty one."""
+    """Return an object. ``None`` represents an empty one."""
     if value is None:
         return {}
     if isinstance(value, Mapping):
@@ -131,7 +131,7 @@ def _proof(proof: Any) -> str | None:
 
 
 def _found(kind: NlpType, raw: Mapping[str, Any]) -> Any:
-    """The reference as it is meant."""
+    """Return the reference as it is meant."""
     output = raw.get("output")
     match kind.reading:
         case "target":

@@ -1,22 +1,80 @@
-"""The types of language tasks: length and marker of answers, place of the reference, metric.
+"""The types of language tasks, and the parts of their items.
 
-A task's type is the ``type`` of its annotation, compared as it is written (General-Bench specification §2.3, §4.1).
+A type sets length and marker of answers, place of the reference, and metric. A task's type is the unchanged ``type`` of
+its annotation (General-Bench specification §2.3, §4.1). ``Fields`` reads the parts of an item with errors that name the
+key.
 """
 
 from __future__ import annotations
 
+import json
+import string
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
+from lmms_eval.errors import DataError
+
+LETTERS = string.ascii_uppercase
+"""Letters of the options of a question, in order."""
+
+
+class Fields(Struct, frozen=True):
+    """An item's entry of the annotation. Keys are given outermost first."""
+
+    task: str
+    raw: Mapping[str, Any]
+
+    def get(self, *path: str) -> Any:
+        """Return the value, or ``None`` if it or an object above it is missing."""
+        value: Any = self.raw
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
+
+    def value(self, *path: str) -> Any:
+        """Return the value. Raises ``DataError`` if it is missing or null."""
+        value = self.get(*path)
+        if value is None:
+            raise self.error(f"no {'.'.join(path)}")
+        return value
+
+    def text(self, *path: str) -> str:
+        """Return the value as text. Raises ``DataError`` if it is missing or null."""
+        return as_text(self.value(*path))
+
+    def entries(self, *path: str) -> list[Any]:
+        """Return the value as a list. Raises ``DataError`` if it is missing or not a list."""
+        value = self.value(*path)
+        if not isinstance(value, list):
+            raise self.error(f"{'.'.join(path)} is {value!r:.80}, no list")
+        return value
+
+    def options(self) -> list[str]:
+        """Return the options of a multiple-choice question: at least one, and at most as many as there are letters."""
+        options = [as_text(option) for option in self.entries("input", "options")]
+        if not 0 < len(options) <= len(LETTERS):
+            raise self.error(f"input.options has {len(options)} entries; 1 to {len(LETTERS)} are expected")
+        return options
+
+    def error(self, problem: str) -> DataError:
+        return DataError(f"{self.task!r}, item {self.raw.get('id')!r}: {problem}")
+
+
+def as_text(value: Any) -> str:
+    """Return a text unchanged, and anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 Reading = Literal["path", "summary", "translation", "target", "proof", "label", "labels", "any"]
-"""Reading of the reference from an item's ``output``: the text at ``path``; ``summary``, else ``highlights``; the
+"""How the reference is read from an item's ``output``: the text at ``path``; ``summary``, else ``highlights``; the
 output itself, or its ``translation``; ``target`` as text; steps and conclusion in one text; the first value in lower
-case; the first value in lower case with ``<p>`` between its labels; the first value unchanged."""
+case; the first value in lower case with ``<p>`` between its labels; the first value unchanged.
+"""
 Metric = Literal["ACC", "F1", "ROUGE-1", "BLEU-1", "CodeBLEU", "Micro-F1", "MAE"]
-"""Names of metrics as the workbook spells them."""
+"""Names of metrics in the workbook's spelling."""
 SHORT, MEDIUM, LONG, VERY_LONG = 64, 128, 256, 512
 
 
@@ -25,27 +83,27 @@ class NlpType(Struct, frozen=True):
 
     name: str
     metric: Metric
-    """Metric of the reference's scorer; the workbook's row may ask for another one."""
+    """Metric of the reference's scorer. The workbook's row may name another one."""
     path: tuple[str, ...] = ()
-    """Keys below ``output``, outermost first, where ``reading`` is ``path``."""
+    """Keys below ``output``, outermost first, if ``reading`` is ``path``."""
     reading: Reading = "path"
     max_new_tokens: int = LONG
     marker: str = ""
-    """The words after which the answer begins; empty if the whole reply is the answer."""
+    """The words after which the answer begins, or empty if the whole reply is the answer."""
     first_marker: bool = False
-    """The answer begins after the first marker of the reply, not after its last."""
+    """Whether the answer begins after the first marker of the reply, not after its last."""
     keeps_space: bool = False
-    """A reply without a marker is not stripped."""
+    """Whether a reply without a marker is not stripped."""
 
     @property
     def is_number(self) -> bool:
-        """Answers are numbers, not texts."""
+        """Whether answers are numbers, not texts."""
         return self.metric == "MAE"
 
 
 OPEN_QA = NlpType("OpenQA", "F1", ("answer",))
 UNKNOWN = NlpType("", "F1", reading="any")
-"""Type of tasks with any other type or none: asked as ``OpenQA``."""
+"""Type of tasks with another type or without one. They are asked as ``OpenQA``."""
 _LABEL_TYPES = ("classification", "multiple choice")
 _LABELS_TYPES = ("multi label classification", "ner", "extraction", "relation extraction", "event detection", "parsing")
 _TYPES = (
@@ -85,5 +143,5 @@ TYPES: Mapping[str, NlpType] = MappingProxyType({kind.name: kind for kind in _TY
 
 
 def type_of(annotation_type: object) -> NlpType:
-    """The type of an annotation's ``type``; ``UNKNOWN`` for any other value, and for none."""
+    """Return the type for an annotation's ``type``, or ``UNKNOWN``."""
     return TYPES.get(annotation_type, UNKNOWN) if isinstance(annotation_type, str) else UNKNOWN

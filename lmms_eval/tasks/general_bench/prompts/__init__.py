@@ -1,1 +1,1 @@
-"""Questions to a model, and the way from its reply to a prediction (General-Bench specification, section 4)."""
+"""Questions to a model, and predictions from its replies (General-Bench specification, section 4)."""

@@ -1,4 +1,4 @@
-"""The forms of answers: how each is written in ``prediction.json``, and how long a model's reply in it may become."""
+"""The forms of answers: their JSON in ``prediction.json``, and the longest reply."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ class FormFacts(Struct, frozen=True):
     """The facts of a form."""
 
     written: str
-    """One line: the JSON value in ``prediction.json``."""
+    """The JSON value in ``prediction.json``, in one line."""
     max_new_tokens: int
-    """Bound of a reply."""
+    """Most tokens of a reply."""
     file: bool = False
-    """An array, sound, picture or solid that no text says: predictions come from files (or generated pictures)."""
+    """Whether the answer is an array, sound, picture or solid that no text can state. Predictions are then files (or
+    generated pictures).
+    """
 
 
 FORMS: Mapping[Form, FormFacts] = MappingProxyType(
@@ -59,12 +61,12 @@ FORMS: Mapping[Form, FormFacts] = MappingProxyType(
 
 
 def describe(form: Form) -> str:
-    """One line: how an answer of a form is written in ``prediction.json``."""
+    """Return one line about how an answer of a form is written in ``prediction.json``."""
     return FORMS[form].written
 
 
 def needs_file(form: Form, facts: TaskFacts | None = None) -> bool:
-    """No text is an answer of this form: a chat model that makes no pictures cannot be asked for it. Objects in space
-    (``facts`` of a 3D task) are sets of points, which need a file too.
+    """Return whether no text is an answer of this form, so that only a chat model that makes pictures can be asked for
+    it. Objects in space (``facts`` of a 3D task) are sets of points, which need a file too.
     """
     return FORMS[form].file or (form == "instances" and facts is not None and facts.modality == "3D")

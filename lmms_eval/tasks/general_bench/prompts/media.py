@@ -1,27 +1,52 @@
-"""Questions of tasks with media: the item's own prompt, its media, and the form that the answer must have.
+"""Questions of tasks with media: the item's own prompt, its media, and the required form of the answer.
 
-Our own wording. Media come first, in their order. ``media_extraction`` reads the replies that each form requests.
+The wording is our own. Media come first, in their order. ``replies`` reads the replies in each of these forms.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
 from lmms_eval.media.image import header
-from lmms_eval.media.video import probe
+from lmms_eval.media.video import probe, uniform_indices
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Item, MediaInput
 from lmms_eval.tasks.general_bench.prompts.forms import FORMS
-from lmms_eval.tasks.general_bench.prompts.frames import frame_files, in_frames
 from lmms_eval.tasks.general_bench.prompts.text_tasks import labels_of, listed, text_demand, text_tokens
+from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, files_of
+
+
+def in_frames(medium: MediaInput) -> bool:
+    """Return whether the medium is a video given as pictures: a list of files, or a folder."""
+    return medium.kind == "frames" or (medium.kind == "video" and medium.paths[0].is_dir())
+
+
+def frame_files(medium: MediaInput) -> tuple[Path, ...]:
+    """Return the frames in order: the files as given, or the pictures of one folder in natural order.
+
+    Raises:
+        MediaError: the folder cannot be read, or holds no picture.
+    """
+    if len(medium.paths) != 1 or not medium.paths[0].is_dir():
+        return medium.paths
+    return tuple(files_of(medium.paths[0], PICTURE_SUFFIXES))
+
+
+def shown(total: int, max_frames: int) -> list[int]:
+    """Return the numbers of the frames of a video that are shown: all, or evenly spaced ones from first to last,
+    rounded down.
+    """
+    return uniform_indices(total, min(total, max_frames)) if total else []
+
 
 MAX_FRAMES = 64
-"""Of a video, in a question, as the reference implementation shows them."""
+"""Most frames of a video in a question, as in the reference implementation."""
 _MARK = re.compile(r"<(?:image|video|audio|speech|points?|pointcloud)>[ \t]*\n?", re.IGNORECASE)
-"""Placeholder for a medium in some prompts. Here the media come before the text."""
+"""Placeholder for a medium in some prompts. Here media come before the text."""
 _REMARK = re.compile(r"\([^)]*[一-鿿][^)]*\)")
 """Chinese remarks on the data in names of the workbook."""
 _KEY_POINTS = find_task("Person Keypoint Detection")
@@ -33,13 +58,13 @@ class Question(Struct, frozen=True):
     parts: tuple[str | MediaInput, ...]
     max_new_tokens: int
     max_frames: int = MAX_FRAMES
-    """Shown of each video that is given as frames."""
+    """Most frames of each video given as frames."""
     numbers_frames: bool = False
-    """The answer speaks of frames: each is shown with its number, video files frame by frame too."""
+    """Whether the answer refers to frames. Each is then shown with its number, and so are those of video files."""
 
 
 def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_FRAMES) -> Question:
-    """Put the question of an item.
+    """Return the question of an item.
 
     Args:
         item: of a task with media.
@@ -65,7 +90,7 @@ def max_new_tokens(item: Item, candidates: Sequence[str] = ()) -> int:
 
 
 def frame_count(item: Item) -> int | None:
-    """Count the frames to which the answer about a video refers; ``None`` if it is unknown.
+    """Count the frames that the answer about a video refers to, or return ``None`` if the number is unknown.
 
     Raises:
         MediaError: the video is missing or unreadable.
@@ -82,7 +107,7 @@ def frame_count(item: Item) -> int | None:
 
 
 def picture_size(item: Item) -> tuple[int, int] | None:
-    """Return width and height, in pixels, of the item's first picture or video; ``None`` if it has none.
+    """Return width and height, in pixels, of the item's first picture or video, or ``None``.
 
     Raises:
         MediaError: it is missing or unreadable.
@@ -98,7 +123,7 @@ def picture_size(item: Item) -> tuple[int, int] | None:
 
 
 def _demand(item: Item, candidates: Sequence[str], max_frames: int) -> str:
-    """The form that the answer must have; empty if there is nothing to say."""
+    """Return the required form of the answer, or an empty text if there is nothing to say."""
     match item.form:
         case "text":
             return text_demand(item.facts, candidates, item.prompt)
@@ -155,7 +180,9 @@ def _instance_demand(item: Item, candidates: Sequence[str]) -> str:
 
 
 def _frame_demand(item: Item, max_frames: int, entry: str, meaning: str) -> str:
-    """An entry for each frame, or, for videos with more frames than are shown, for those shown, with their numbers."""
+    """Ask for an entry for each frame, or, if the video has more frames than are shown, for those shown, with their
+    numbers.
+    """
     total = frame_count(item)
     if total is None or total <= max_frames:
         each = "each frame" if total is None else f"each of the {total} frames"

@@ -1,7 +1,7 @@
-"""Prompts of the language tasks. The wording is this harness's own; each asks for what the reference's asks for.
+"""Prompts of the language tasks, in our own wording. Each asks for the same answer as the reference's prompt.
 
-What that is, and where an answer begins in the reply, follows the General-Bench specification §4.1; the markers are
-those of ``nlp.types``, by which ``prompts.nlp_extraction`` cuts the reply.
+What is asked, and where an answer begins in the reply, follows the General-Bench specification §4.1. The markers are
+those of ``nlp.types``; ``prompts.nlp_extraction`` cuts the reply at them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.tasks.general_bench.facts import fold
-from lmms_eval.tasks.general_bench.nlp.fields import LETTERS, Fields, as_text
-from lmms_eval.tasks.general_bench.nlp.types import type_of
+from lmms_eval.tasks.general_bench.nlp.types import LETTERS, Fields, as_text, type_of
 
 ABSTENTION = "The text does not say."
 """The answer to a question on causes that the document leaves open."""
@@ -23,7 +22,7 @@ _OWN_TEXTS = (
     ("aspect_sentiment_classification", ("raw_text", "target")),
     ("target_oriented_opinion_words_extraction", ("raw_text", "aspect")),
 )
-"""Parts of names of tasks, and the texts that their items have instead of ``raw_text`` alone."""
+"""Parts of names of tasks, and the texts that their items have in place of ``raw_text`` alone."""
 _OPEN_QA_ADVICE = MappingProxyType(
     {
         "temporalreasoning": "Mind the order, dates and durations of the events, then give only the answer.",
@@ -43,7 +42,7 @@ Verdict: No defect"""
 
 
 def nlp_prompt(task: str, type_name: str, raw: Mapping[str, Any]) -> str:
-    """The prompt of an item of a language task.
+    """Return the prompt of an item of a language task.
 
     Args:
         task: the annotation's ``task``; some tasks are asked differently from others of their type.
@@ -152,13 +151,13 @@ def _table(fields: Fields, table: Any) -> str:
 
 
 def _classification(fields: Fields) -> str:
-    """The item's own prompt, filled; an item of a task with texts of its own has all of them."""
+    """Fill the item's own prompt. An item of a task with its own texts has all of them."""
     name = fold(fields.task)
     return _filled(fields, next((texts for part, texts in _OWN_TEXTS if fold(part) in name), ()))
 
 
 def _filled(fields: Fields, needed: Sequence[str] = ()) -> str:
-    """The item's own prompt with its placeholders filled; without any it still needs ``raw_text``."""
+    """Fill the placeholders of the item's own prompt. Without placeholders, ``raw_text`` is still required."""
     template = fields.text("input", "prompt")
     names = {*needed, *_PLACEHOLDER.findall(template)} or {"raw_text"}
     texts = {name: fields.text("input", name) for name in sorted(names)}
@@ -166,7 +165,7 @@ def _filled(fields: Fields, needed: Sequence[str] = ()) -> str:
 
 
 def _instructed(type_name: str, instruction: str, *lines: tuple[str, str]) -> Callable[[Fields], str]:
-    """Make a builder of an instruction followed by values of ``input``, each after its label."""
+    """Return a builder for an instruction followed by labelled values of ``input``."""
 
     def build(fields: Fields) -> str:
         return _marked(type_name, instruction, *(f"{label}{fields.text('input', key)}" for label, key in lines))

@@ -1,8 +1,8 @@
-"""From a reply to the record of ``prediction.json``, for language tasks (General-Bench specification §4.1).
+"""Records of ``prediction.json`` from replies, for language tasks (General-Bench specification §4.1).
 
-``extract`` cuts as the reference's predictor does, faults included: a choice that it does not find is A, a number that
-it does not find 0. ``extract_fixed`` finds choices and numbers by better rules and leaves an answer that is not there
-empty, so that it counts as wrong.
+``extract`` follows the reference's predictor, faults included: a choice that it does not find is A, a number that it
+does not find is 0. ``extract_fixed`` finds choices and numbers by better rules, and leaves a missing answer empty, so
+that it counts as wrong.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval.tasks.general_bench.measures.box_math import SEPARATOR
-from lmms_eval.tasks.general_bench.nlp.fields import LETTERS, Fields
-from lmms_eval.tasks.general_bench.nlp.types import NlpType, type_of
+from lmms_eval.tasks.general_bench.nlp.types import LETTERS, Fields, NlpType, type_of
 
 HORIZON = 1
 """Number of predicted values of a time series."""
@@ -31,13 +30,13 @@ _BRACKETED = re.compile(r"[(\[]\s*+([A-Za-z])\s*+[)\]]")
 _EDGE = r"[A-Za-z0-9'’]"
 _ALONE = re.compile(rf"(?<!{_EDGE})([A-Z])(?!{_EDGE})")
 _NO_WORD = re.compile(rf"(?<!{_EDGE})(?![AI]\s+[a-z])([A-Z])(?!{_EDGE})")
-"""As ``_ALONE``, but no article and no pronoun."""
+"""As ``_ALONE``, without articles and pronouns."""
 _WHOLE = re.compile(r"[\s*_\"'`(\[:]*+([A-Za-z])[\s*_\"'`)\].:,]*+")
 _LEADING = re.compile(r"[\s*_\"'`(\[]*+([A-Z])(?:[*_\"'`]*+[)\].:,]|[ \t*_\"'`]*+(?:\n|$))")
 
 
 def extract(task: str, type_name: str, raw: Mapping[str, Any], reply: str) -> dict[str, Any]:
-    """The record without its ``id``: ``prediction``, or ``prediction_steps`` and ``prediction_final``.
+    """Return the record without its ``id``: ``prediction``, or ``prediction_steps`` and ``prediction_final``.
 
     Raises:
         DataError: the item of a multiple-choice question has no options. The reply never raises.
@@ -58,10 +57,10 @@ def extract(task: str, type_name: str, raw: Mapping[str, Any], reply: str) -> di
 
 
 def extract_fixed(task: str, type_name: str, raw: Mapping[str, Any], reply: str) -> dict[str, Any]:
-    """Extract as ``extract``, but read choices and numbers as they are meant; an empty text without one.
+    """Extract as ``extract`` does, but read choices and numbers as they are meant. A missing one is an empty text.
 
-    A choice is the letter in the last box; else the first one that stands alone after the last ``answer``, in any case;
-    else the one that the reply begins with or consists of, or the only one that it names. A number may be without
+    A choice is the letter in the last box, else the first one that is a word of its own after the last ``answer``, in
+    any case, else the one that the reply begins with or consists of, or the only one that it names. A number may lack
     brackets if it is the only one.
 
     Raises:
@@ -80,10 +79,10 @@ def extract_fixed(task: str, type_name: str, raw: Mapping[str, Any], reply: str)
 
 
 def time_series_values(reply: str, horizon: int) -> list[float]:
-    """The first ``horizon`` numbers of the first list in brackets, with its last one repeated if it is shorter.
+    """Return the first ``horizon`` numbers of the first list in brackets. A shorter list repeats its last number.
 
-    A list has only digits, dots, commas, white space, minus signs and the letter e; what is no finite number in it is
-    skipped. Zeros without a list, or without a number in it.
+    A list has only digits, dots, commas, white space, minus signs and the letter e. Anything in it that is no finite
+    number is skipped. Without a list, or without a number in it, the values are zeros.
     """
     numbers = _listed(reply)
     missing = horizon - len(numbers)
@@ -91,7 +90,7 @@ def time_series_values(reply: str, horizon: int) -> list[float]:
 
 
 def find_choice(letters: str, reply: str) -> str:
-    """Find the letter of the option that a reply chooses; empty if none can be made out (see ``extract_fixed``)."""
+    """Find the letter of the option that a reply chooses, or return an empty text (see ``extract_fixed``)."""
     boxed = [match[1].upper() for match in _BOXED.finditer(reply)]
     if boxed and boxed[-1] in letters:
         return boxed[-1]
@@ -99,7 +98,9 @@ def find_choice(letters: str, reply: str) -> str:
 
 
 def _choice_after(letters: str, text: str) -> str:
-    """Find the first letter that stands alone, or in brackets in either case; a whole text may be a small letter."""
+    """Find the first letter that is a word of its own, or in brackets in either case. A whole text may be a small
+    letter.
+    """
     found = [match for pattern in (_BRACKETED, _ALONE) for match in pattern.finditer(text)]
     for match in sorted(found, key=lambda match: match.start(1)):
         if match[1].upper() in letters:
@@ -108,7 +109,7 @@ def _choice_after(letters: str, text: str) -> str:
 
 
 def _choice_of_whole(letters: str, text: str) -> str:
-    """Find the letter, marked as an option, that begins the text, or is all of it; else the only one that it names."""
+    """Find the letter, marked as an option, that begins the text or is all of it, else the only one that it names."""
     leading = _LEADING.match(text)
     if leading and leading[1] in letters:
         return leading[1]
@@ -122,13 +123,13 @@ def _whole(letters: str, text: str) -> str:
 
 
 def _after_last_cue(reply: str) -> str:
-    """Return the text after the last ``answer`` in any case; empty if that word does not occur."""
+    """Return the text after the last ``answer`` in any case, or an empty text."""
     start = re.sub(_CUE, _CUE, reply, flags=re.IGNORECASE | re.ASCII).rfind(_CUE)
     return reply[start + len(_CUE) :] if start >= 0 else ""
 
 
 def _common(kind: NlpType, reply: str) -> dict[str, Any]:
-    """Cut the replies that both rules cut alike."""
+    """Cut the replies that both rules treat the same."""
     if kind.name == "Mathematical Word Problem Solving":
         steps, _, final = reply.partition(kind.marker)
         return {"prediction_steps": steps.strip(), "prediction_final": final.strip()}
@@ -150,7 +151,7 @@ def _marked(kind: NlpType, reply: str) -> str:
 
 
 def _next_value(reply: str) -> float | str:
-    """Return the first number in brackets; else the only number of the reply, or else empty text."""
+    """Return the first number in brackets, else the only number of the reply, else an empty text."""
     listed = _listed(reply)
     if listed:
         return listed[0]

@@ -1,7 +1,7 @@
-"""Point clouds as pictures from four sides, for models that take pictures only.
+"""Point clouds as pictures from four sides, for models that take only pictures.
 
-An orthographic view: z is up, the eye is 30 degrees above the horizon, at 45, 135, 225 and 315 degrees around it;
-the cloud fills the picture, nearer points are brighter, on black. The same cloud gives the same pixels.
+The view is orthographic: z is up, the eye is 30 degrees above the horizon, at 45, 135, 225 and 315 degrees around it.
+The cloud fills the picture, and nearer points are brighter, on black. The same cloud gives the same pixels.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ELEVATION = 30.0
 SIZE = 448
 """Pixels of a side."""
 MAX_POINTS = 200_000
-"""Of a larger cloud every n-th point is drawn."""
+"""Most points that are drawn. Of a larger cloud, every n-th point is drawn."""
 _MARGIN = 0.04
 _DARKEST = 60
 
 
 def views(points: Floats, size: int = SIZE) -> list[Image.Image]:
-    """Grey pictures of a cloud, one for each of ``AZIMUTHS``.
+    """Return grey pictures of a cloud, one for each of ``AZIMUTHS``.
 
     Args:
         points: ``(points, 3)`` or more columns, of which the first three are x, y, z in any unit.

@@ -1,4 +1,4 @@
-"""From a document to the messages of its question, and to the length that an answer may have."""
+"""Messages of a document's question, and the longest answer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from lmms_eval.tasks.general_bench.data.documents import item_of, lacking, state
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, tasks_by_id
 from lmms_eval.tasks.general_bench.items import MediaInput
 from lmms_eval.tasks.general_bench.prompts import media, nlp
-from lmms_eval.tasks.general_bench.prompts.frames import frame_files, in_frames, shown
-from lmms_eval.tasks.general_bench.prompts.media import Question
+from lmms_eval.tasks.general_bench.prompts.media import Question, frame_files, in_frames, shown
 from lmms_eval.tasks.general_bench.prompts.point_views import views
 from lmms_eval.tasks.general_bench.readers.points import read_points
 from lmms_eval.tasks.general_bench.settings import Settings
@@ -25,7 +24,7 @@ _VIEWS = "The point cloud, seen from four sides (brighter is nearer):"
 
 
 def message_parts(question: Question, points: PointOption = "render") -> list[dict[str, Any]]:
-    """The parts of the user's message, as ``doc_to_messages`` gives them.
+    """Return the parts of the user's message, in the form of ``doc_to_messages``.
 
     Args:
         question: what is asked.
@@ -92,7 +91,7 @@ Doc = Mapping[str, Any]
 
 @once_per_document
 def question(doc: Doc, settings: Settings) -> Question:
-    """Put the question of a document.
+    """Return the question of a document.
 
     Raises:
         DataError: the item cannot be read. MediaError: a medium is missing. NotEvaluated: its keys are not known.
@@ -107,14 +106,16 @@ def question(doc: Doc, settings: Settings) -> Question:
 
 
 def answer_limit(doc: Doc, settings: Settings) -> int:
-    """Return the most tokens of an answer to a task's documents, by one of them; 16 where it cannot be read."""
+    """Return the most tokens of an answer to a task's documents, judged by one of them. It is 16 if that cannot be
+    read.
+    """
     if tasks_by_id()[doc["task"]].modality == LANGUAGE:
         return nlp.max_new_tokens(stated_type(doc))
     return 16 if doc["problem"] else media.max_new_tokens(item_of(doc, settings), doc["candidates"])
 
 
 def messages(doc: Doc, settings: Settings) -> list[dict[str, Any]]:
-    """Return one user turn: media first, then the text."""
+    """Return one user turn with the media first, then the text."""
     return [{"role": "user", "content": message_parts(question(doc, settings), settings.points)}]
 
 
@@ -124,7 +125,7 @@ def text(doc: Doc, settings: Settings) -> str:
 
 
 def visuals(doc: Doc, settings: Settings) -> list[Any]:
-    """Return the media of the question for the simple interface: pictures (RGB), paths of videos and sounds."""
+    """Return the media of the question for the simple interface: pictures (RGB), and paths of videos and sounds."""
     found: list[Any] = []
     for part in message_parts(question(doc, settings), settings.points):
         if part["type"] == "image":

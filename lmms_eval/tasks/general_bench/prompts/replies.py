@@ -1,4 +1,4 @@
-"""From a model's reply to the record of ``prediction.json``, and from a record to the value that is scored."""
+"""Records of ``prediction.json`` from a model's replies, and the values of records that are scored."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from lmms_eval.tasks.general_bench.data.documents import item_of, stated_name, s
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.items import Form, Item
 from lmms_eval.tasks.general_bench.prompts import nlp_extraction
-from lmms_eval.tasks.general_bench.prompts.key_frames import mask_frames, tube_frames
 from lmms_eval.tasks.general_bench.prompts.media import frame_count
 from lmms_eval.tasks.general_bench.prompts.reply_shapes import (
     boxes,
     entries,
     instances,
+    mask_frames,
     polygons,
     rows,
     triplets,
+    tube_frames,
 )
 from lmms_eval.tasks.general_bench.prompts.text_tasks import LOWER_CASED, is_cut_at_tag
 from lmms_eval.tasks.general_bench.readers.sides import finite
@@ -38,14 +39,14 @@ _TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
 _NONE = re.compile(r"\bNone\b")
 _MOST_VALUES = 50
 _MAX_DIGITS = 18
-"""Of an integer: what 64 bits hold."""
+"""Most digits of an integer, to fit 64 bits."""
 
 
 def json_values(text: str) -> Iterator[Any]:
-    """The JSON lists and objects of a text that stand in no other, the last first; 50 at most.
+    """Yield the JSON lists and objects of a text that are not inside others, the last first, at most 50.
 
-    A list that the end of the reply cut short comes first of all, with the entries that are complete. Single quotes,
-    ``None`` and commas before a closing bracket, as Python writes lists, are read too.
+    A list that the end of the reply cuts off comes first, with its complete entries. Single quotes, ``None`` and commas
+    before a closing bracket, as Python writes lists, are accepted.
     """
     spans, unclosed = _spans(text)
     if spans:
@@ -58,7 +59,7 @@ def json_values(text: str) -> Iterator[Any]:
 
 
 def _spans(text: str) -> tuple[list[tuple[int, int]], list[tuple[int, str]]]:
-    """Find the bounds of the outermost pairs of brackets in order, and the unclosed brackets with their places."""
+    """Find the bounds of the outermost pairs of brackets in order, and the unclosed brackets with their positions."""
     opened: list[tuple[int, str]] = []
     spans: list[tuple[int, int]] = []
     pending = {"[": 0, "{": 0}
@@ -80,7 +81,9 @@ def _spans(text: str) -> tuple[list[tuple[int, int]], list[tuple[int, str]]]:
 
 
 def _brackets(text: str) -> Iterator[tuple[int, str]]:
-    """Yield place and sign of brackets outside quotations; a quotation mark that its line does not close is ignored."""
+    """Yield position and sign of brackets outside quotations. A quotation mark that is not closed on its line is
+    ignored.
+    """
     held: list[tuple[int, str]] | None = None
     for match in _SIGN.finditer(text):
         sign = match[0]
@@ -98,7 +101,7 @@ def _brackets(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _parsed(text: str) -> Iterator[Any]:
-    """Yield the value of a text, if it is one, as JSON or as nearly that: other quotes, ``None``, a last comma."""
+    """Yield the value of a text if it is JSON, or nearly JSON: other quotes, ``None``, a last comma."""
     plain = _TRAILING_COMMA.sub("", _NONE.sub("null", text))
     for attempt in (text, plain if '"' in plain else plain.replace("'", '"')):
         try:
@@ -130,7 +133,7 @@ _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:
 _PICTURED: frozenset[Form] = frozenset(
     {"image", "mask", "labels", "instances", "saliency", "map", "alpha", "depth", "flow", "normals"}
 )
-"""Forms that a picture made by the model can be."""
+"""Forms of answers that may be a picture made by the model."""
 _READERS: Mapping[Form, Callable[[Any], Any]] = MappingProxyType(
     {
         "boxes": boxes,
@@ -144,11 +147,11 @@ _READERS: Mapping[Form, Callable[[Any], Any]] = MappingProxyType(
         "notes": rows,
     }
 )
-"""The reader that makes a prediction of a JSON value; ``None`` if the value is no answer."""
+"""Readers that turn a JSON value into a prediction. They return ``None`` if the value is no answer."""
 
 
 def extract_media(item: Item, reply: str) -> Any:
-    """The prediction that a reply makes, as a JSON value in the item's form; the reply's text where it makes none.
+    """Return the prediction in a reply, as a JSON value in the item's form, else the reply's text.
 
     Args:
         item: the question's item.
@@ -175,7 +178,9 @@ def extract_media(item: Item, reply: str) -> Any:
 
 
 def last_number(text: str) -> int | float | None:
-    """The last number of a text, thousands parted by commas or not; ``None`` without one of usable length."""
+    """Return the last number of a text, with or without commas between thousands, or ``None`` without one of usable
+    length.
+    """
     last = None
     for match in _NUMBER.finditer(text):
         last = match
@@ -204,8 +209,8 @@ PREDICTION = "prediction"
 def record(doc: Mapping[str, Any], reply: Any, settings: Settings) -> dict[str, Any]:
     """Read a reply as a record: ``id`` and ``prediction``, or for word problems steps and final answer.
 
-    A text that would be taken for a path stands in a mapping (``REPLY``): a model names no files, but for the pictures
-    that it made itself.
+    A text that would be taken for a path is inside an object (``REPLY``), because a model names no files except
+    pictures that it made itself.
     """
     item = item_of(doc, settings)
     if item.facts.modality == LANGUAGE:
@@ -219,5 +224,5 @@ def record(doc: Mapping[str, Any], reply: Any, settings: Settings) -> dict[str, 
 
 
 def prediction(made: Mapping[str, Any]) -> Any:
-    """Return the value of a record that is scored: ``prediction`` wins over ``prediction_final``."""
+    """Return the value of a record that is scored. ``prediction`` takes precedence over ``prediction_final``."""
     return made.get(PREDICTION, made.get("prediction_final"))

@@ -1,6 +1,6 @@
 """Differences among tasks with textual answers: choice among candidates, length of an answer, cutting of a reply.
 
-Prompts of the reference implementation are not reproduced; what they demand of an answer is.
+The prompts of the reference implementation are not reproduced, but ours ask for the same answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task
 from lmms_eval.tasks.general_bench.items import Item
 
 MAX_CANDIDATES = 1000
-"""More different answers than these are no closed set."""
+"""Most different answers of a closed set."""
 LOWER_CASED = frozenset(
     find_task(name)
     for name in (
@@ -25,11 +25,8 @@ LOWER_CASED = frozenset(
         "Vocal Technique Detection",
     )
 )
-"""Tasks whose reference is compared in lower case, so that the reply is lower-cased too."""
-_FIXED = {
-    find_task("Accent Sex Classification"): ("female", "male"),
-    find_task("Bird Sound Detection"): ("No", "Yes"),
-}
+"""Tasks with references in lower case, for which the reply is lower-cased too."""
+_FIXED = {find_task("Accent Sex Classification"): ("female", "male"), find_task("Bird Sound Detection"): ("No", "Yes")}
 _OPEN_SOUND = frozenset(
     find_task(name)
     for name in (
@@ -40,7 +37,7 @@ _OPEN_SOUND = frozenset(
         "Audio Question Answering",
     )
 )
-"""Sound tasks whose answers are no closed set."""
+"""Sound tasks without a closed set of answers."""
 _VIDEO_CLASSES = frozenset(map(find_task, ("Multimodal Sarcasm Detection", "Video Event Relation Prediction")))
 _COUNTING = find_task("Video Action Counting")
 _ORDERING = find_task("Video Action Ordering")
@@ -53,10 +50,10 @@ _ANSWER_ALONE = "Answer with the answer alone, without explanation."
 
 
 def candidate_answers(facts: TaskFacts, items: Iterable[Item]) -> tuple[str, ...]:
-    """The answers among which a task's questions choose, sorted: fixed ones, or all references of its items.
+    """Return the sorted answers that a task's questions choose from: fixed ones, or all references of its items.
 
-    For boxes and other objects these are their labels. Empty if the answer is free, where the references are not
-    there (closed set), or where more than ``MAX_CANDIDATES`` differ.
+    For boxes and other objects these are their labels. The tuple is empty if the answer is free, if the references are
+    not available (closed set), or if there are more than ``MAX_CANDIDATES``.
     """
     if facts in _FIXED:
         return _FIXED[facts]
@@ -75,7 +72,7 @@ def candidate_answers(facts: TaskFacts, items: Iterable[Item]) -> tuple[str, ...
 
 
 def chooses(facts: TaskFacts) -> bool:
-    """The task's answer is one of a closed set that its items' references make up."""
+    """Return whether the task's answer is one of a closed set, the references of its items."""
     if facts.paradigm != "comprehension" or facts.metric not in _CLASS_METRICS:
         return False
     if facts.modality == "Audio":
@@ -86,15 +83,16 @@ def chooses(facts: TaskFacts) -> bool:
 
 
 def is_cut_at_tag(facts: TaskFacts) -> bool:
-    """An object-matching task on videos: what follows the first ``<`` is no part of the answer (a model for masks
-    writes its segmentation tokens there)."""
+    """Return whether a task matches objects in videos. Text from the first ``<`` on is then no part of the answer (a
+    model for masks writes its segmentation tokens there).
+    """
     return facts.modality == "Video" and facts.name.strip().endswith("Matching")
 
 
 def text_demand(facts: TaskFacts, candidates: Sequence[str], prompt: str) -> str:
-    """State the form of an answer in one sentence; empty if any text will do, as for captions.
+    """Return the required form of an answer in one sentence, or an empty text if any text will do, as for captions.
 
-    Answers to questions are asked for without explanation, since every further word costs BLEU and ROUGE.
+    Answers to questions are requested without explanation, because every further word costs BLEU and ROUGE.
     """
     if facts is _COUNTING:
         return "Answer with digits only."
@@ -111,7 +109,7 @@ def text_demand(facts: TaskFacts, candidates: Sequence[str], prompt: str) -> str
 
 
 def text_tokens(facts: TaskFacts, candidates: Sequence[str]) -> int:
-    """Bound of a textual answer in new tokens."""
+    """Return the most new tokens of a textual answer."""
     if _is_code(facts):
         return 1024
     if candidates:
@@ -120,7 +118,7 @@ def text_tokens(facts: TaskFacts, candidates: Sequence[str]) -> int:
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Join texts in a line, separated by a sign that does not occur in them, if possible."""
+    """Join texts in a line with a separator that does not occur in them, if possible."""
     for sign in (", ", "; ", " | "):
         if not any(sign.strip() in text for text in texts):
             return sign.join(texts)
@@ -128,7 +126,7 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def labels_of(reference: Any) -> list[str]:
-    """Return the labels of a reference's boxes or other objects; numbers as their digits."""
+    """Return the labels of a reference's boxes or other objects. Numbers become their digits."""
     labels: list[Any] = []
     for entry in reference if isinstance(reference, list) else ():
         if isinstance(entry, Mapping):

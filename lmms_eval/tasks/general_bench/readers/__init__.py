@@ -1,1 +1,3 @@
-"""JSON values and files of items and predictions as arrays: boxes, masks, frames, flows, depths, sounds, points."""
+"""Readers of JSON values and files of items and predictions, as arrays: boxes, masks, frames, flows, depths, sounds,
+points.
+"""

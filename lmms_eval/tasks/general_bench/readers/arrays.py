@@ -1,4 +1,4 @@
-"""Arrays of numbers from ``.npy`` files; nothing is unpickled, and headers are looked at before memory is taken."""
+"""Arrays of numbers from ``.npy`` files. Nothing is unpickled, and headers are checked before memory is allocated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,11 +19,11 @@ MAX_VALUES = 128_000_000
 NUMBERS = "fiu"
 """Kinds of NumPy's types: fractions, integers, integers without sign."""
 _HEADER_ERRORS = (ValueError, TypeError, SyntaxError, EOFError, MemoryError, RecursionError, tokenize.TokenError)
-"""Errors of NumPy on headers that it cannot read."""
+"""Errors that NumPy raises on headers that it cannot read."""
 
 
 def read_array(path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES) -> npt.NDArray[Any]:
-    """The numbers of a ``.npy`` file.
+    """Read the numbers of a ``.npy`` file.
 
     Args:
         path: the file.
@@ -45,7 +45,7 @@ def read_array(path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES) -> npt.
 def parse_array(
     file: IO[bytes], size: int, path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES
 ) -> npt.NDArray[Any]:
-    """The numbers of an open ``.npy`` file, or of one within an archive, of ``size`` bytes.
+    """Read the numbers of an open ``.npy`` file of ``size`` bytes, which may be a member of an archive.
 
     Raises:
         MediaError: as there.

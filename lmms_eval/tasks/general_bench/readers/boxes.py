@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_BOXES = 10_000
-"""Boxes of one answer."""
+"""Most boxes of one answer."""
 MAX_FRAMES = 200_000
-"""Frames of one video; almost two hours."""
+"""Most frames of one video, almost two hours."""
 MAX_KEY_POINTS = 1_000
 MAX_LABEL_LENGTH = 300
 
@@ -28,24 +28,24 @@ class Marked(Struct, frozen=True):
     """Labels and scores of the objects of an answer."""
 
     labels: tuple[str, ...] | None
-    """Folded labels, one an object; ``None`` if no object has one."""
+    """Folded labels, one for each object, or ``None`` if no object has one."""
     scores: NDArray[Any]
-    """Scores, one an object; 1 if none is given."""
+    """Scores, one for each object. The default is 1."""
 
 
 class Boxes(Struct, frozen=True):
     """The boxes of a picture."""
 
     xywh: NDArray[Any]
-    """Shape (boxes, 4), float64, finite; widths and heights are not negative."""
+    """Shape (boxes, 4), float64, finite. Widths and heights are not negative."""
     marked: Marked
 
 
 class Tube(Struct, frozen=True):
-    """One box a frame, or none."""
+    """At most one box in each frame."""
 
     xywh: NDArray[Any]
-    """Shape (frames, 4), float64; zeros without a box."""
+    """Shape (frames, 4), float64, with zeros for frames without a box."""
     present: NDArray[Any]
     """Shape (frames,), bool."""
 
@@ -54,19 +54,19 @@ class KeyPoints(Struct, frozen=True):
     """The people (or other bodies) of a picture."""
 
     points: NDArray[Any]
-    """Shape (bodies, points, 3): x, y, visibility (0: not labelled)."""
+    """Shape (bodies, points, 3): x, y, visibility (0 means not labelled)."""
     areas: NDArray[Any]
-    """Shape (bodies,), in square pixels; 0 if a prediction has none."""
+    """Shape (bodies,), in square pixels; 0 if a prediction has no area."""
     marked: Marked
 
 
 def fold_label(label: str) -> str:
-    """A label without case, full-width forms, and with single spaces for ``_``, ``-`` and white space."""
+    """Fold case and full-width forms of a label, and replace ``_``, ``-`` and white space by single spaces."""
     return " ".join(re.split(r"[\s_-]+", unicodedata.normalize("NFKC", label).casefold())).strip()
 
 
 def boxes(value: object, side: Side) -> Boxes:
-    """Boxes of a picture.
+    """Read the boxes of a picture.
 
     Args:
         value: list of ``[x, y, w, h]``, each with a label (text) and a score (number) behind if it has them, or of
@@ -87,7 +87,7 @@ def boxes(value: object, side: Side) -> Boxes:
 
 
 def tube(value: object, side: Side) -> Tube:
-    """A box (``[x, y, w, h]``), a mask whose box is taken, or ``null`` for each frame; four zeros mean no box.
+    """Read a box (``[x, y, w, h]``), a mask (its box counts) or ``null`` for each frame. Four zeros mean no box.
 
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction.
@@ -108,9 +108,9 @@ def tube(value: object, side: Side) -> Tube:
 
 
 def key_points(value: object, side: Side) -> KeyPoints:
-    """Bodies, each ``{"keypoints": [[x, y], ...] or [[x, y, visibility], ...], "score", "area" or "box"}``.
+    """Read bodies ``{"keypoints": [[x, y], ...] or [[x, y, visibility], ...], "score", "area" or "box"}``.
 
-    The points may stand in one flat list, as COCO's ``[x, y, visibility, x, ...]``.
+    The points may also be one flat list, as in COCO's ``[x, y, visibility, x, ...]``.
 
     Raises:
         DataError: anything else, or bodies with different numbers of points, or a reference without area and box;
@@ -146,7 +146,7 @@ def objects(value: object, side: Side, most: int) -> list[Any]:
 
 
 def four(value: object, what: str, side: Side) -> list[float]:
-    """A box's numbers.
+    """Return a box's four numbers.
 
     Raises:
         DataError: it is not four finite numbers, or a side is negative.
@@ -163,7 +163,7 @@ def four(value: object, what: str, side: Side) -> list[float]:
 
 
 def marked(entries: list[Any], side: Side) -> Marked:
-    """Labels and scores of objects given as dictionaries.
+    """Read the labels and scores of objects given as dictionaries.
 
     Raises:
         DataError: some have a label and some do not, or a label or score is invalid.

@@ -1,4 +1,4 @@
-"""Depth maps and surface normals from ``.npz``, ``.npy`` and ``.png`` files; nothing is ever unpickled."""
+"""Depth maps and surface normals from ``.npz``, ``.npy`` and ``.png`` files. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.readers.arrays import MAX_VALUES, parse_array, read_array
 from lmms_eval.tasks.general_bench.readers.frames import files_of
 from lmms_eval.tasks.general_bench.readers.images import open_picture, read_rgb
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,21 +21,22 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float32]
 
 DEPTH_SUFFIXES = (".npy", ".png")
-"""Suffixes of the files of a folder that represents a video."""
+"""Suffixes of the files in a folder that represents a video."""
 _ARRAY_NAMES = ("disparity", "depth")
 _ARCHIVE_ERRORS = (
     OSError, EOFError, KeyError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
     zipfile.LargeZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
-"""Errors of archives that are damaged, encrypted or packed in an unknown way."""
+"""Errors of archives that are damaged, encrypted or compressed in an unknown way."""
 
 
 def read_depth(path: Path) -> Floats:
-    """Depth or disparity ``(frames, height, width)``, in the file's own unit; one frame for a picture.
+    """Read depth or disparity ``(frames, height, width)`` in the file's own unit. A picture has one frame.
 
-    ``.npz``: the array ``disparity`` or ``depth`` (or the only one there is), ``(frames, channels, height, width)`` of
-    which the first channel counts, ``(frames, height, width)`` or ``(height, width)``; ``.npy`` likewise; ``.png``:
-    grey values as they are, of 8 or 16 bits; a folder of ``.npy`` or ``.png`` files: one frame each, in natural order.
+    A ``.npz`` file holds the array ``disparity`` or ``depth`` (or only one array) of the shape ``(frames, channels,
+    height, width)``, of which the first channel counts, ``(frames, height, width)`` or ``(height, width)``. A ``.npy``
+    file is one such array. A ``.png`` file holds unchanged grey values of 8 or 16 bits. A folder of ``.npy`` or
+    ``.png`` files holds one frame in each, in natural order.
 
     Raises:
         DataError: no file, or larger than 1 GiB.
@@ -61,8 +62,9 @@ def read_depth(path: Path) -> Floats:
 
 
 def read_normals(path: Path) -> Floats:
-    """Normals of a map ``(height, width, 3)`` or of points ``(points, 3)``, unchanged in the file, not normalised:
-    ``.npy``, or for maps ``.png`` with ``2 value / 255 - 1`` in red, green, blue for x, y, z.
+    """Read the normals of a map ``(height, width, 3)`` or of points ``(points, 3)``, as in the file, without
+    normalising them. The file is ``.npy``, or for maps ``.png`` with ``2 value / 255 - 1`` in red, green, blue for x,
+    y, z.
 
     Raises:
         DataError: no file, or larger than 1 GiB.
@@ -115,7 +117,7 @@ def _array_name(names: list[str], path: Path) -> str:
 
 
 def first_channel(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
-    """``(frames, height, width)`` of an array with or without channels and frames.
+    """Return an array with or without channels and frames as ``(frames, height, width)``.
 
     Raises:
         MediaError: another shape, or nothing in it.
@@ -133,7 +135,7 @@ def first_channel(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
 
 
 def _single(array: npt.NDArray[Any]) -> Floats:
-    """Values in single precision; those too large for it become infinite."""
+    """Convert values to single precision. Values that are too large become infinite."""
     import numpy as np
 
     with np.errstate(over="ignore"):

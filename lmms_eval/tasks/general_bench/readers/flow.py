@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.readers.images import check_pixels, open_picture
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ _ZERO, _STEPS_PER_PIXEL = 32_768.0, 64.0
 
 
 def read_flow(path: Path) -> Flow:
-    """The flow of a file, by its suffix.
+    """Read the flow of a file by its suffix.
 
     Raises:
         DataError: no file, or larger than 1 GiB.
@@ -47,7 +47,7 @@ def read_flow(path: Path) -> Flow:
 
 
 def parse_flo(data: bytes, path: Path) -> Flow:
-    """The flow of the bytes of a ``.flo`` file: the number 202021.25, width and height, then (u, v) row by row.
+    """Parse the bytes of a ``.flo`` file: the number 202021.25, width and height, then (u, v) row by row.
 
     Raises:
         MediaError: the mark is missing, or the file is shorter or longer than the header states.
@@ -72,7 +72,7 @@ def _flo_size(header: bytes, size: int, path: Path) -> tuple[int, int]:
 
 
 def _read_flo(path: Path) -> Flow:
-    """Check the header before the rest is read."""
+    """Read a ``.flo`` file, checking the header before the rest."""
     size = regular_file(path).stat().st_size
     try:
         with open(path, "rb") as file:
@@ -84,7 +84,7 @@ def _read_flo(path: Path) -> Flow:
 
 
 def _read_png(path: Path) -> Flow:
-    """Read u from the red channel, v from the green one (32768 + 64 steps a pixel); the blue one is not looked at."""
+    """Read u from the red and v from the green channel (32768 + 64 steps a pixel). The blue channel is ignored."""
     import numpy as np
 
     regular_file(path)
@@ -106,7 +106,7 @@ def _read_png(path: Path) -> Flow:
 
 
 def _sixteen_bits(path: Path) -> npt.NDArray[np.uint16]:
-    """All bits of a colour picture; Pillow would drop half of them."""
+    """Read all 16 bits of a colour picture, which Pillow would reduce to 8."""
     import av
 
     try:

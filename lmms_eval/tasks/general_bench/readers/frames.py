@@ -1,4 +1,4 @@
-"""Frames of a video file, or of a folder of pictures in natural order, one at a time."""
+"""Frames of a video file, or of a folder of pictures in natural order, read one at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmms_eval.media.reference import MediaRef
 from lmms_eval.media.video import one_thread
 from lmms_eval.media.video_file import open_container
 from lmms_eval.tasks.general_bench.readers.images import check_pixels, read_rgb
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 MAX_FRAMES = 20_000
 MAX_VIDEO_BYTES = 8 << 30
 MAX_VIDEO_PIXELS = 20_000_000_000
-"""Pixels of all frames together: some ten thousand of 1920x1080."""
+"""Most pixels of all frames together, some ten thousand frames of 1920x1080."""
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
 
 def read_frames(path: Path, read: Callable[[Path], Frame] = read_rgb) -> Iterator[Frame]:
-    """Frames in order, decoded while they are asked for; at most two are held.
+    """Yield frames in order, decoded lazily. At most two are in memory.
 
     Args:
         path: a video file, or a folder of pictures.
@@ -47,8 +47,8 @@ def read_frames(path: Path, read: Callable[[Path], Frame] = read_rgb) -> Iterato
 
 
 def files_of(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """Files of a folder by their suffixes (any case), in natural order: ``2.png`` before ``10.png``; hidden ones left
-    out.
+    """List the files of a folder with some suffixes (in any case) in natural order: ``2.png`` before ``10.png``. Hidden
+    files are left out.
 
     Raises:
         MediaError: no such folder, no such file in it, or more than 20,000 entries.
@@ -67,7 +67,7 @@ def files_of(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def natural_key(name: str) -> tuple[tuple[tuple[int, str], ...], str]:
-    """Sort runs of digits by their number (its digits without leading zeros: longer is larger)."""
+    """Return a sort key that compares runs of digits as numbers (without leading zeros, longer is larger)."""
     parts = re.split(r"([0-9]+)", name)
     return tuple(
         (len(part.lstrip("0")), part.lstrip("0")) if index % 2 else (0, part) for index, part in enumerate(parts)

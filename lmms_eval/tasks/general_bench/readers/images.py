@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.image import has_alpha, open_image, read_errors, reason, to_eight_bits, to_rgb, upright
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +19,7 @@ _EIGHT_BITS, _SIXTEEN_BITS = 255.0, 65_535.0
 
 
 def check_pixels(width: int, height: int, path: Path) -> None:
-    """Refuse what would fill the memory.
+    """Refuse a size that would fill the memory.
 
     Raises:
         MediaError: more than ``MAX_PIXELS``, or none.
@@ -29,7 +29,7 @@ def check_pixels(width: int, height: int, path: Path) -> None:
 
 
 def open_picture(path: Path) -> Image.Image:
-    """A decoded picture in its own mode, upright; its size is checked before it is decoded.
+    """Decode a picture in its own mode, upright. Its size is checked before it is decoded.
 
     Raises:
         DataError: no file, or larger than 1 GiB.
@@ -46,7 +46,7 @@ def open_picture(path: Path) -> Image.Image:
 
 
 def read_rgb(path: Path) -> npt.NDArray[np.uint8]:
-    """``(height, width, 3)``; transparency over white, 16-bit grey reduced to 8.
+    """Read a picture as ``(height, width, 3)``, with transparency over white and 16-bit grey reduced to 8 bits.
 
     Raises:
         DataError, MediaError: as ``open_picture``.
@@ -55,7 +55,8 @@ def read_rgb(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def read_grey(path: Path) -> npt.NDArray[np.uint8]:
-    """``(height, width)``; colour as luma (ITU-R 601), 16-bit grey reduced to 8, transparency over white.
+    """Read a picture as ``(height, width)``, with colour as luma (ITU-R 601), 16-bit grey reduced to 8 bits and
+    transparency over white.
 
     Raises:
         DataError, MediaError: as ``open_picture``.
@@ -64,7 +65,7 @@ def read_grey(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def read_alpha(path: Path) -> npt.NDArray[np.float32]:
-    """Opacity ``(height, width)`` from 0 to 1: the alpha channel if any pixel uses it, else the grey values.
+    """Read opacity ``(height, width)`` from 0 to 1: the alpha channel if any pixel uses it, else the grey values.
 
     Raises:
         DataError, MediaError: as ``open_picture``.

@@ -1,4 +1,4 @@
-"""Objects as sets of pixels or points, with labels and scores; and panoptic maps."""
+"""Objects as sets of pixels or points with labels and scores, and panoptic maps."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 MAX_INSTANCES = 1_000
 MAX_RUNS = 20_000_000
-"""Runs of all instances of an answer together."""
+"""Most runs of all instances of an answer together."""
 MAX_INDICES = 5_000_000
-"""Indices in the lists of an answer together."""
+"""Most indices in the lists of an answer together."""
 CLASS_STEP = 1_000
-"""An id of a panoptic map is ``class * 1000 + number``; below 1000, the class itself."""
+"""An id of a panoptic map is ``class * 1000 + number``. Below 1000 it is the class itself."""
 
 
 class Instances(Struct, frozen=True):
@@ -32,16 +32,16 @@ class Instances(Struct, frozen=True):
     regions: tuple[Runs, ...]
     marked: Marked
     void: Runs | None = None
-    """Part that a panoptic map leaves open (id 0)."""
+    """The unlabelled part of a panoptic map (id 0)."""
 
     @property
     def size(self) -> Size | None:
-        """Size of the picture; ``None`` if no region has one (no regions, or sets of indices)."""
+        """Size of the picture, or ``None`` if no region has one (no regions, or sets of indices)."""
         return next((region.size for region in self.regions if region.width), None)
 
 
 def instances(value: object, side: Side, truth: Instances | None = None) -> Instances:
-    """The objects of an answer.
+    """Read the objects of an answer.
 
     Args:
         value: list of ``{"mask": ...}`` (as ``masks.mask``), ``{"box": [x, y, w, h]}`` (a filled one) or
@@ -137,7 +137,7 @@ def _panoptic(
 
 
 def _labels(known: NDArray[Any], segments: Sequence[Mapping[str, Any]] | None, side: Side) -> dict[int, Any]:
-    """Labels of the ids but 0."""
+    """Return the labels of all ids except 0."""
     ids = [int(number) for number in known if number]
     if len(ids) > MAX_INSTANCES:
         raise side.refuse(f"holds {len(ids)} segments; at most {MAX_INSTANCES} are read")

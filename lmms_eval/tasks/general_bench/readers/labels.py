@@ -1,4 +1,4 @@
-"""Class numbers of pixels or points: pictures and ``.npy`` arrays."""
+"""Class numbers of pixels or points, from pictures and ``.npy`` arrays."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 MAX_CLASS = 65_535
 MAX_CLASSES = 4_096
-"""Different classes in one answer."""
+"""Most different classes in one answer."""
 
 
 def label_map(value: object, side: Side) -> NDArray[Any]:
-    """Class numbers, shape (height, width) or (points,), int32; -1 for any negative one.
+    """Read class numbers, shape (height, width) or (points,), int32. Any negative one becomes -1.
 
     Args:
         value: Path of a picture (grey levels of 8 or 16 bits, or palette indices) or of an ``.npy`` array of integers.
@@ -41,7 +41,7 @@ def label_map(value: object, side: Side) -> NDArray[Any]:
 
 
 def integers(path: Path, side: Side) -> NDArray[Any]:
-    """An ``.npy`` array of integers in its own type, without axes of length 1; nothing is unpickled.
+    """Read an ``.npy`` array of integers in its own type, without axes of length 1. Nothing is unpickled.
 
     Raises:
         DataError: no such array, of another type, or of more than 64 million elements.
@@ -57,8 +57,8 @@ def integers(path: Path, side: Side) -> NDArray[Any]:
 def label_pair(prediction: object, item: Item) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the predicted and the true class numbers of the pixels or points that the reference labels.
 
-    Both have the shape (labelled pixels,). Pixels are unlabelled if the reference is negative there, or a number that
-    ``ignore`` of the annotation's head (or of the item) names. Negative predictions become ``MAX_CLASS + 1``.
+    Both have the shape (labelled pixels,). Pixels are unlabelled if the reference is negative, or is a number in
+    ``ignore`` of the annotation's head (or of the item). Negative predictions become ``MAX_CLASS + 1``.
 
     Raises:
         DataError: a faulty reference.
@@ -79,7 +79,7 @@ def label_pair(prediction: object, item: Item) -> tuple[NDArray[Any], NDArray[An
 
 
 def ignored_classes(item: Item) -> list[int]:
-    """Class numbers that do not count, from ``ignore`` of the item or else of the annotation's head.
+    """Return the class numbers that do not count, from ``ignore`` of the item or else of the annotation's head.
 
     Raises:
         DataError: it is neither a number nor a list of numbers.
@@ -92,11 +92,11 @@ def ignored_classes(item: Item) -> list[int]:
 
 
 def option(item: Item, name: str) -> Any:
-    """A further key of an item, or else of its annotation's head; ``None`` if neither has it."""
+    """Return a further key of an item, or else of its annotation's head, or ``None``."""
     raw = item.raw if isinstance(item.raw, Mapping) else {}
     return raw.get(name, item.head.get(name))
 
 
 def shape_text(array: NDArray[Any]) -> str:
-    """A size for messages: width x height, or the number of points."""
+    """Return a size for messages: width x height, or the number of points."""
     return " x ".join(str(length) for length in reversed(array.shape))

@@ -1,7 +1,7 @@
-"""Masks, one or one a frame: pictures, COCO's run lengths (lists and texts) and polygons, as runs of set pixels.
+"""Masks, one or one for each frame: pictures, COCO's run lengths (lists and texts) and polygons, as runs of set pixels.
 
-Run lengths are read here, since pycocotools (2.0.11) gives whatever memory holds for lengths that fall short of the
-mask, and pixels only, which take ten times as long as the runs.
+Run lengths are read here because pycocotools (2.0.11) returns uninitialised memory if they fall short of the mask, and
+returns only pixels, which take ten times as long as the runs.
 """
 
 from __future__ import annotations
@@ -10,16 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.mask_math import (
-    Runs,
-    runs_of,
-    runs_of_counts,
-    runs_of_part,
-)
+from lmms_eval.tasks.general_bench.measures.mask_math import Runs, runs_of, runs_of_counts, runs_of_part
 from lmms_eval.tasks.general_bench.readers.labels import integers
 from lmms_eval.tasks.general_bench.readers.pictures import (
     foreground,
@@ -36,7 +29,7 @@ if TYPE_CHECKING:
 Size = tuple[int, int]
 """Height and width."""
 MAX_COUNTS = 8_000_000
-"""Length of one run-length mask: numbers of a list, or characters of a text."""
+"""Most numbers of a list, or characters of a text, of one run-length mask."""
 MAX_VERTICES = 20_000
 MAX_COORDINATE = 1e6
 MAX_VIDEO_FRAMES = 100_000
@@ -44,7 +37,7 @@ MAX_VIDEO_RUNS = 50_000_000
 
 
 def mask(value: object, side: Side, size: Size | None = None) -> Runs:
-    """One mask.
+    """Read one mask.
 
     Args:
         value: Path of a picture or ``.npy`` array of integers (whatever is not 0 is set; an array of one axis are the
@@ -73,9 +66,8 @@ def video_masks(
 ) -> tuple[tuple[Runs, ...], tuple[Runs, ...]]:
     """Read the predicted and the true masks of a video's frames.
 
-    They are folders of pictures, or lists with a mask (or ``null`` for an empty one) for each frame.
-
-    Frames of folders are paired by name if each reference frame has its namesake, else by place.
+    They are folders of pictures, or lists with a mask (or ``null`` for an empty one) for each frame. Frames of folders
+    are paired by name if the prediction has a file with the name of each reference frame, else by position.
 
     Raises:
         DataError: a faulty reference; ``UnreadableAnswer`` for a faulty prediction or one of another length or size.
@@ -86,7 +78,8 @@ def video_masks(
 
 
 def frames_of(value: object, side: Side) -> list[Any]:
-    """The files of a folder in natural order, or the entries of a list; a file or an object (run lengths) alone is one.
+    """Return the files of a folder in natural order, or the entries of a list. A single file or object (run lengths) is
+    one frame.
 
     Raises:
         DataError: anything else, an empty folder, or too many frames; ``UnreadableAnswer`` for a prediction.
@@ -103,7 +96,8 @@ def frames_of(value: object, side: Side) -> list[Any]:
 def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Pair the predicted and the true frames of ``frames_of``.
 
-    Frames of two folders are paired by name if each reference frame has its namesake, else by place.
+    Frames of two folders are paired by name if the prediction has a file with the name of each reference frame, else by
+    position.
 
     Raises:
         UnreadableAnswer: the numbers of frames differ.
@@ -118,7 +112,7 @@ def paired(predicted: Sequence[Any], side: Side, truth: Sequence[Any]) -> list[t
 
 
 def counts_of_text(text: str) -> NDArray[Any]:
-    """COCO's run lengths from their text: 5 bits a character, lowest first, from the third on as differences.
+    """Decode COCO's run lengths from their text: 5 bits a character, lowest first, as differences from the third on.
 
     Raises:
         DataError: characters that do not occur in such a text, or a text that ends amid a number.
@@ -147,7 +141,7 @@ def counts_of_text(text: str) -> NDArray[Any]:
 
 
 def polygons(value: object, size: Size, side: Side) -> Runs:
-    """Filled polygons (``[x1, y1, x2, y2, ...]`` each), their borders included.
+    """Fill polygons (``[x1, y1, x2, y2, ...]`` each), borders included.
 
     Raises:
         DataError: anything else, fewer than three corners, or too many of them.
@@ -172,21 +166,11 @@ def polygons(value: object, size: Size, side: Side) -> Runs:
     xs, ys = ([corner[axis] for shape in corners for corner in shape] or [0] for axis in (0, 1))
     left, right = (min(max(edge, 0), size[1] - 1) for edge in (min(xs), max(xs)))
     top, bottom = (min(max(edge, 0), size[0] - 1) for edge in (min(ys), max(ys)))
-    frame = _Frame(left, top, right - left + 1, bottom - top + 1)
-    picture = Image.new("1", (frame.width, frame.height))
+    picture = Image.new("1", (right - left + 1, bottom - top + 1))
     draw = ImageDraw.Draw(picture)
     for places in corners:
-        draw.polygon([(x - frame.left, y - frame.top) for x, y in places], fill=1, outline=1)
-    return runs_of_part(np.asarray(picture), frame.top, frame.left, size)
-
-
-class _Frame(Struct, frozen=True):
-    """A part of a picture, in pixels."""
-
-    left: int
-    top: int
-    width: int
-    height: int
+        draw.polygon([(x - left, y - top) for x, y in places], fill=1, outline=1)
+    return runs_of_part(np.asarray(picture), top, left, size)
 
 
 def _stored(path: Path, side: Side, size: Size | None) -> Runs:
@@ -202,7 +186,7 @@ def _stored(path: Path, side: Side, size: Size | None) -> Runs:
 
 
 def _sized_mask(value: Mapping[str, Any], side: Side, size: Size | None) -> Runs:
-    """Run lengths or polygons with their size."""
+    """Read run lengths or polygons with their size."""
     stated = value.get("size")
     if not isinstance(stated, list) or len(stated) != 2:
         raise side.refuse(f"has {brief(stated)} as the size of a mask, not [height, width]")
@@ -237,7 +221,7 @@ def _counts(value: object, side: Side) -> NDArray[Any]:
 
 
 def _each(frames: Sequence[Any], side: Side, sizes: Sequence[Size | None]) -> tuple[Runs, ...]:
-    """The masks, ``null`` as an empty one of its own size or that of the other frames."""
+    """Read the masks of frames. ``null`` is an empty mask of its own size or of that of the other frames."""
     found: list[Runs | None] = []
     total = 0
     for frame, size in zip(frames, sizes, strict=True):

@@ -1,10 +1,10 @@
 """Vertices and triangles of PLY (text and binary), OBJ and OFF files.
 
-Polygons are cut into triangles as fans. Colours, normals, textures and other properties are skipped. Numbers in
-headers are held against the size of the file before anything is set aside for them.
+Polygons are cut into fans of triangles. Colours, normals, textures and other properties are skipped. Numbers in headers
+are compared with the size of the file before memory is allocated.
 
-Read here, since trimesh (5.2) takes files that end early for whole ones, refuses binary PLY files with faces of
-different numbers of corners, and needs four times the memory.
+Files are read here because trimesh (5.2) accepts files that end early, refuses binary PLY files with faces of different
+numbers of corners, and needs four times the memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.sides import regular_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +46,7 @@ _LISTS = ("vertex_indices", "vertex_index")
 
 
 class Mesh(Struct, frozen=True, eq=False):
-    """A surface; without triangles it is a cloud of points."""
+    """A surface. Without triangles it is a cloud of points."""
 
     vertices: Floats
     """``(vertices, 3)``."""
@@ -58,7 +58,7 @@ class _Property(Struct, frozen=True):
     name: str
     type: str
     count: str = ""
-    """Type of the length of a list; empty for a single value."""
+    """Type of the length of a list, or empty for a single value."""
 
 
 class _Element(Struct, frozen=True):
@@ -79,14 +79,14 @@ class _Element(Struct, frozen=True):
 
 class _Header(Struct, frozen=True):
     order: str
-    """Byte order; empty for text."""
+    """Byte order, or empty for text."""
     elements: tuple[_Element, ...]
     size: int
-    """Bytes up to the first element."""
+    """Number of bytes before the first element."""
 
 
 def read_mesh(path: Path) -> Mesh:
-    """The mesh of a ``.ply``, ``.obj`` or ``.off`` file; coordinates unchanged there.
+    """Read the mesh of a ``.ply``, ``.obj`` or ``.off`` file, with unchanged coordinates.
 
     Raises:
         DataError: another suffix, too large, damaged, or without vertices.
@@ -102,7 +102,7 @@ def read_mesh(path: Path) -> Mesh:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Lines of a text file with something on them.
+    """Yield the lines of a text file that are not blank.
 
     Raises:
         DataError: larger than 64 MiB, more than three million lines, or a line of more than 64 KiB.
@@ -112,7 +112,7 @@ def text_lines(path: Path) -> Iterator[str]:
 
 
 def number_lines(lines: Iterable[str], columns: tuple[int, ...], path: Path) -> Floats:
-    """The columns of lines of numbers, ``(lines, columns)``.
+    """Read columns of lines of numbers as ``(lines, columns)``.
 
     Raises:
         DataError: a line lacks one of them, or something there is not a number; no lines.
@@ -144,7 +144,7 @@ def _fan(face: list[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def _counted(words: Sequence[str]) -> list[int]:
-    """The corners of a face that begins with their number. Raises ``ValueError``."""
+    """Return the corners of a face that begins with their number. Raises ``ValueError``."""
     count = int(words[0])
     if not 0 <= count < len(words):  # colours may follow
         raise ValueError(f"a face of {count} corners on a line of {len(words)} words")
@@ -158,7 +158,7 @@ def _checked(vertices: Floats, triangles: Integers, path: Path) -> Mesh:
 
 
 class _Builder(Struct):
-    """Vertices and faces of a text file, one after the other."""
+    """Collects the vertices and faces of a text file."""
 
     path: Path
     vertices: array[float] = field(default_factory=lambda: array("d"))
@@ -324,7 +324,7 @@ def _binary_parts(path: Path, header: _Header) -> tuple[Floats | None, Integers]
 
 
 def _uniform_faces(data: npt.NDArray[np.uint8], element: _Element, order: str, path: Path) -> Integers:
-    """Read faces with the same number of corners, whatever follows their lists."""
+    """Read faces with the same number of corners, skipping what follows their lists."""
     import numpy as np
 
     head, *rest = element.properties

@@ -1,4 +1,4 @@
-"""Grey levels, masks and class numbers of pictures, exactly as stored, and the frames of a folder in step."""
+"""Grey levels, masks and class numbers of pictures as stored, and the frames of folders in pairs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from msgspec import Struct
 from lmms_eval.media.image import header
 from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES, files_of
 from lmms_eval.tasks.general_bench.readers.images import MAX_PIXELS, open_picture
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
-from lmms_eval.tasks.general_bench.readers.sides import Side
+from lmms_eval.tasks.general_bench.readers.sides import Side, regular_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +28,7 @@ class Grey(Struct, frozen=True, eq=False):
 
     @property
     def full(self) -> int:
-        """The level that is white by the picture's depth."""
+        """The white level for the picture's depth."""
         return 255 if self.levels.dtype.itemsize == 1 else 65535
 
     @property
@@ -40,7 +39,7 @@ class Grey(Struct, frozen=True, eq=False):
 
 
 def grey(path: Path, side: Side, size: tuple[int, int] | None = None) -> Grey:
-    """A picture's grey levels; colours are turned to luma (ITU-R 601-2), transparency is left aside.
+    """Read a picture's grey levels. Colours become luma (ITU-R 601-2), transparency is ignored.
 
     Args:
         path: The picture.
@@ -64,9 +63,10 @@ def grey(path: Path, side: Side, size: tuple[int, int] | None = None) -> Grey:
 
 
 def foreground(path: Path, side: Side, size: tuple[int, int] | None = None) -> NDArray[Any]:
-    """A mask from a picture, shape (height, width), bool: whatever is not 0 (black, or the palette's first colour).
+    """Read a mask from a picture, shape (height, width), bool. All pixels except 0 (black, or the palette's first
+    colour) are set.
 
-    Pictures of a lossy format count from half of white on.
+    In lossy formats, pixels are set from half of white on.
     """
     import numpy as np
 
@@ -80,9 +80,9 @@ def foreground(path: Path, side: Side, size: tuple[int, int] | None = None) -> N
 
 
 def class_numbers(path: Path, side: Side, size: tuple[int, int] | None = None) -> NDArray[Any]:
-    """Numbers from a picture: grey levels, palette indices, or ``R + 256 G + 65536 B``.
+    """Read numbers from a picture: grey levels, palette indices, or ``R + 256 G + 65536 B``.
 
-    A colour picture without colours (three equal channels) is a grey one.
+    A colour picture with three equal channels is a grey one.
 
     Raises:
         DataError: as ``grey``, or the picture is of a lossy format.
@@ -103,7 +103,7 @@ def class_numbers(path: Path, side: Side, size: tuple[int, int] | None = None) -
 
 
 def frame_files(path: Path, side: Side) -> list[Path]:
-    """The pictures of a folder in natural order (``2.png`` before ``10.png``), or the one file itself.
+    """Return the pictures of a folder in natural order (``2.png`` before ``10.png``), or the one file itself.
 
     Raises:
         DataError: the folder has no picture, or too many; ``UnreadableAnswer`` for a prediction.
@@ -113,7 +113,8 @@ def frame_files(path: Path, side: Side) -> list[Path]:
 
 
 def paired_frames(predicted: Sequence[Path], truth: Sequence[Path], side: Side) -> list[Path]:
-    """The predicted frame of each reference frame: that of the same name (suffix aside), else that of the same place.
+    """Return the predicted frame for each reference frame: the one with the same name (without suffix), else the one in
+    the same position.
 
     Raises:
         DataError: a reference frame has no counterpart of its name, and the numbers of frames differ.
@@ -127,7 +128,7 @@ def paired_frames(predicted: Sequence[Path], truth: Sequence[Path], side: Side) 
 
 
 def require_size(found: tuple[int, int], wanted: tuple[int, int], side: Side) -> None:
-    """Check that a size is the wanted one.
+    """Check that a size is the required one.
 
     Raises:
         DataError: the sizes (height and width) differ; the message names both.

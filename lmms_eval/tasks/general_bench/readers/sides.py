@@ -1,45 +1,110 @@
-"""Sides of an item: the prediction, whose faults make an answer unreadable, and the reference, whose faults do not."""
+"""Sides of an item, their paths, and the limits of their files.
+
+Faults of the prediction make an answer unreadable, faults of the reference fail the item.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
-from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+from lmms_eval.tasks.general_bench.items import Item, MissingAnswer, UnreadableAnswer
+
+MAX_BYTES = 1 << 30
+"""Largest size of most files. A larger one is not read."""
+
+
+def regular_file(path: Path, most: int = MAX_BYTES) -> Path:
+    """Check that ``path`` is a non-empty file of at most ``most`` bytes, and return it.
+
+    Raises:
+        DataError: it is a folder, a device or a pipe, is empty, too large, or cannot be looked at.
+    """
+    try:
+        found, size = path.is_file(), path.stat().st_size
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not found:
+        raise DataError(f"{path} is no file")
+    if not size:
+        raise DataError(f"{path} is empty")
+    if size > most:
+        raise DataError(f"{path} has {size} bytes; more than {most} are not read")
+    return path
+
+
+MEDIA_FOLDERS = ("", "images", "videos", "audios", "pointclouds", "video", "depth")
+"""Folders below a task's folder, in order of search."""
+
+
+def reference_path(value: object, item: Item, folders: Iterable[str] = MEDIA_FOLDERS) -> Path:
+    """Return the file or folder of an annotation's path, searched in the task's folder and its media folders.
+
+    Raises:
+        DataError: it is no relative path, or leads out of the task's folder.
+        MediaError: nothing is there.
+    """
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise DataError(f"{item.where}: {value!r:.80} is no path")
+    relative = Path(value.strip())
+    if relative.is_absolute() or ".." in relative.parts:
+        raise DataError(f"{item.where}: the path {value!r} leads out of the task's folder")
+    tried = [item.folder / folder / relative for folder in folders]
+    for path in tried:
+        if path.exists():
+            return path
+    raise MediaError(f"{item.where}: {value!r} is not there; looked for {', '.join(map(str, tried[:3]))}")
+
+
+def predicted_path(value: object, item: Item) -> Path:
+    """Return the file or folder that a prediction names. The path is absolute, or relative to the prediction file's
+    folder.
+
+    Raises:
+        UnreadableAnswer: it is no path. MissingAnswer: nothing is there.
+    """
+    if not isinstance(value, str) or not value.strip() or "\0" in value or len(value) > 4096:
+        raise UnreadableAnswer(f"{item.where}: the prediction {value!r:.80} is no path of a file")
+    path = item.prediction_folder / value.strip()
+    try:
+        found = path.exists()
+    except OSError:
+        found = False
+    if not found:
+        raise MissingAnswer(f"{item.where}: the predicted file {value!r:.200} is not there ({path.parent})")
+    return path
 
 
 class Side(Struct, frozen=True):
-    """The prediction or the reference of an item, for readers: resolves paths and makes errors."""
+    """The prediction or the reference of an item, for readers. It resolves paths and makes errors."""
 
     item: Item
     predicted: bool
 
     def refuse(self, what: str) -> DataError:
-        """The error of a value that is not in its form: ``UnreadableAnswer`` for a prediction."""
+        """Return the error for a value of another form: ``UnreadableAnswer`` for a prediction."""
         if self.predicted:
             return UnreadableAnswer(f"{self.item.where}: the prediction {what}")
         return DataError(f"{self.item.where}: the reference {what}")
 
     def path(self, value: object) -> Path:
-        """The existing file or folder that a value names (see ``readers.paths``)."""
+        """Return the existing file or folder that a value names (see ``readers.paths``)."""
         return predicted_path(value, self.item) if self.predicted else reference_path(value, self.item)
 
     def file(self, value: object) -> Path:
-        """The existing regular file, of at most 1 GiB, that a value names."""
+        """Return the existing regular file, of at most 1 GiB, that a value names."""
         path = self.path(value)
         with self.reading():
             return regular_file(path)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Assign errors of reading to this side; those that do not name the item get its name."""
+        """Attribute errors of reading to this side, and add the item to their messages."""
         try:
             yield
         except UnreadableAnswer:
@@ -49,17 +114,19 @@ class Side(Struct, frozen=True):
 
 
 def prediction_of(item: Item) -> Side:
-    """The side of an item's prediction."""
+    """Return the side of an item's prediction."""
     return Side(item, predicted=True)
 
 
 def reference_of(item: Item) -> Side:
-    """The side of an item's reference."""
+    """Return the side of an item's reference."""
     return Side(item, predicted=False)
 
 
 def finite(value: object) -> float | None:
-    """A JSON number as a finite float; ``None`` for anything else (text, booleans, NaN, integers beyond a float)."""
+    """Return a JSON number as a finite float, or ``None`` for anything else (text, booleans, NaN, integers beyond a
+    float).
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -70,7 +137,7 @@ def finite(value: object) -> float | None:
 
 
 def brief(value: object) -> str:
-    """A value in a message: its text, or what it is where that may be long."""
+    """Return a value for a message: its text, or a short description if it may be long."""
     if isinstance(value, list | dict):
         return f"a {'list' if isinstance(value, list) else 'dictionary'} of {len(value)}"
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:

@@ -1,4 +1,4 @@
-"""Sounds of predictions and references: mono samples at one rate, of bounded length."""
+"""Sounds of predictions and references: mono samples at one rate, of limited length."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.tasks.general_bench.items import Item
-from lmms_eval.tasks.general_bench.readers.limits import regular_file
-from lmms_eval.tasks.general_bench.readers.paths import reference_path
-from lmms_eval.tasks.general_bench.readers.sides import prediction_of
+from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_path, regular_file
 
 if TYPE_CHECKING:
     from lmms_eval.media.audio import Audio
@@ -18,7 +16,7 @@ MAX_SECONDS = 1800.0
 
 
 def predicted_sound(value: Any, item: Item, sampling_rate: int | None = None) -> Audio:
-    """The sound file that a prediction names.
+    """Read the sound file that a prediction names.
 
     Raises:
         UnreadableAnswer: it is missing, it is not a sound, or longer than half an hour.
@@ -29,7 +27,7 @@ def predicted_sound(value: Any, item: Item, sampling_rate: int | None = None) ->
 
 
 def reference_sound(item: Item, sampling_rate: int | None = None) -> Audio:
-    """The sound of an item's reference.
+    """Read the sound of an item's reference.
 
     Raises:
         DataError: the reference is no path, or no usable file.
@@ -39,7 +37,7 @@ def reference_sound(item: Item, sampling_rate: int | None = None) -> Audio:
 
 
 def read_sound(path: Path, sampling_rate: int | None = None) -> Audio:
-    """Mono samples of a sound file (or of a video's sound track), at ``sampling_rate`` if that is given.
+    """Read mono samples of a sound file (or of a video's sound track), at ``sampling_rate`` if it is given.
 
     Raises:
         DataError: no regular file, empty, or larger than 256 MiB.

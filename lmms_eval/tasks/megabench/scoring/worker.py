@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from lmms_eval.api.judging import Verdict
+from lmms_eval.processes import Parent
 from lmms_eval.sandbox.launcher import SandboxPolicy, using
 from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec
 from lmms_eval.utils.records import to_dict
-from lmms_eval.utils.terminal import guard_standard_error
 
 
 class QueryJob(Struct, frozen=True):
@@ -88,13 +86,10 @@ def results_from_line(line: bytes) -> Sequence[dict[str, Any]]:
 
 
 def main() -> None:
-    """Answer jobs until standard input ends. Output of libraries goes to standard error."""
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    guard_standard_error()
-    for line in sys.stdin.buffer:
-        replies.write(json.dumps(score_job(from_line(line))).encode() + b"\n")
-        replies.flush()
+    """Answer jobs until standard input ends."""
+    parent = Parent()
+    for line in parent:
+        parent.send(json.dumps(score_job(from_line(line))).encode())
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from lmms_eval.tasks.milebench.summary.figures import (
 from lmms_eval.tasks.milebench.summary.image_counts import (
     BINS,
     LEVEL_RANGES,
+    CountPool,
     NeedleGrid,
-    Pool,
     needle_grids,
     pools,
     scopes,
@@ -42,8 +42,8 @@ class Overview(Struct, frozen=True):
     datasets: Mapping[str, FigureEntry]
     """Data sets of the run by name, in the benchmark's order."""
     summaries: Mapping[str, DatasetSummary]
-    levels: tuple[Pool, ...]
-    curve: tuple[Pool, ...]
+    levels: tuple[CountPool, ...]
+    curve: tuple[CountPool, ...]
     grids: tuple[NeedleGrid, ...]
 
     @property
@@ -138,7 +138,7 @@ def _pair(pair: Pair) -> dict[str, dict[str, float | None]]:
     return {"official": pair.official.as_dict(), "fixed": pair.fixed.as_dict()}
 
 
-def _pool(pool: Pool, name: str) -> dict[str, Any]:
+def _pool(pool: CountPool, name: str) -> dict[str, Any]:
     return {
         "scope": pool.scope,
         name: pool.label,

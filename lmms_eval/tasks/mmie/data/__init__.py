@@ -1,1 +1,1 @@
-"""The data of MMIE: finds and unpacks it, and makes documents of records."""
+"""The data of MMIE: finding and unpacking it, and making documents of records."""

@@ -1,4 +1,4 @@
-"""Converts records of MMIE to documents of a run, and documents to questions."""
+"""Documents of a run from records of MMIE, and questions from documents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.mmie.data.files import data_file
-from lmms_eval.tasks.mmie.data.records import QuestionRecord, Segment, read_question
-from lmms_eval.tasks.mmie.data.routing import route
+from lmms_eval.tasks.mmie.data.records import QuestionRecord, Segment, read_question, route
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.utils.arguments import comma_list
@@ -87,7 +86,7 @@ def _rows(content: list[Any], file: Path, settings: Settings) -> list[dict[str, 
 
 
 def _outside(question: QuestionRecord, media: MediaPolicy) -> str:
-    """Return the first picture that leads out of the data set's folder and is not allowed; empty if none does."""
+    """Return the first picture that leads out of the data set's folder and is not allowed, or an empty text."""
     for segment in (*question.question, *question.reference):
         name = "" if segment.image is None else str(segment.image)
         if name.startswith("/") or ".." in name.split("/"):

@@ -1,6 +1,7 @@
-"""The files of MMIE: finds, downloads and unpacks them, and maps picture names to files.
+"""The files of MMIE: finding, downloading and unpacking them, and the files of picture names.
 
-The data set is gated: ``data.json`` (all questions) and ``images.tar.gz`` come from the hub after accepting its terms.
+The data set is gated: ``data.json`` (all questions) and ``images.tar.gz`` come from the hub after its terms are
+accepted.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _fetch(tried: str) -> Path:
 
 
 class ImageFinder:
-    """Finds the file of a picture by the name that a record has for it."""
+    """Finds the file of a picture by its name in a record."""
 
     def __init__(self, roots: list[Path]) -> None:
         self.roots = roots
@@ -91,7 +92,7 @@ class ImageFinder:
         return Missing(str(image)) if found is None else ViewedPicture(found)
 
     def find(self, image: Any) -> str | None:
-        """Return the file, or ``None``; absolute paths are taken as they are."""
+        """Return the file, or ``None``. Absolute paths are unchanged."""
         name = str(image)
         if not name:
             return None
@@ -103,7 +104,7 @@ class ImageFinder:
 
 
 def image_finder(settings: Settings) -> ImageFinder:
-    """Return the finder of the pictures that these settings' records name, after unpacking them where needed.
+    """Return the finder of the pictures that these settings' records name, after unpacking them if needed.
 
     Raises:
         DataError: the records cannot be found, or the archive cannot be unpacked.
@@ -113,7 +114,7 @@ def image_finder(settings: Settings) -> ImageFinder:
 
 @functools.lru_cache(maxsize=16)
 def _finder(settings: Settings, places: tuple[str | None, ...]) -> ImageFinder:  # noqa: ARG001 - another key, other files
-    """Make the finder once for settings and environment, since every document needs it."""
+    """Make the finder once for settings and environment, because every document needs it."""
     beside, unpacked_here = data_file(settings).parent.absolute(), hf_home() / FOLDER
     roots = os.environ.get(ROOT_VARIABLE), settings.media_root
     given = [Path(root).expanduser().absolute() for root in roots if root]

@@ -1,25 +1,68 @@
-"""Records of the data set as typed questions (MMIE specification §2).
+"""Records of the data set as typed questions, and their categories (MMIE specification §1, §2, §6).
 
-Only missing keys and malformed values are refused; a null question or reference is empty.
+Only missing keys and malformed values are errors. A null question or reference is empty.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks.mmie.facts import CATEGORIES
+
+
+class Route(Struct, frozen=True):
+    """The category of a sample, with the facts for remarks."""
+
+    category: str | None
+    """Tag, or ``None`` if the sample belongs to no category and cannot be judged."""
+    tags: tuple[str, ...] = ()
+    """All tags that the id holds, in the order of the search."""
+    warning: str | None = None
+
+
+def route(sample_id: Any, named: str | None = None, by_name: bool = False) -> Route:
+    """Find the category by the first tag in the id (in upper case, at any place).
+
+    Args:
+        sample_id: only texts hold a tag.
+        named: the record's own category, if it has one; it decides where the id holds no tag.
+        by_name: it also decides where the two disagree.
+    """
+    tags = tuple(tag for tag in CATEGORIES if isinstance(sample_id, str) and tag in sample_id)
+    own = tag_of(named)
+    if not tags:
+        warning = f"id {sample_id!r} holds no tag: {own} by its category {named!r}" if own else None
+        return Route(own, tags, warning)
+    if own is None or own == tags[0]:
+        note = f"id {sample_id!r} holds the tags {' and '.join(tags)}: {tags[0]}" if len(tags) > 1 and not own else None
+        return Route(tags[0], tags, note)
+    chosen = own if by_name else tags[0]
+    return Route(chosen, tags, f"id {sample_id!r} says {tags[0]}, its category {named!r} says {own}: {chosen} is taken")
+
+
+def tag_of(name: str | None) -> str | None:
+    """Return the tag of a category's name: tag or full name, in any case, with or without hyphens."""
+    letters = _letters(name or "")
+    return next((tag for tag, full in CATEGORIES.items() if letters in (_letters(tag), _letters(full))), None)
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[^a-z]", "", text.lower())
+
 
 _CATEGORY_KEYS = ("catagory", "category")
 _SUBFIELD_KEYS = ("subfield", "sub_field", "subcategory")
 ABSENT = "not in data"
-"""Field or subfield of a record that names none."""
+"""Field or subfield of a record without one."""
 
 
 class Segment(Struct, frozen=True):
-    """A piece of a question, answer or reference: a text, then a picture; either may be missing."""
+    """A piece of a question, answer or reference: a text, then a picture. Either may be missing."""
 
     text: str | None
     image: Any = None
@@ -73,7 +116,7 @@ def read_question(entry: Any) -> QuestionRecord:
 
 
 def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segment, ...]:
-    """Read a list of ``{text, image}``; a text alone is one segment without picture, and null is an empty list.
+    """Read a list of ``{text, image}``. A text alone is one segment without a picture, and null is an empty list.
 
     Args:
         value: the JSON value.
@@ -104,7 +147,7 @@ def read_segments(value: Any, where: str, lenient: bool = False) -> tuple[Segmen
 
 
 def _turns(conversations: Any) -> dict[str, Any]:
-    """Return the content by role; the last turn of a role counts."""
+    """Return the content by role. The last turn of a role counts."""
     if not isinstance(conversations, Sequence) or isinstance(conversations, str):
         raise DataError(f"conversations: a list of turns is needed, not {json_kind(conversations)}")
     found: dict[str, Any] = {}
@@ -119,7 +162,7 @@ def _turns(conversations: Any) -> dict[str, Any]:
 
 
 def _first(entry: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """Return the value of the first key that is there and not empty."""
+    """Return the value of the first key that exists and is not empty."""
     return next((str(entry[key]) for key in keys if entry.get(key) not in (None, "")), None)
 
 

@@ -5,15 +5,15 @@ import zipfile
 import pytest
 
 from lmms_eval.errors import DataError, UsageError
-from lmms_eval.tasks.general_bench.levels.files import (
+from lmms_eval.tasks.general_bench.levels.paper import rank_paper
+from lmms_eval.tasks.general_bench.levels.tables import (
     read_result_table,
     read_workbook,
+    template,
     write_bytes,
     write_rows,
     write_workbook,
 )
-from lmms_eval.tasks.general_bench.levels.paper import rank_paper
-from lmms_eval.tasks.general_bench.levels.tables import template
 from tests.parity.vectors import DATA_DIR
 from tests.tasks.general_bench.levels.kit import table_of
 

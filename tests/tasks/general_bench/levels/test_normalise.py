@@ -4,7 +4,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
-from lmms_eval.tasks.general_bench.levels.normalise import adjusted_rmse, map_score, paper_score, ranker_score, sigmoid
+from lmms_eval.tasks.general_bench.levels.formulas import adjusted_rmse, map_score, paper_score, ranker_score, sigmoid
 
 
 def test_the_mappings():

@@ -2,7 +2,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, sheets, tasks
-from lmms_eval.tasks.general_bench.levels.paper import Units, rank_paper
+from lmms_eval.tasks.general_bench.levels.paper import rank_paper
 from lmms_eval.tasks.general_bench.levels.scopes import find_scope
 from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Sheet, Table
 from tests.tasks.general_bench.levels.kit import changed, renamed, specialists_scores, table_of
@@ -64,7 +64,7 @@ def test_word_error_rates_in_percent():
     table = table_of({name: 4.0})
     assert entry(rank_paper("m", table), name).score == 0
     assert "above 1" in rank_paper("m", table).warnings[0]
-    declared = rank_paper("m", table, units=Units(wer_in_percent=True))
+    declared = rank_paper("m", table, wer_in_percent=True)
     assert entry(declared, name).score == pytest.approx(96)
     assert not declared.warnings
 

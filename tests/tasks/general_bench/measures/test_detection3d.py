@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.general_bench.measures.boxes3d import Box3D
 from lmms_eval.tasks.general_bench.measures.detection3d import (
     BY_CENTRE,
     BY_OVERLAP,
     MAX_BOXES,
+    Box3D,
     ClassBoxes,
     FoundBox,
     area_above_tenth,

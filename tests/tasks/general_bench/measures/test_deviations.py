@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
+from lmms_eval.tasks.general_bench.measures.text_math import mean_absolute_error
 
 
 def test_of_hand_values():

@@ -13,7 +13,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import embeddings
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.measures.frechet import frechet_from_embeddings
+from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 from tests.tasks.general_bench.networks import kit
 
 ROWS = np.array([[1.0, 0.0], [0.6, 0.8], [-1.0, 0.0]], np.float32)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.frechet import frechet_distance, frechet_from_embeddings
+from lmms_eval.tasks.general_bench.measures.embeddings import frechet_distance, frechet_from_embeddings
 
 
 def test_of_diagonal_covariances_is_the_sum_over_dimensions():

@@ -13,7 +13,7 @@ import pytest
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures import kit_answers
+from lmms_eval.tasks.general_bench.measures import kit_answers, kit_math
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from tests.tasks.general_bench.networks import kit
 
@@ -37,7 +37,7 @@ def flo(path: Path, side: float) -> None:
 def test_detections_come_inline_or_from_a_file(tmp_path: Path) -> None:
     wanted = item(tmp_path)
     (wanted.prediction_folder / "d.json").write_text(json.dumps([[OBJECT], []]))
-    expected = [[kit_answers.Found("car", "a red car", (1, 2, 4, 6))], []]
+    expected = [[kit_math.Region("a red car", "car", (1, 2, 4, 6))], []]
 
     assert kit_answers.detections({"detections": [[OBJECT], []]}, wanted) == expected
     assert kit_answers.detections({"detections": "d.json", "path": "v.mp4"}, wanted) == expected
@@ -142,7 +142,7 @@ class Shift:
 
 
 def test_raft_looks_at_the_predicted_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lmms_eval.tasks.general_bench.networks import flow
+    from lmms_eval.tasks.general_bench.networks import videos as flow
 
     network = Shift()
     monkeypatch.setattr(flow, "raft", lambda context, item: network)
@@ -163,7 +163,7 @@ def test_raft_looks_at_the_predicted_frames(tmp_path: Path, monkeypatch: pytest.
 def test_videos_are_looked_at_eight_times_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import av
 
-    from lmms_eval.tasks.general_bench.networks import flow
+    from lmms_eval.tasks.general_bench.networks import videos as flow
 
     network = Shift()
     monkeypatch.setattr(flow, "raft", lambda context, item: network)

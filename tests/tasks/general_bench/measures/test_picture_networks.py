@@ -13,10 +13,9 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
-from lmms_eval.tasks.general_bench.measures.frechet import frechet_from_embeddings
+from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 from lmms_eval.tasks.general_bench.measures.picture_networks import MEASURES
-from lmms_eval.tasks.general_bench.networks.classifier import classifier
-from lmms_eval.tasks.general_bench.networks.clip import B32, Clip, clip
+from lmms_eval.tasks.general_bench.networks.pictures import B32, Clip, classifier, clip
 from tests.tasks.general_bench.networks import kit
 from tests.tasks.general_bench.networks.test_inception import EXPECTED, thin_weights
 

@@ -9,7 +9,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import ConfigError, DataError, MediaError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.measures.frechet import frechet_from_embeddings
+from lmms_eval.tasks.general_bench.measures.embeddings import frechet_from_embeddings
 from lmms_eval.tasks.general_bench.measures.registry import measure_for
 from lmms_eval.tasks.general_bench.measures.sound_networks import MEASURES, spoken_words
 from lmms_eval.tasks.general_bench.networks.clap import clap

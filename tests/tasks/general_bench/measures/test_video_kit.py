@@ -160,7 +160,7 @@ def test_the_composite_is_the_mean_of_four_shares(tmp_path: Path) -> None:
 
 
 def test_the_subject_part_can_come_from_the_network(tmp_path: Path) -> None:
-    from lmms_eval.tasks.general_bench.networks.dino import dino
+    from lmms_eval.tasks.general_bench.networks.pictures import dino
 
     wanted = item(tmp_path, PLANT)
     kit.save_dino(tmp_path / "dino-vitb16")

@@ -15,8 +15,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import video_networks
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
-from lmms_eval.tasks.general_bench.networks.clip import B32, L14, Clip, clip
-from lmms_eval.tasks.general_bench.networks.dino import dino
+from lmms_eval.tasks.general_bench.networks.pictures import B32, L14, Clip, clip, dino
 from tests.tasks.general_bench.networks import kit
 from tests.tasks.general_bench.networks.test_video_features import Layers
 

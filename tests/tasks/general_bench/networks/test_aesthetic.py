@@ -10,7 +10,7 @@ import torch
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.networks.aesthetic import HEAD, ratings
+from lmms_eval.tasks.general_bench.networks.pictures import HEAD, ratings
 from tests.tasks.general_bench.networks import kit
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.networks.clip import B32, Clip, clip
+from lmms_eval.tasks.general_bench.networks.pictures import B32, Clip, clip
 from tests.tasks.general_bench.networks import kit
 
 

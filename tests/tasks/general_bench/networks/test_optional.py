@@ -13,8 +13,8 @@ import torch
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.networks.flow import raft
-from lmms_eval.tasks.general_bench.networks.musiq import KONIQ, SPAQ, musiq
+from lmms_eval.tasks.general_bench.networks.pictures import KONIQ, SPAQ, musiq
+from lmms_eval.tasks.general_bench.networks.videos import raft
 from tests.tasks.general_bench.networks import kit
 
 PYIQA = """

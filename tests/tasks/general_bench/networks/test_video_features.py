@@ -11,7 +11,7 @@ from torch import nn
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.networks import video_features
+from lmms_eval.tasks.general_bench.networks import videos as video_features
 from tests.tasks.general_bench.networks import kit
 
 torch.set_num_threads(1)  # test processes share the cores

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from lmms_eval.tasks.general_bench.measures.contract import Context
-from lmms_eval.tasks.general_bench.networks.classifier import VIT_IMAGENET, classifier
-from lmms_eval.tasks.general_bench.networks.dino import VIT_B16, dino
+from lmms_eval.tasks.general_bench.networks.pictures import VIT_B16, VIT_IMAGENET, classifier, dino
 from tests.tasks.general_bench.networks import kit
 
 NAMES = {0: "tench, Tinca tinca", 1: "sports car, sport car", 2: "tabby"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.nlp.fields import Fields, as_text
+from lmms_eval.tasks.general_bench.nlp.types import Fields, as_text
 
 FIELDS = Fields("Some Task", {"id": "q1", "input": {"question": "q?", "options": ["x", 2], "none": None}, "text": "t"})
 

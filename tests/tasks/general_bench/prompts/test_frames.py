@@ -2,7 +2,7 @@ import pytest
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.items import MediaInput
-from lmms_eval.tasks.general_bench.prompts.frames import frame_files, in_frames, shown
+from lmms_eval.tasks.general_bench.prompts.media import frame_files, in_frames, shown
 from tests.tasks.general_bench.prompts.media_kit import a_picture, frames
 
 

@@ -11,6 +11,7 @@ from lmms_eval.api.request import GeneratedImage
 from lmms_eval.tasks.general_bench.items import Form
 from lmms_eval.tasks.general_bench.prompts.replies import extract_media, last_number
 from tests.tasks.general_bench.prompts.media_kit import an_item, frames
+from tests.tasks.megabench.fuzzing import MEGABYTE
 
 FORMS = typing.get_args(Form)
 JSON = st.recursive(
@@ -117,5 +118,5 @@ def test_no_reply_raises_and_every_prediction_is_json(form, reply):
 )
 def test_long_replies_take_no_more_than_seconds(form, piece):
     start = time.process_time()
-    extract_media(shapes(form), "[" + piece * (1_000_000 // len(piece)))
+    extract_media(shapes(form), "[" + piece * (MEGABYTE // len(piece)))
     assert time.process_time() - start < 20

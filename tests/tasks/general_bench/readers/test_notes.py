@@ -3,8 +3,15 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
 from lmms_eval.tasks.general_bench.readers import notes
-from lmms_eval.tasks.general_bench.readers.midi import Midi, MidiNote, Signature
-from lmms_eval.tasks.general_bench.readers.notes import Note, notes_of_midi, predicted_notes, read_notes
+from lmms_eval.tasks.general_bench.readers.notes import (
+    Midi,
+    MidiNote,
+    Note,
+    Signature,
+    notes_of_midi,
+    predicted_notes,
+    read_notes,
+)
 from tests.tasks.general_bench.measures.kit3d import END, an_item, midi_bytes, midi_note
 
 TASK = "PopMusicGeneration"

@@ -1,10 +1,10 @@
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.measures.boxes3d import Box3D
+from lmms_eval.tasks.general_bench.measures.detection3d import Box3D
 from lmms_eval.tasks.general_bench.measures.tracking3d import Tracked
-from lmms_eval.tasks.general_bench.readers import objects3d
-from lmms_eval.tasks.general_bench.readers.objects3d import read_boxes3d, read_tracks
+from lmms_eval.tasks.general_bench.readers import points as objects3d
+from lmms_eval.tasks.general_bench.readers.points import read_boxes3d, read_tracks
 
 SEVEN = [1, 2, 3, 4, 5, 6, 0.5]
 

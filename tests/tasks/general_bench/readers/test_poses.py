@@ -3,7 +3,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import UnreadableAnswer
-from lmms_eval.tasks.general_bench.readers.poses import poses_of, read_poses
+from lmms_eval.tasks.general_bench.readers.points import poses_of, read_poses
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
 from tests.tasks.general_bench.measures.kit3d import an_item
 

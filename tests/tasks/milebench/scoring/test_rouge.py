@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.milebench.scoring.samples import common_words, distinct_word_rouge, sequence_rouge, split_sentences
-from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
+from tests.tasks.megabench.fuzzing import FUZZ, MEGABYTE, NASTY, cpu_limit, reply_text
 
 PERFECT = 0.999999995
 words = st.lists(st.sampled_from("abcde"), max_size=12)
@@ -97,7 +97,9 @@ def test_thousands_of_words_need_no_deeper_stack() -> None:
         assert sequence_rouge(gold, gold) == 1
 
 
-@pytest.mark.parametrize("text", [*NASTY.values(), "a. " * 333_333, "1.1" * 333_333, "a b " * 250_000])
+@pytest.mark.parametrize(
+    "text", [*NASTY.values(), "a. " * (MEGABYTE // 3), "1.1" * (MEGABYTE // 3), "a b " * (MEGABYTE // 4)]
+)
 def test_a_megabyte(text: str) -> None:
     with cpu_limit(1):
         distinct_word_rouge(text, "a word 1 of b a. 9 more 1")

@@ -1,6 +1,6 @@
 import pytest
 
-from lmms_eval.tasks.mmie.data.routing import route, tag_of
+from lmms_eval.tasks.mmie.data.records import route, tag_of
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.utils.places import place_of
+from lmms_eval.utils.signatures import place_of
 
 CODE = """import json
 

@@ -1,0 +1,288 @@
+"""Networks of pictures: CLIP, DINO, a classifier, LAION's aesthetic predictor, and MUSIQ."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from lmms_eval.tasks.general_bench.networks.tensors import (
+    HALF,
+    IMAGENET,
+    OPENAI,
+    TextTower,
+    batches,
+    centre_crop,
+    check_loaded,
+    need,
+    numpy_rows,
+    read_weights,
+    resize_short_side,
+    stack,
+    unit_rows,
+)
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded, not_evaluated, opener
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from PIL import Image
+
+    from lmms_eval.tasks.general_bench.items import Item
+    from lmms_eval.tasks.general_bench.measures.contract import Context
+
+    Floats = npt.NDArray[np.float32]
+
+B32 = Network(
+    key="clip-vit-base-patch32",
+    model_id="openai/clip-vit-base-patch32",
+    package="torch transformers",
+    metrics=(
+        "clip_score", "clip_score/render", "clip_score/background", "clip_score/style", "clip_image_score",
+        "clip_style_score", "frame_accuracy_clip",
+    ),
+)  # fmt: skip
+L14 = Network(
+    key="clip-vit-large-patch14",
+    model_id="openai/clip-vit-large-patch14",
+    package="torch transformers",
+    metrics=("aesthetic_score",),
+)
+AESTHETIC = Network(
+    key="laion-aesthetic-vit-l-14-linear", model_id="", package="torch", metrics=("aesthetic_score",)
+)  # fmt: skip
+"""``sa_0_4_vit_l_14_linear.pth`` of LAION's aesthetic predictor, under this name."""
+VIT_B16 = Network(
+    key="dino-vitb16",
+    model_id="facebook/dino-vitb16",
+    package="torch transformers",
+    metrics=("dino_score", "i2v_composite"),
+)
+VIT_IMAGENET = Network(
+    key="vit-base-patch16-224",
+    model_id="google/vit-base-patch16-224",
+    package="torch transformers",
+    metrics=("accuracy/eeg",),
+)
+KONIQ = Network(key="musiq-koniq", model_id="", package="torch pyiqa", metrics=("musiq",))
+"""pyiqa's weights ``musiq_koniq_ckpt-e95806b9.pth``, under this name."""
+SPAQ = Network(key="musiq-spaq", model_id="", package="torch pyiqa", metrics=("musiq",))
+"""pyiqa's weights ``musiq_spaq_ckpt-358bb6af.pth``, under this name."""
+
+
+class Clip(TextTower, frozen=True, eq=False):
+    """CLIP: pictures and texts as vectors of one space (Radford et al., 2021). Their cosines are the CLIP scores.
+
+    As in CLIP's training, pictures are scaled (bicubic) until the shorter side has the network's size, and cropped to
+    the middle square. Texts are cut at the longest length that the network takes. The processing is our own, so that
+    numbers do not depend on installed packages.
+    """
+
+    def pictures(self, images: Iterable[Image.Image]) -> Floats:
+        """Return the vectors of pictures, ``(pictures, dimensions)``, each of length 1."""
+        size = int(self.model.config.vision_config.image_size)
+        found = []
+        with inference():
+            for part in batches(images):
+                cut = [centre_crop(resize_short_side(image, size, bicubic=True), size) for image in part]
+                pooled = self.model.vision_model(pixel_values=stack(cut, OPENAI).to(self.device)).pooler_output
+                found.append(unit_rows(self.model.visual_projection(pooled)))
+        return numpy_rows(found)
+
+
+def clip(network: Network, context: Context, item: Item) -> Clip:
+    """Open ``B32`` or ``L14``, which is loaded once.
+
+    Raises:
+        NotEvaluated: its packages or weights are missing.
+    """
+    return loaded(_load_clip, network, context, item)
+
+
+@functools.lru_cache(maxsize=2)
+def _load_clip(source: str, device: str) -> Clip:
+    from transformers import CLIPModel, CLIPTokenizer
+
+    local = Path(source).exists()
+    model, report = CLIPModel.from_pretrained(source, local_files_only=local, output_loading_info=True)
+    check_loaded(report["missing_keys"], "position_ids")
+    tokenizer = CLIPTokenizer.from_pretrained(source, local_files_only=local)
+    longest = int(model.config.text_config.max_position_embeddings)
+    return Clip(model.float().eval().to(device), tokenizer, device, longest)
+
+
+def ratings(vectors: Floats, context: Context, item: Item) -> list[float]:
+    """Return the rating of each picture by LAION's aesthetic predictor, nominally 1 to 10.
+
+    The predictor is a linear layer over a picture's CLIP L/14 vector, trained on ratings from 1 to 10.
+
+    Args:
+        vectors: ``(pictures, dimensions)``, CLIP L/14 vectors of length 1.
+        context: of the run.
+        item: for messages.
+
+    Raises:
+        NotEvaluated: the layer is missing, or its size is not that of the vectors.
+    """
+    import numpy as np
+
+    layer = _aesthetic_layer(context, item)
+    if layer.shape[0] - 1 != vectors.shape[1]:
+        raise not_evaluated(
+            item,
+            f"vectors of {layer.shape[0] - 1} dimensions for {AESTHETIC.key}, not of {vectors.shape[1]}",
+            "use CLIP ViT-L/14 for the features and its own layer",
+        )
+    rows = np.asarray(vectors, dtype=np.float64)
+    return [float(value) for value in rows @ layer[:-1] + layer[-1]]
+
+
+@opener(AESTHETIC)
+def _aesthetic_layer(source: str, device: str) -> npt.NDArray[np.float64]:  # noqa: ARG001 - so small that it runs on the CPU
+    """Return the layer's weights followed by its bias."""
+    import numpy as np
+
+    weights = read_weights(source)
+    need(weights, ("weight", "bias"))
+    layer = [weights["weight"].numpy().reshape(-1), weights["bias"].numpy().reshape(-1)]
+    if layer[1].size != 1:
+        raise ValueError(f"{source}: a layer with one output is wanted, not with {layer[1].size}")
+    return np.concatenate(layer).astype(np.float64)
+
+
+class Dino(Struct, frozen=True, eq=False):
+    """DINO (Caron et al., 2021): the class token of a self-supervised ViT, which describes the subject of a picture.
+
+    Pictures are scaled (bilinear) until the shorter side has the network's size, and are not cropped: position
+    encodings are interpolated if a picture is not square.
+    """
+
+    model: Any
+    device: str
+
+    def pictures(self, images: Iterable[Image.Image]) -> Floats:
+        """Return the class tokens after the last normalisation, ``(pictures, dimensions)``."""
+        size = int(self.model.config.image_size)
+        found = []
+        with inference():
+            for part in batches(images):
+                scaled = [resize_short_side(image, size) for image in part]
+                for _, alike in itertools.groupby(scaled, lambda image: image.size):
+                    pixels = stack(list(alike), IMAGENET).to(self.device)
+                    out = self.model(pixel_values=pixels, interpolate_pos_encoding=True)
+                    found.append(out.last_hidden_state[:, 0])
+        return numpy_rows(found)
+
+
+@opener(VIT_B16)
+def dino(source: str, device: str) -> Dino:
+    """Load DINO ViT-B/16."""
+    from transformers import ViTModel
+
+    model, report = ViTModel.from_pretrained(
+        source, local_files_only=Path(source).exists(), add_pooling_layer=False, output_loading_info=True
+    )
+    check_loaded(report["missing_keys"])
+    return Dino(model.float().eval().to(device), device)
+
+
+class Classifier(Struct, frozen=True, eq=False):
+    """A classifier of pictures (ViT-B/16 with ImageNet's 1000 classes), which names the class of a generated one."""
+
+    model: Any
+    device: str
+
+    def classify(self, image: Image.Image) -> int:
+        """Return the number of the most likely class."""
+        from PIL import Image
+
+        size = int(self.model.config.image_size)
+        square = image.resize((size, size), Image.Resampling.BILINEAR)
+        with inference():
+            scores = self.model(pixel_values=stack([square], HALF).to(self.device)).logits[0]
+            return int(scores.argmax())
+
+    def find(self, label: str | int) -> int | None:
+        """Return the class of a number or of a name, or ``None`` if there is no such class.
+
+        A name is one in the checkpoint's ``id2label``, or one of several that an entry lists between commas. Case does
+        not matter.
+        """
+        names: dict[int, str] = self.model.config.id2label
+        if isinstance(label, int) or label.strip().isdigit():
+            return int(label) if int(label) in names else None
+        wanted = _fold(label)
+        matching = (number for number, name in names.items() if wanted in (_fold(name), *map(_fold, name.split(","))))
+        return next(matching, None)
+
+
+@opener(VIT_IMAGENET)
+def classifier(source: str, device: str) -> Classifier:
+    """Load the classifier."""
+    from transformers import ViTForImageClassification
+
+    model, report = ViTForImageClassification.from_pretrained(
+        source, local_files_only=Path(source).exists(), output_loading_info=True
+    )
+    check_loaded(report["missing_keys"])
+    return Classifier(model.float().eval().to(device), device)
+
+
+def _fold(name: str) -> str:
+    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+
+
+class Musiq(Struct, frozen=True, eq=False):
+    """MUSIQ (Ke et al., 2021): quality of a picture without a reference, 0 to 100. Needs the package pyiqa.
+
+    The licence of pyiqa forbids commercial use, so no extra requires it: users who may use it install it themselves.
+    Without it, the scores of frames can be computed elsewhere and given with the prediction.
+    """
+
+    model: Any
+    device: str
+
+    def pictures(self, images: Iterable[Image.Image], longest: int | None = None) -> list[float]:
+        """Return the quality of each picture. A picture with a side above ``longest`` is shrunk to it.
+
+        Raises:
+            ValueError: a score is not finite: the weights are damaged.
+        """
+        import numpy as np
+        import torch
+
+        from lmms_eval.media.image import shrink
+
+        found = []
+        with inference():
+            for image in images:
+                pixels = np.array(shrink(image, max_side=longest).convert("RGB"), dtype=np.float32) / 255
+                tensor = torch.from_numpy(pixels).permute(2, 0, 1)[None].to(self.device)
+                found.append(float(self.model(tensor)))
+        if not all(map(math.isfinite, found)):
+            raise ValueError("MUSIQ gives scores that are not finite: check its weights")
+        return found
+
+
+def musiq(network: Network, context: Context, item: Item) -> Musiq:
+    """Open ``KONIQ`` or ``SPAQ``, which is loaded once.
+
+    Raises:
+        NotEvaluated: pyiqa or the weights are missing.
+    """
+    name = {KONIQ: "musiq", SPAQ: "musiq-spaq"}[network]
+    return loaded(lambda source, device: _load_musiq(source, device, name), network, context, item)
+
+
+@functools.lru_cache(maxsize=2)
+def _load_musiq(source: str, device: str, name: str) -> Musiq:
+    if not Path(source).is_file():
+        raise FileNotFoundError(f"{source} is no file of weights")
+    pyiqa = importlib.import_module("pyiqa")
+    return Musiq(pyiqa.create_metric(name, device=device, pretrained_model_path=source), device)
