@@ -75,7 +75,7 @@ def layers() -> Sketch:
     sketch = Sketch(
         "layers",
         "Packages by layer",
-        "The packages of lmms_eval in rows, each of which imports only from rows below it. From top "
+        "The packages of lmms_eval in rows that import only from rows below them. From top "
         f"to bottom: {'; '.join(text for _, text in _GROUPS.values())}.",
     )
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]

@@ -86,7 +86,7 @@ ErrorKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ResponseError:
-    """Reason for which a request was given up, after all retries."""
+    """Reason why a request was given up, after all retries."""
 
     kind: ErrorKind
     message: str

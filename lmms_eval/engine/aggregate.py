@@ -132,7 +132,7 @@ class _Columns:
     def __init__(self) -> None:
         self.found: dict[tuple[str, str], _Column] = {}
         self.scored: set[str] = set()
-        """Pipelines in which at least one document was scored."""
+        """Pipelines with at least one scored document."""
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a document's journal record."""
@@ -169,7 +169,7 @@ def aggregate_task(
         plan: the task.
         store: the journals.
         options: settings.
-        not_asked: reason for which documents without a record were never asked (given up, interrupted).
+        not_asked: reason why documents without a record were never asked (given up, interrupted).
         counted: the documents that count, if a task of the run ended early.
     """
     counter = OutcomeCounter(plan.requested)
@@ -500,7 +500,7 @@ def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResu
 
 
 def _looked_certainty(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:
-    """Return the anytime-valid certainty of the mean over parts of which some ended early."""
+    """Return the anytime-valid certainty of the mean over parts if some ended early."""
     looked = []
     for metric, size in parts:
         if metric.looked is not None:

@@ -64,7 +64,7 @@ class BatchCheck(Struct):
     rows: list[BatchDifference] = field(default_factory=list)
     failed: list[Trouble] = field(default_factory=list)
     stopped: str = ""
-    """Reason for which the check was skipped or ended early."""
+    """Reason why the check was skipped or ended early."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return ``batch_check`` of the results document."""

@@ -25,7 +25,7 @@ from lmms_eval.errors import ModelError, UsageError
 from lmms_eval.filters.reasoning import thoughts_apart
 
 _Key: TypeAlias = "tuple[str, tuple[object, ...]]"
-"""Key by which messages of different requests are compared."""
+"""Key for comparing messages of different requests."""
 
 
 class Transcript:
@@ -195,11 +195,11 @@ class AnsweredDocument(Struct, frozen=True):
     verdicts: tuple[Verdict, ...] = ()
     """Verdicts of the judge on the task's questions about the document."""
     error: str = ""
-    """Reason, other than a failed answer, for which the document cannot be scored."""
+    """Reason, other than a failed answer, why the document cannot be scored."""
 
     @property
     def reason(self) -> str:
-        """Reason for which the document failed; empty if it did not fail."""
+        """Reason why the document failed; empty if it did not fail."""
         return self.error or next((answer.error for answer in self.answers if answer.error is not None), "")
 
 
@@ -407,7 +407,7 @@ class _DocumentConversation:
         self._exchange: Exchange
         self._first_input = ""
         self._cut: Sequence[Response] = ()
-        """Responses of a round, some of which are being retried with more tokens."""
+        """Responses of a round. Some are being retried with more tokens."""
         self._requests: Sequence[Request] = ()
         self._transcript = Transcript()
         self.added = self._transcript.added

@@ -398,7 +398,7 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
 
 
 def _given_up(work: _Work, plan: TaskPlan) -> str:
-    """Return the reason for which this or another process gave a task up; empty if none did."""
+    """Return the reason why this or another process gave a task up; empty if none did."""
     own, failures = work.ends.reason(plan.task.name), work.store.failures(plan.task.name)
     if own or work.share is None or len(failures) < DOCUMENTS:
         return own

@@ -222,7 +222,7 @@ class JudgementStore:
 
     @property
     def ids(self) -> set[str]:
-        """Ids of the requests to which any judge replied in an earlier start."""
+        """Ids of the requests that any judge replied to in an earlier start."""
         return {request_id for request_id, _ in self._known}
 
     def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:

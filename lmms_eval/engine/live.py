@@ -234,7 +234,7 @@ INTERVAL_S = 1.0
 
 
 class Vitals:
-    """Context in which a thread writes the counts of this process to ``live-RANK.json`` in the run's folder.
+    """Context of a thread that writes the counts of this process to ``live-RANK.json`` in the run's folder.
 
     Write errors are ignored: watching never fails a run.
 
@@ -302,7 +302,7 @@ class TaskOutline(Struct, frozen=True):
     part: HeadlinePart | None = None
     """The task's headline number; ``None`` if it has no interval before the end of the run."""
     reason: str = NOT_RANDOM
-    """Reason for which there is no interval."""
+    """Reason why there is no interval."""
 
 
 class RunOutline(Struct, frozen=True):
@@ -321,7 +321,7 @@ def outline_of(
     Args:
         plans: the tasks.
         sampling: the random order, if there is one.
-        parts: the headline number of each task, or the reason for which it has no interval.
+        parts: the headline number of each task, or the reason why it has no interval.
     """
     tasks = {}
     for plan in plans:

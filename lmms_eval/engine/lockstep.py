@@ -181,7 +181,7 @@ class Lockstep:
             ) from error
 
     def _limit(self, since: float, patience_s: float | None) -> float | None:
-        """Return the seconds for which this process waits for another one, counted from the time ``since``."""
+        """Return the seconds that this process waits for another one, counted from the time ``since``."""
         if not self._stream.is_stopped:
             return patience_s
         self._stopped_at = self._stopped_at or time.monotonic()

@@ -62,7 +62,7 @@ class LookStop(Struct, frozen=True):
         return stop_mark(self.asked, self.of)
 
     def as_record(self) -> dict[str, object]:
-        """Return JSON from which ``lmms-eval score`` and comparisons identify the documents."""
+        """Return JSON that lets ``lmms-eval score`` and comparisons identify the documents."""
         return {"rule": self.rule, "order": self.order, "asked": self.asked, "of": self.of}
 
 

@@ -87,7 +87,7 @@ class DocumentWindow(Struct, frozen=True):
 
 
 Order = Callable[[DocumentWindow], Sequence[int]]
-"""Function that sorts the documents of a window into the order in which they are asked."""
+"""Function that sorts the documents of a window into the order of asking."""
 
 
 def windows(plans: Sequence[TaskPlan]) -> Iterator[DocumentWindow]:

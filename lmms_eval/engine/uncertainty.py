@@ -24,9 +24,9 @@ class Certainty(Struct, frozen=True):
     interval: stats.Interval | None = None
     """The 95 % interval."""
     no_interval: str = ""
-    """Reason for which there is no interval; empty if there is one, or the value is not a number."""
+    """Reason why there is no interval; empty if there is one, or the value is not a number."""
     spread: stats.MeanSpread | None = None
-    """Error from which the interval is computed; ``None`` if it is undefined."""
+    """Error that gives the interval; ``None`` if it is undefined."""
     score_range: ScoreRange = stats.ANY_NUMBER
 
     @classmethod
@@ -115,7 +115,7 @@ def errors_of(
 def _may_coincide(task: Task, values: Sequence[Any]) -> bool:
     """Return whether the result of a task's own aggregation may equal the mean without being one.
 
-    That is possible if the values hold facts besides the score, by which it may group documents. It is implausible for
+    That is possible if the values hold facts besides the score to group documents by. It is implausible for
     many documents with different scores. A task's aggregation is called only once, so this cannot be tested.
     """
     own = {task.score_key, task.cluster_key}

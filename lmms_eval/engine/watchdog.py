@@ -116,7 +116,7 @@ _guard = _ExitGuard()
 
 @contextlib.contextmanager
 def guarded_exit() -> Iterator[None]:
-    """Context of a run in which ``os._exit`` does not end the process silently.
+    """Context of a run that keeps ``os._exit`` from ending the process silently.
 
     In a scoring thread the call raises ``SystemExit``, which fails the document. Elsewhere it reports the caller, and
     ends the process with a code other than 0.
@@ -133,7 +133,7 @@ class ScoringTimeout(BaseException):
 
 
 class ScoringWatch:
-    """Context in which one thread scores documents through ``call``, each for at most ``limit_s`` seconds.
+    """Context of one thread that scores documents through ``call``, each for at most ``limit_s`` seconds.
 
     Args:
         limit_s: the time limit.
@@ -147,7 +147,7 @@ class ScoringWatch:
         self._stopping = threading.Event()
         self._job: AnsweredDocument | None = None
         self._waited = 0.0
-        """Seconds for which the document has been scored, without time in which the process was suspended."""
+        """Seconds of scoring the document, without the time that the process was suspended."""
         self._has_raised = self._is_armed = False
         self._thread = 0
 

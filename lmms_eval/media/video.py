@@ -315,7 +315,7 @@ def _read(ref: MediaRef, sampling: FrameSampling) -> VideoFrames:
         found, there = collect_frames(file, wanted, info)
         if wanted[-1] >= there:
             header = f"the header of video {ref.describe()}"
-            found_fewer = f"{header} states {info.frames} frames, of which only {there} can be decoded"
+            found_fewer = f"{header} states {info.frames} frames, but only {there} can be decoded"
             if sampling.indices is not None or there == 0:
                 raise MediaError(f"{found_fewer}: check the file")
             _warn(f"{found_fewer}: frames are chosen among these")

@@ -63,7 +63,7 @@ class UnpackedRequest:
 
     @property
     def context(self) -> Any:
-        """The first argument, by which partial results identify their request."""
+        """The first argument, which identifies the request of partial results."""
         return self.arguments[0] if self.arguments else None
 
 

@@ -81,7 +81,7 @@ class Division(Struct, frozen=True):
 
 
 def natural(text: str) -> tuple[float, list[tuple[str, int]]]:
-    """Return a sort key: numbers by size, then texts, in which runs of digits compare as numbers."""
+    """Return a sort key: numbers by size, then texts, where runs of digits compare as numbers."""
     try:
         number = float(text)
     except ValueError:
@@ -111,13 +111,13 @@ class AskedDocuments(Struct, frozen=True):
     """The documents that count in a task that stopped early."""
 
     rows: Codes
-    """Their rows, in the random order in which the run asked them."""
+    """Their rows, in the random order of the run."""
     of: int
     """Number of documents in the task."""
 
     @classmethod
     def find(cls, stop: EarlyStop, task: str, ids: Sequence[str]) -> AskedDocuments | NoInterval:
-        """Sort a task's documents by the order in which the run asked them, or explain why that is not possible."""
+        """Sort a task's documents by the run's order, or explain why that is not possible."""
         import numpy as np
 
         if stop.order.startswith(STRATA):

@@ -317,7 +317,7 @@ class Journals(Struct):
         Args:
             task: the task.
             asked: if the task stopped early, the number of documents that count; the others are left out.
-            order: the random order in which the documents were asked.
+            order: the random order of the documents.
 
         Raises:
             DataError: the order is not known.

@@ -222,7 +222,7 @@ def guarded(app: ASGIApp, settings: ServerSettings, port: int) -> ASGIApp:
 
 
 def guard_of(settings: ServerSettings, port: int) -> Guard:
-    """Return the rules by which a server answers requests."""
+    """Return a server's rules for answering requests."""
     is_open = not is_loopback(settings.host)
     own = {settings.host, socket.gethostname()} if is_open else set()
     names = frozenset(name.lower().rstrip(".") for name in (*own, *settings.allow_hosts))

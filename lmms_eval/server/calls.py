@@ -450,7 +450,7 @@ class Following(Struct):
     Args:
         job_id: the job.
         place: id of the last event that was received.
-        patience: seconds for which a lost connection is retried.
+        patience: seconds of retrying a lost connection.
     """
 
     job_id: str

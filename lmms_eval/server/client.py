@@ -55,7 +55,7 @@ class EvalClient:
         base_url: the server's address.
         timeout: seconds to wait for an answer; ``None`` for no limit.
         token: the server's token; the default is the environment variable ``LMMS_EVAL_SERVER_TOKEN``.
-        patience: seconds for which a call is retried.
+        patience: seconds of retrying a call.
     """
 
     def __init__(

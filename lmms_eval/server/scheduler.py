@@ -107,7 +107,7 @@ class RunningJob:
         job: the job, as of the time when it was claimed or found.
         additions: tasks and models that every run of this server gets.
         room: resources that this server assigns to runs.
-        grace_s: seconds in which a stopped run may finish its requests in flight; then it is killed.
+        grace_s: seconds that a stopped run has to finish its requests in flight; then it is killed.
     """
 
     job: Job

@@ -271,7 +271,7 @@ class JobStore:
             request: body of the submission.
             folder: folder of the job's files.
             created_at: time of the submission.
-            key: the client's key of the submission, by which a repetition is recognized.
+            key: the client's key of the submission, which shows a repetition.
 
         Raises:
             RepeatedKeyError: a different request was submitted with the same key.

@@ -238,7 +238,7 @@ class HFOptions(Struct, frozen=True):
 
     @property
     def media_form(self) -> MediaForm:
-        """The form in which videos are read."""
+        """The form of videos."""
         return MediaForm(self.max_num_frames, self.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
 
     @classmethod

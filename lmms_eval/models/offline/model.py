@@ -86,7 +86,7 @@ class ProcessKiller:
 class EngineLoop:
     """The event loop of an engine for its whole life.
 
-    Engines bind their tasks and sockets to the loop in which they are first called, but every stream of requests (a
+    Engines bind their tasks and sockets to the loop that calls them first, but every stream of requests (a
     run, its check of batches, the next run) has its own loop.
     """
 

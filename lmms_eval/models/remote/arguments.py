@@ -72,7 +72,7 @@ class CommonArguments(BaseModel):
 
     @property
     def frames(self) -> Frames:
-        """The form in which videos are read."""
+        """The form of videos."""
         return Frames(self.max_frames_num, self.video_fps, total_pixels=self.total_pixels)
 
 
@@ -188,7 +188,7 @@ def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, A
 
 
 def first_names(given: Mapping[str, Any], same: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments that are set, each under its first name, to which ``same`` maps the others.
+    """Return the arguments that are set, each under its first name; ``same`` maps the others to it.
 
     Raises:
         ModelError: two names of one argument have different values.

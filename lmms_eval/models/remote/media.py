@@ -44,7 +44,7 @@ class Turn(Struct, frozen=True):
 
 
 class Frames(Struct, frozen=True):
-    """The form in which videos are sent: at most ``count`` frames, evenly spaced or ``fps`` per second, or whole.
+    """The form of videos as sent: at most ``count`` frames, evenly spaced or ``fps`` per second, or whole.
 
     A part of a video (one with time bounds) is always sent as frames.
     """

@@ -69,7 +69,7 @@ class RemoteModel(Model):
 
     @abc.abstractmethod
     def sent_options(self, request: Request) -> Mapping[str, Any]:
-        """Return the options of a request under the names in which they are sent, without the derived seed."""
+        """Return the options of a request under the names that are sent, without the derived seed."""
 
     @abc.abstractmethod
     def ignored_options(self) -> list[str]:

@@ -279,7 +279,7 @@ def open_text_to_image(name: str, arguments: Mapping[str, Any], device: str | No
 
 
 class IllustratedModel(Model):
-    """The answers of an inner model, in which pictures replace each ``<image>description</image>``.
+    """The answers of an inner model, where pictures replace each ``<image>description</image>``.
 
     Answers that already have pictures, or describe none, are unchanged. If a picture cannot be drawn, the request
     fails, and a later start retries it.

@@ -292,7 +292,7 @@ class ToolMedium(Struct, frozen=True):
 
 
 class ToolResult(Struct, frozen=True):
-    """The texts and media of a tool's result. A failure is a text too, to which the model may react."""
+    """The texts and media of a tool's result. A failure is a text too, and the model may react to it."""
 
     text: str
     media: tuple[ToolMedium, ...] = ()

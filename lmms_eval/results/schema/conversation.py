@@ -52,7 +52,7 @@ class Call(TypedDict):
     """A tool call by the model."""
 
     id: str
-    """Id by which the result refers to the call."""
+    """Id that the result uses for the call."""
     name: str
     """Name of the tool."""
     arguments: str

@@ -84,7 +84,7 @@ class StopCounts(TypedDict):
     ended: int
     """Answers that one of them ended."""
     untold: int
-    """Answers for which the server does not report it."""
+    """Answers whose server does not report it."""
 
 
 @with_config(DESCRIBED)
@@ -106,7 +106,7 @@ class Outcome(TypedDict):
     withheld: bool
     """Whether the headline score is withheld."""
     reasons: dict[str, int]
-    """Number of documents by the reason for which they are not scored."""
+    """Number of documents by the reason why they are not scored."""
     answers: int
     """Answers, including repeats, without failed requests."""
     blank: int

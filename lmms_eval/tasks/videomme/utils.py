@@ -160,7 +160,7 @@ def _frames(path: str) -> tuple[int, float]:
 
     info = probe(path)
     if not info.fps:
-        raise MediaError(f"{path} does not state its frames per second, by which subtitles are chosen")
+        raise MediaError(f"{path} does not state its frames per second, which choose subtitles")
     return info.frames, info.fps
 
 

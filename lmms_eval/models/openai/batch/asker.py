@@ -88,7 +88,7 @@ def unanswered(code: str, reason: str, shown: str) -> AttemptError:
 
 
 def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
-    """Return the failure of all requests for which an ended batch has no line."""
+    """Return the failure of all requests without a line in an ended batch."""
     errors = batch.get("errors")
     listed = errors.get("data") if isinstance(errors, Mapping) else None
     first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else {}
@@ -298,7 +298,7 @@ class BatchAsker:
                     ended = await self._look()
         finally:
             taking.cancel()
-            await asyncio.wait({taking})  # it returns its requests in the step in which it ends, so no request is lost
+            await asyncio.wait({taking})  # it returns its requests in the step that ends it, so no request is lost
         return ([] if taking.cancelled() else taking.result()), ended
 
     async def _next(self, stream: RequestStream) -> list[Request]:

@@ -200,7 +200,7 @@ class BatchAddress:
     """Addresses of a service's batch interface."""
 
     root: str = field(repr=False)
-    """The address to which ``/files`` and ``/batches`` are appended."""
+    """The address before ``/files`` and ``/batches``."""
     query: str = field(repr=False)
     line: str
     """The address in the lines of a batch file: that of a single request, without the host."""

@@ -292,7 +292,7 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
         facts: the task's row.
         annotation: only its folder and head are looked at.
         raw: the entry.
-        prediction_folder: folder to which paths of predictions are relative.
+        prediction_folder: folder that paths of predictions are relative to.
         fields: the keys of tasks that ``field_maps`` lists.
 
     Raises:

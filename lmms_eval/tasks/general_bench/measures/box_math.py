@@ -110,7 +110,7 @@ def video_contains(prediction: str, references: Sequence[str]) -> float:
 SUCCESS_THRESHOLDS = tuple(step / 20 for step in range(21))
 """Overlaps 0, 0.05, ..., 1 of the success curve."""
 HIT = 0.5
-"""IoU from which F counts a predicted box as a hit."""
+"""Least IoU that F counts as a hit."""
 
 
 def paired_iou(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:

@@ -25,7 +25,7 @@ LOWER_CASED = frozenset(
         "Vocal Technique Detection",
     )
 )
-"""Tasks with references in lower case, for which the reply is lower-cased too."""
+"""Tasks with references in lower case; the reply is lower-cased too."""
 _FIXED = {find_task("Accent Sex Classification"): ("female", "male"), find_task("Bird Sound Detection"): ("No", "Yes")}
 _OPEN_SOUND = frozenset(
     find_task(name)
