@@ -39,6 +39,16 @@ from lmms_eval.storage.lines import JournalSet, JournalWriter, RecordPlace
 T = TypeVar("T")
 
 
+def counts_now(is_failed: bool, was_failed: bool | None) -> bool:
+    """Return whether a record replaces an earlier one of the same document: a failure never replaces a score.
+
+    Args:
+        is_failed: whether the new record is a failure.
+        was_failed: whether the earlier record is a failure; ``None`` if there is no earlier one.
+    """
+    return not is_failed or was_failed is not False
+
+
 class RunStore:
     """The journals of one run.
 
@@ -269,16 +279,17 @@ class RunStore:
 
     def _adopt_score(self, record: dict[str, Any], place: RecordPlace) -> None:
         task, doc_id = record["task"], record["doc_id"]
-        known = self._scores.setdefault(task, {})
-        is_good = doc_id in known and doc_id not in self._failures.get(task, ())
+        known, failures = self._scores.setdefault(task, {}), self._failures.setdefault(task, {})
+        was_failed = doc_id in failures if doc_id in known else None
+        is_own = was_failed is False and known[doc_id].file == self._score_file
+        if is_own or not counts_now("failed" in record, was_failed):
+            return
+        known[doc_id] = place
         if "failed" in record:
-            if not is_good:
-                known[doc_id] = place
-                self._failures.setdefault(task, {})[doc_id] = record["failed"]
-        elif not is_good or known[doc_id].file != self._score_file:
-            known[doc_id] = place
+            failures[doc_id] = record["failed"]
+        else:
             self._note_thoughts(record)
-            self._failures.get(task, {}).pop(doc_id, None)
+            failures.pop(doc_id, None)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of all finished documents that this process knows, scored or failed."""

@@ -23,7 +23,7 @@ from lmms_eval.models.remote.reply import Reply, read_completion
 from lmms_eval.models.remote.sdk import attempts, read_address
 
 NO_STATUS = frozenset({"Timeout", "APIConnectionError"})
-"""Errors without an answer that nevertheless get a status from the package."""
+"""Errors without an answer. The package gives them a status nevertheless."""
 
 
 class Arguments(ChatArguments):

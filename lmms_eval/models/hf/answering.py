@@ -198,7 +198,7 @@ class Answerer:
     def _stopper(
         self, settings: GenerationSettings, encoded: Encoded, readings: Sequence[ReadingRules]
     ) -> StopOnText | None:
-        """Return the stopping criterion; ``None`` with beams, where a row is not one answer."""
+        """Return the stopping criterion; ``None`` with beams, as a row is then not one answer."""
         beams = settings.arguments.get("num_beams") or self._loaded.model.generation_config.num_beams or 1
         if not settings.until or beams > 1 or self._is_encoder_decoder:
             return None

@@ -41,8 +41,8 @@ def start(tmp_path):
             json.loads((folder / "data.json").read_text()), "data.json", ReadingOptions(in_folder(str(folder)))
         )
         places = OutputFiles.of(tmp_path / "out", "r.json")
-        found = FileJudging(data, prompts or built_in(), places, save_step).finish(jury.open, retries)
-        return found.summary, json.loads(places.output.read_text()), places
+        summary, _ = FileJudging(data, prompts or built_in(), places, save_step).finish(jury.open, retries)
+        return summary, json.loads(places.output.read_text()), places
 
     return run
 
