@@ -9,7 +9,7 @@ SHELL := /bin/bash
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-slow test-engines docs drawings viewer schemas api constraints release-check screenshots lint clean
+.PHONY: demo test test-slow test-engines docs drawings viewer schemas keywords api constraints release-check screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -64,6 +64,10 @@ viewer:
 # The JSON Schemas of results, samples and journals (lmms_eval/schemas), from their types.
 schemas: $(VENV)/.ready-dev
 	$(BIN)/python examples/make_schemas.py
+
+# The arguments of simple_evaluate for type checkers (lmms_eval/config/keywords.py), from the declaration of the options.
+keywords: $(VENV)/.ready-dev
+	$(BIN)/python -m release.keywords
 
 # The list of what is public (tests/public_api.txt), by the rules of docs/api.md.
 api: $(VENV)/.ready-dev

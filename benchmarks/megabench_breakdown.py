@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.workload import run_child
-from lmms_eval.tasks.megabench.facts import TaskFacts, tasks
+from lmms_eval.tasks.megabench.facts import DatasetTask, tasks
 
 SCRIPT = "lmms_eval/tasks/megabench/breakdown/derive_breakdown_results.py"
 REFERENCE_S = 0.18
@@ -31,7 +31,7 @@ def write_scores(folder: Path, *, with_queries: bool) -> None:
         path.write_text(json.dumps({"data": data, "summary": {}}, indent=4), encoding="utf-8")
 
 
-def _task(task: TaskFacts, source: random.Random, with_queries: bool) -> dict[str, Any]:
+def _task(task: DatasetTask, source: random.Random, with_queries: bool) -> dict[str, Any]:
     query = {
         "response": "word " * 60, "correct_answer": {"answer": "word"}, "global_idx": "1", "images": [],
         "query_text": "question " * 30, "scores": {"field": {"answer": 1}, "info": {}, "query": 1.0},

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.tasks.megabench.facts import TaskFacts, tasks
+from lmms_eval.tasks.megabench.facts import DatasetTask, tasks
 
 SLOW = frozenset({"program_judge", "constrained_generation"})
 LATEX = frozenset(
@@ -226,7 +226,7 @@ def _field(metric: str, source: random.Random) -> Field:
     return _sequence(source) if metric.startswith(_SEQUENCES) else _text(source)
 
 
-def _reply(task: TaskFacts, values: Mapping[str, Any]) -> str:
+def _reply(task: DatasetTask, values: Mapping[str, Any]) -> str:
     if task.parser == "json":
         return f"Let me think about it step by step.\n\n{json.dumps(values)}"
     value = next(iter(values.values()))
@@ -265,7 +265,9 @@ def write_workload(folder: Path, leave_out: frozenset[str] = frozenset(), seed: 
     return Workload(folder, path, len(rows), counts)
 
 
-def _task(task: TaskFacts, source: random.Random, rows: list[dict[str, str]], counts: dict[str, int]) -> dict[str, Any]:
+def _task(
+    task: DatasetTask, source: random.Random, rows: list[dict[str, str]], counts: dict[str, int]
+) -> dict[str, Any]:
     names = _answer_fields(task)
     info = {
         "field_score_function": {name: task.metrics[name] for name in names},
@@ -298,14 +300,14 @@ def _task(task: TaskFacts, source: random.Random, rows: list[dict[str, str]], co
     }  # fmt: skip
 
 
-def _answer_fields(task: TaskFacts) -> list[str]:
+def _answer_fields(task: DatasetTask) -> list[str]:
     """Return the fields of the true answer: no unnamed ones, one for the parsers of a single answer."""
     named = [name for name in task.metrics if name]
     return named if task.parser == "json" else named[:1]
 
 
 def _row(
-    task: TaskFacts, number: int, answer: Mapping[str, Any], info: Mapping[str, Any], context: Mapping[str, Any]
+    task: DatasetTask, number: int, answer: Mapping[str, Any], info: Mapping[str, Any], context: Mapping[str, Any]
 ) -> dict[str, str]:
     return {
         "id": str(task.first_id + number), "task_name": task.name, "task_description": "An invented task.",

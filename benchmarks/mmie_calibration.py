@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.stats import Interval, NoInterval, Spread, corrected_mean, score_interval
+from lmms_eval.stats import Interval, MeanSpread, NoInterval, corrected_mean, score_interval
 
 ANSWERS, HUMAN, BIAS, NOISE, SEED = 2_000, 200, 0.8, 1.0, 20_241_014
 TRUTH, SPREAD = 3.0, 1.3
@@ -35,8 +35,8 @@ def simulate(simulations: int, seed: int = SEED) -> dict[str, Any]:
         known, scored = human[:HUMAN].tolist(), judge.tolist()
         corrected = corrected_mean(scored[HUMAN:], scored[:HUMAN], known)
         intervals = {
-            "plain": score_interval(float(judge.mean()), Spread.of_scores(scored)),
-            "human_only": score_interval(float(human[:HUMAN].mean()), Spread.of_scores(known)),
+            "plain": score_interval(float(judge.mean()), MeanSpread.of_scores(scored)),
+            "human_only": score_interval(float(human[:HUMAN].mean()), MeanSpread.of_scores(known)),
             "corrected": None if corrected is None else corrected.interval,
         }
         for name, interval in intervals.items():

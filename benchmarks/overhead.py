@@ -6,7 +6,7 @@
 
 A stub server on loopback, in another process, answers at once (CPU) or after 50 ms (span, throughput). CPU per sample
 is the whole process's CPU minus that of a run over one document, divided by the number of further documents. Numbers
-that are compared with a bare aiohttp script are medians over ``--repeats`` turns, in each of which both run in turn.
+that are compared with a bare aiohttp script are medians over ``--repeats`` turns; both run in each turn.
 """
 
 from __future__ import annotations

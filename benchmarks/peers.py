@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers --lm_eval ENV --inspect_ai ENV --lmms_eval ENV     # JSON on standard output
 
-``ENV`` is a virtual environment in which that harness is installed (``pip install 'lm_eval[api]'``, ``inspect_ai
+``ENV`` is a virtual environment with that harness (``pip install 'lm_eval[api]'``, ``inspect_ai
 openai``, ``lmms_eval``); one that is not named is left out. Each harness runs from its command line as its
 documentation says, 32 requests at a time, without a pause in the server's answers. Processor time per question is the
 difference between the quickest runs of 2,100 and of 100 questions. The failures are a server that always answers a

@@ -28,7 +28,7 @@ from lmms_eval.api.request import Request, Response
 
 DOCUMENTS = 600
 MOST = 4
-"""Number of processes to which the bar applies."""
+"""Number of processes that the bar applies to."""
 BAR = 1.1
 SHORT_S, LONG_S = 0.02, 0.4
 ACCELERATE = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]

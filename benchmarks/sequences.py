@@ -44,7 +44,7 @@ LEVEL, SIDE = 0.95, 0.025
 
 
 def process_coverage(values: Floats, draws: int) -> float:
-    """Return the share of draws in which no capital against the true mean ever reaches its limit, on either side."""
+    """Return the share of draws without a capital against the true mean that ever reaches its limit, on either side."""
     total, mean, kept = len(values), float(values.mean()), 0
     left = total - np.arange(total)
     for order in orders(values, draws, 1):

@@ -24,7 +24,7 @@ from tests.server.process import ServerProcess
 
 SUBMISSIONS, CLIENTS, POLLERS, JOBS = 200, 32, 4, 1000
 MOST_GROWTH = 0.1
-"""Share by which memory may grow over the second half of the jobs."""
+"""Share that memory may grow by over the second half of the jobs."""
 WORDS = ("--submissions_per_minute", "1000000", "--parallel", "4", "--max_completed_jobs", "300")
 
 
@@ -32,10 +32,10 @@ def serve(arguments: list[str]) -> int:
     """Serve as ``lmms-eval serve`` does, with stubs for the runs."""
     from lmms_eval.cli.main import main as command
     from lmms_eval.server.folder import Exit
-    from lmms_eval.server.scheduler import Worker
+    from lmms_eval.server.scheduler import RunningJob
     from lmms_eval.server.store import now
 
-    def start(worker: Worker) -> None:
+    def start(worker: RunningJob) -> None:
         folder = worker.folder
         place = folder.output / "model"
         place.mkdir(parents=True)
@@ -43,7 +43,7 @@ def serve(arguments: list[str]) -> int:
         folder.reserve_exit()
         folder.write_exit(Exit(0, now()))
 
-    Worker.start = start  # type: ignore[method-assign, assignment]
+    RunningJob.start = start  # type: ignore[method-assign, assignment]
     return int(command(arguments))
 
 

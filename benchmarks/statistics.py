@@ -114,7 +114,7 @@ def graded(power: float, steps: int = 0, within: float = 0.0) -> Scenario:
 
 
 def few_differ(share: float, mean: float) -> Scenario:
-    """Return scores in [0, 1] of which only a share differs at all, by ``mean`` ± 0.25."""
+    """Return scores in [0, 1]; only a share of them differs at all, by ``mean`` ± 0.25."""
 
     def draw(generator: Generator, n: int) -> Drawn:
         second = generator.uniform(0.25, 0.5, n)

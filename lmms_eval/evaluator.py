@@ -12,21 +12,23 @@ from lmms_eval.config import RunConfig, build_config, check_config, check_names,
 from lmms_eval.config.keywords import EvaluateArguments
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation.inputs import Start
-from lmms_eval.evaluation.run import Run, RunReport, run
+from lmms_eval.evaluation.run import EvaluationRun, RunReport, run
 from lmms_eval.tasks import Catalogue, TaskManager, select_tasks
 from lmms_eval.tasks.manager import task_of_mapping
+from lmms_eval.utils.arguments import DEFAULT_SEEDS
 
 __all__ = ["RunReport", "evaluate", "run", "simple_evaluate"]
 
-_SEEDS = ("random_seed", "numpy_random_seed", "torch_random_seed", "fewshot_random_seed")
-_SEED_DEFAULTS = (0, 1234, 1234, 1234)
-_IGNORED = frozenset(
-    {
-        "check_integrity", "cli_args", "datetime_str", "delete_requests_cache", "distributed_executor_backend",
-        "evaluation_tracker", "rewrite_requests_cache",
-    }
-)  # fmt: skip
-"""Arguments of the family's function without a meaning here. They are accepted so that existing calls keep working."""
+SEEDS = ("random_seed", "numpy_random_seed", "torch_random_seed", "fewshot_random_seed")
+IGNORED = {
+    "cli_args": "Any",
+    "datetime_str": "str | None",
+    "delete_requests_cache": "bool | None",
+    "distributed_executor_backend": "str | None",
+    "evaluation_tracker": "Any",
+    "rewrite_requests_cache": "bool | None",
+}
+"""Arguments of the family's functions that are not options, with their types. Existing calls with them keep working."""
 
 
 def simple_evaluate(
@@ -103,7 +105,7 @@ def _run(
             raise ConfigError(f"{function}: there are two tasks of the name {task.name!r}")
     returns_samples = bool(arguments.get("log_samples") or config.predict_only)
     start = Start(catalogue=catalogue, tasks=tuple(tasks), returns_samples=returns_samples)
-    return Run(config, None if isinstance(model, str) else model, start).report().results
+    return EvaluationRun(config, None if isinstance(model, str) else model, start).report().results
 
 
 def evaluate(
@@ -144,9 +146,13 @@ def _tasks(found: Mapping[Any, Any]) -> Iterator[Task]:
 
 def _config(function: str, model: str | Model | lmms, arguments: Mapping[str, Any]) -> RunConfig:
     """Build a configuration from options that have the family's names."""
-    values = {name: value for name, value in arguments.items() if name not in _IGNORED and value is not None}
-    if any(name in values for name in _SEEDS):
-        values["seed"] = [values.pop(name, default) for name, default in zip(_SEEDS, _SEED_DEFAULTS, strict=True)]
+    values = {
+        name: value
+        for name, value in arguments.items()
+        if not (name in IGNORED or name == "check_integrity" or value is None)
+    }
+    if any(name in values for name in SEEDS):
+        values["seed"] = [values.pop(name, default) for name, default in zip(SEEDS, DEFAULT_SEEDS, strict=True)]
     if not values.get("output_path"):
         for name in ("log_samples", "report"):  # both write files, which need a folder
             values.pop(name, None)

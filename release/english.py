@@ -31,6 +31,7 @@ AVOIDED: tuple[tuple[str, str], ...] = (
     (r"\b(?:is|are) (?-i:none)\b", "is not a, has no"),
     (r"\bwhere (?:there (?:is|are)|it is|they are|nothing|none|no one)\b", "if"),
     (r"(?:^|(?<=[.:;] ))(?-i:Whose)\b", "a full sentence"),
+    (r"\b(?:by|to|of|for|from|in) which\b", "two sentences, or a clause with 'that'"),
 )
 """Pattern and what to write instead."""
 
@@ -49,7 +50,9 @@ QUESTIONS = (
     "examples/training_loop.py",
     "lmms_eval/models/tiny.py",
     "lmms_eval/tasks/general_bench/prompts/media.py",
+    "lmms_eval/tasks/general_bench/prompts/nlp.py",
     "lmms_eval/tasks/hallusion_bench/utils.py",
+    "lmms_eval/tasks/mathvista/prompts.py",
     "lmms_eval/tasks/mmie/judge_prompts.py",
     "lmms_eval/utils/picture_marks.py",
 )

@@ -23,7 +23,7 @@ DEMONSTRATIONS = ("megabench_demo", "milebench_demo")
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An environment with the package, and the folder in which its commands run."""
+    """An environment with the package, and the folder where its commands run."""
 
     bin: Path
     cwd: Path
@@ -104,7 +104,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("wheel", type=Path, nargs="?")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--constraints", type=Path)
-    parser.add_argument("--environment", type=Path, help="use this one, in which the package is installed")
+    parser.add_argument("--environment", type=Path, help="use this one, which has the package")
     parser.add_argument("--lean", action="store_true", help="the environment has no torch")
     chosen = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as folder:

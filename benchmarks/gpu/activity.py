@@ -7,7 +7,7 @@ from typing import Any
 
 
 def busy_share(work: Callable[[], Any]) -> float | None:
-    """Run ``work`` and return the share of the time from the first kernel to the last in which kernels run.
+    """Run ``work`` and return the share of the time from the first kernel to the last that kernels run.
 
     Returns ``None`` without a GPU. The profiler itself slows the host down, so this is a lower bound.
     """

@@ -75,7 +75,7 @@ def layers() -> Sketch:
     sketch = Sketch(
         "layers",
         "Packages by layer",
-        "The packages of lmms_eval in the order in which they may import: each row only from rows below it. From top "
+        "The packages of lmms_eval in rows that import only from rows below them. From top "
         f"to bottom: {'; '.join(text for _, text in _GROUPS.values())}.",
     )
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
@@ -129,7 +129,7 @@ def resume() -> Sketch:
     sketch = Sketch(
         "resume",
         "A kill, and the next start of the same command",
-        "Eight states in which a kill finds a request or a file, and what the next start does: a scored document is "
+        "Eight states that a kill may find a request or a file in, and what the next start does: a scored document is "
         "kept; an answered one is scored, not asked; a torn line fails its checksum and its content is made again; "
         "what was in flight or failed is asked again; what was not asked is asked; the folder of a dead process is "
         "taken over at once; a results file is never half written.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import sources
 
-from lmms_eval.tasks.catalogue import Catalogue, Entry
+from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
 from lmms_eval.tasks.describing import card_of
 from lmms_eval.tasks.facts import Facts, facts_of
 
@@ -68,23 +68,23 @@ def write_benchmarks(source: Path) -> list[Path]:
     return [page]
 
 
-def _entries(catalogue: Catalogue, folder: str) -> list[Entry]:
+def _entries(catalogue: Catalogue, folder: str) -> list[IndexEntry]:
     inside = sources.ROOT / TASKS / folder
     found = [*catalogue.tasks.values(), *catalogue.groups.values()]
     return sorted((entry for entry in found if entry.file.is_relative_to(inside)), key=lambda entry: entry.name)
 
 
-def _names(entries: list[Entry]) -> str:
+def _names(entries: list[IndexEntry]) -> str:
     named = ", ".join(f"`{entry.name}`" for entry in entries[:3])
     return f"{named} and {len(entries) - 3:,} more" if len(entries) > 3 else named
 
 
-def _modalities(entries: list[Entry]) -> str:
+def _modalities(entries: list[IndexEntry]) -> str:
     told = [facts_of(entry.name, entry.kind == "group") for entry in entries]
     return ", ".join(dict.fromkeys(word for facts in told if facts is not None for word in facts.modalities))
 
 
-def _facts(entries: list[Entry]) -> Iterator[str]:
+def _facts(entries: list[IndexEntry]) -> Iterator[str]:
     """Return a table of the tasks of a folder, with the facts of ``lmms-eval tasks describe``."""
     yield "\n## In the registry\n"
     if not entries:
@@ -98,7 +98,7 @@ def _facts(entries: list[Entry]) -> Iterator[str]:
     yield f"\n`lmms-eval tasks describe {entries[0].name}` shows more, and what is missing on your machine.\n"
 
 
-def _row(entry: Entry, facts: Facts | None) -> str:
+def _row(entry: IndexEntry, facts: Facts | None) -> str:
     if facts is None:
         return f"| `{entry.name}` | {entry.kind} | | | | |"
     documents = "" if facts.documents is None else f"{facts.documents:,}"

@@ -1,4 +1,4 @@
-"""Generation options: the names of the usual ones, and a back end's statement of which it accepts."""
+"""Generation options: the names of the usual ones, and a back end's statement of the ones that it accepts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 
 class MediaForm(Struct, frozen=True):
-    """The form in which a model receives media, and its default limit of answers."""
+    """The form of media that a model receives, and its default limit of answers."""
 
     frames: int | None = None
     """Maximum number of frames of a video; ``None``: unknown."""
@@ -59,7 +59,7 @@ class TakenOptions(Struct, frozen=True):
     variables: frozenset[str] | None = None
     """Variables of the chat template; ``None``: unknown, since a server renders it."""
     needs_length: str = ""
-    """Reason for which a request must state a number of tokens, not ``max``; empty if it need not."""
+    """Reason why a request must state a number of tokens, not ``max``; empty if it need not."""
 
     def objection(self, name: str, value: Any) -> str:
         """Return the reason to refuse an option; empty if it is accepted, or equals the default."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _STARTS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _MARKS = range(0xE000, 0xF900)
-"""Private-use characters, one of which marks the pictures while a function edits the text."""
+"""Private-use characters. One marks the pictures while a function edits the text."""
 
 
 def media_type_of(data: bytes) -> str | None:

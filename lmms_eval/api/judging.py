@@ -61,7 +61,7 @@ class Verdict:
     """All replies in order, including the last one."""
     usage: Usage | None = None
     error: str | None = None
-    """Reason for which there is no reply."""
+    """Reason why there is no reply."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """The ``details`` of the question."""
 

@@ -99,7 +99,7 @@ class Model(abc.ABC):
 
     @classmethod
     def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:  # noqa: ARG003 - the default
-        """Return the form in which a model with these arguments receives media, without building the model."""
+        """Return the form of media that a model with these arguments receives, without building the model."""
         return MediaForm()
 
     def prepare(self, request: Request) -> Request:

@@ -1,4 +1,4 @@
-"""Outcomes of samples, and the values by which a task reports that a score is missing.
+"""Outcomes of samples, and the values that report a missing score of a task.
 
 Every sample ends *scored*, *unscored* (something that scoring needs is missing) or *failed* (the request was given
 up, or scoring raised). Only *failed* counts against the error budget.
@@ -76,9 +76,9 @@ class TaskNumbers(Struct, frozen=True):
     details: Mapping[str, Any]
     """The joined ``details`` of its metrics' estimates."""
     withheld: str = ""
-    """Reason for which a score of the task is withheld; empty if all scores are given."""
+    """Reason why a score of the task is withheld; empty if all scores are given."""
     unscored: str = ""
-    """Reason for which not one document could be evaluated; empty if one could, or one failed."""
+    """Reason why not one document could be evaluated; empty if one could, or one failed."""
     groups: frozenset[str] | None = None
     """The selected groups that contain the task; ``None``: unknown."""
 

@@ -81,7 +81,7 @@ def _token_count(value: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ResponseError:
-    """Reason for which a request was given up, after all retries."""
+    """Reason why a request was given up, after all retries."""
 
     kind: ErrorKind
     message: str

@@ -73,7 +73,7 @@ class PipelineScore(Struct, frozen=True):
     drew: bool = False
     """Scoring used a random choice, for example for an answer that names no choice."""
     reading: AnswerReading = NO_READING
-    """The rule by which the answer was parsed, if scoring noted it."""
+    """The rule that parsed the answer, if scoring noted it."""
 
 
 class ScoredDoc(Struct, frozen=True):
@@ -273,7 +273,7 @@ class MetricDefinition(Struct, frozen=True):
     score_range: ScoreRange | None = None
     """Range of the aggregated value; ``None``: unknown."""
     macro_scale: float = 0.0
-    """Factor by which the value is the mean over ``Task.strata`` of their means; 0: it is not such a mean."""
+    """Factor between the value and the mean over ``Task.strata`` of their means; 0: it is not such a mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +393,7 @@ class Task(abc.ABC):
         """Return the number of documents of the evaluated split; only after ``load``."""
 
     def check_files(self, doc_ids: Sequence[int]) -> None:
-        """Check that the files exist to which these documents refer, if the task declares that they are its own.
+        """Check that the files of these documents exist, if the task declares that they are its own.
 
         Raises:
             AbsentDataError: files are missing; the message states how many, the first one, and how to get them.
@@ -441,7 +441,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def spec(self) -> Mapping[str, Any]:
-        """Return JSON from which a worker process rebuilds the task (``lmms_eval.tasks.build_from_spec``)."""
+        """Return JSON that lets a worker process rebuild the task (``lmms_eval.tasks.build_from_spec``)."""
 
     def carried_document(self, doc_id: int) -> Mapping[str, Any] | None:  # noqa: ARG002 - the default
         """Return a document as JSON for a scoring process; ``None``: the process must open the data itself."""

@@ -91,7 +91,7 @@ class Finding(Struct, frozen=True):
     """The whole message: where, what, and what to do."""
 
 
-class Checked(Struct, frozen=True):
+class CheckReport(Struct, frozen=True):
     """The report of one task, group, file or model."""
 
     name: str
@@ -128,11 +128,11 @@ class Checked(Struct, frozen=True):
 class Checks(Struct, frozen=True):
     """The reports of a check."""
 
-    checked: tuple[Checked, ...]
+    checked: tuple[CheckReport, ...]
     seconds: float = 0.0
     processes: int = 0
 
-    def having(self, status: Status) -> Iterator[Checked]:
+    def having(self, status: Status) -> Iterator[CheckReport]:
         return (each for each in self.checked if each.status == status)
 
     def counts(self) -> dict[str, int]:
@@ -375,7 +375,7 @@ def summary(checks: Checks) -> str:
 def _faults(checks: Checks) -> Iterator[tuple[Status, Finding, list[str]]]:
     """Yield equal findings with the names that have them, by outcome, the most frequent first."""
     for status in _WORST_FIRST:
-        alike: dict[tuple[str, str, str], list[tuple[Checked, Finding]]] = {}
+        alike: dict[tuple[str, str, str], list[tuple[CheckReport, Finding]]] = {}
         for each in checks.having(status):
             worst = each.decisive
             if worst is not None:

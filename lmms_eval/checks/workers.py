@@ -14,7 +14,7 @@ import orjson
 from msgspec import Struct, field
 
 from lmms_eval.api.task import Task, TaskOptions
-from lmms_eval.checks.findings import OFFLINE, Checked, Checks, Finding, What
+from lmms_eval.checks.findings import OFFLINE, CheckReport, Checks, Finding, What
 from lmms_eval.errors import TaskError
 from lmms_eval.processes import Child, ChildError, Pool
 from lmms_eval.tasks.catalogue import Catalogue
@@ -24,7 +24,7 @@ from lmms_eval.tasks.yaml.task import TaskSource
 from lmms_eval.utils.records import to_dict
 
 
-class Job(Struct, frozen=True):
+class CheckJob(Struct, frozen=True):
     """A check of a task, group or model."""
 
     what: What
@@ -39,9 +39,9 @@ class Job(Struct, frozen=True):
         return self.file.rpartition("/")[0] if self.what == "task" else self.what
 
 
-def task_job(spec: Mapping[str, Any]) -> Job:
+def task_job(spec: Mapping[str, Any]) -> CheckJob:
     """Make a job from a task's ``spec``. The worker opens the documents itself, and knows the included folders."""
-    return Job("task", spec["name"], spec["file"], {**spec, "documents": None, "included": []})
+    return CheckJob("task", spec["name"], spec["file"], {**spec, "documents": None, "included": []})
 
 
 def model_job(
@@ -50,13 +50,13 @@ def model_job(
     plugins: Sequence[str] = (),
     force_simple: bool = False,
     **built: int | str | None,
-) -> Job:
+) -> CheckJob:
     """Make a job for a model. ``built``: ``batch_size`` and ``device``."""
     spec = {"name": name, "arguments": arguments, "plugins": list(plugins), "force_simple": force_simple}
-    return Job("model", name, "", {"batch_size": 1, "device": None, **spec, **built})
+    return CheckJob("model", name, "", {"batch_size": 1, "device": None, **spec, **built})
 
 
-def jobs_of(catalogue: Catalogue, names: Sequence[str], options: TaskOptions) -> Iterator[Job]:
+def jobs_of(catalogue: Catalogue, names: Sequence[str], options: TaskOptions) -> Iterator[CheckJob]:
     """Make the jobs for names, or for everything in the catalogue without names. This imports no task code.
 
     A group is one job. After it has been checked, its members become jobs if they are not jobs already.
@@ -66,7 +66,7 @@ def jobs_of(catalogue: Catalogue, names: Sequence[str], options: TaskOptions) ->
     found = list(dict.fromkeys(members))
     for name in sorted(found, key=lambda name: name not in catalogue.groups):
         if name in catalogue.groups:
-            yield Job("group", name, str(catalogue.groups[name].file))
+            yield CheckJob("group", name, str(catalogue.groups[name].file))
         elif name in catalogue.tasks:
             source = TaskSource(name, str(catalogue.tasks[name].file), {}, {})
             yield task_job(spec_of(source, options))
@@ -95,7 +95,7 @@ LARGEST_SHARE = 100
 """Most jobs of one folder that a process takes at once, so that processes share a folder of many tasks."""
 
 
-Outcome = tuple[Job, Checked, list[Mapping[str, Any]]]
+Outcome = tuple[CheckJob, CheckReport, list[Mapping[str, Any]]]
 """A job, its report, and the ``spec`` of each member of a group."""
 
 
@@ -113,18 +113,18 @@ class CheckOptions(Struct, frozen=True):
     verbosity: str = "ERROR"
 
 
-def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
+def run_checks(jobs: Iterable[CheckJob], options: CheckOptions) -> Checks:
     """Check tasks, groups and models in worker processes. The report is in the order of the jobs.
 
     Code that raises, exits, crashes or hangs affects its own job only. The tasks of a group are checked after it.
     """
     begin = time.monotonic()
-    reports: dict[tuple[What, str], Checked | None] = {}
+    reports: dict[tuple[What, str], CheckReport | None] = {}
     waiting: set[Future[list[Outcome]]] = set()
     pool = Pool()
     executor = ThreadPoolExecutor(max(1, options.processes), thread_name_prefix="check")
 
-    def submit(jobs: Iterable[Job]) -> None:
+    def submit(jobs: Iterable[CheckJob]) -> None:
         new = {key: job for job in jobs if (key := (job.what, job.name)) not in reports}
         reports.update(dict.fromkeys(new))
         waiting.update(executor.submit(_check_share, share, pool, options) for share in _shares(new.values()))
@@ -146,7 +146,7 @@ def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
     return Checks(checked, time.monotonic() - begin, min(options.processes, len(checked)))
 
 
-def _shares(jobs: Iterable[Job]) -> list[list[Job]]:
+def _shares(jobs: Iterable[CheckJob]) -> list[list[CheckJob]]:
     """Divide jobs into shares of one folder each. Groups come first, since they may add tasks.
 
     Then come the largest shares, so that all processes end together.
@@ -157,11 +157,11 @@ def _shares(jobs: Iterable[Job]) -> list[list[Job]]:
     return sorted(shares, key=lambda share: (share[0].what != "group", -len(share)))
 
 
-def _check_share(share: Sequence[Job], pool: Pool, options: CheckOptions) -> list[Outcome]:
+def _check_share(share: Sequence[CheckJob], pool: Pool, options: CheckOptions) -> list[Outcome]:
     return [_check(job, pool, options) for job in share]
 
 
-def _check(job: Job, pool: Pool, options: CheckOptions) -> Outcome:
+def _check(job: CheckJob, pool: Pool, options: CheckOptions) -> Outcome:
     """Check a job in this thread's process of the pool, so that the tasks of a folder are checked by one process."""
     begin = time.monotonic()
     step = "start"
@@ -176,7 +176,7 @@ def _check(job: Job, pool: Pool, options: CheckOptions) -> Outcome:
     except ChildError as error:
         message = {"findings": [to_dict(_of_end(step, error, options.timeout_s))], "members": []}
     found = tuple(Finding(**record) for record in message["findings"])
-    return job, Checked(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
+    return job, CheckReport(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
 
 
 def _start(options: CheckOptions) -> Child:
@@ -212,7 +212,7 @@ def check_tasks(catalogue: Catalogue, names: Sequence[str], options: CheckOption
     if names:
         return checks
     unread = tuple(
-        Checked(str(file), "file", str(file), (Finding("yaml", "failed", "task file wrong", reason, reason),))
+        CheckReport(str(file), "file", str(file), (Finding("yaml", "failed", "task file wrong", reason, reason),))
         for file, reason in sorted(catalogue.broken.items())
     )
     return Checks(unread + checks.checked, checks.seconds, checks.processes)

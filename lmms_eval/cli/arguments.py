@@ -148,7 +148,7 @@ def read_choice(given: Namespace) -> Choice:
     return Choice(ids, None if given.where is None else parse_where(given.where))
 
 
-class TaskSource(Struct, frozen=True):
+class TaskSources(Struct, frozen=True):
     """Sources of tasks in addition to the built-in ones."""
 
     include_paths: tuple[str, ...] = ()
@@ -158,11 +158,11 @@ class TaskSource(Struct, frozen=True):
     """Options that tasks may ask for."""
 
     @classmethod
-    def of_config(cls, config: RunConfig) -> TaskSource:
-        return cls(config.include_paths, config.plugin_packages, config.data_root, config.for_tasks())
+    def of_config(cls, config: RunConfig) -> TaskSources:
+        return cls(config.include_paths, config.names("plugins"), config.data_root, config.for_tasks())
 
     @classmethod
-    def of_flags(cls, given: argparse.Namespace) -> TaskSource:
+    def of_flags(cls, given: argparse.Namespace) -> TaskSources:
         """Read the flag ``--include-path`` of subcommands. Plugins and task options come from the environment."""
         defaults = environment_defaults(os.environ)
         stated = {one.name: defaults[one.name].text for one in options() if one.for_tasks and one.name in defaults}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lmms_eval.cli.arguments import CommandParser, TaskSource, add_catalogue_flags, command_parser
+from lmms_eval.cli.arguments import CommandParser, TaskSources, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
@@ -60,14 +60,14 @@ def _parser() -> CommandParser:
 def _check_tasks(given: argparse.Namespace) -> Checks:
     from lmms_eval.checks.workers import check_tasks
 
-    source = replace(TaskSource.of_flags(given), data_root=given.data_root)
+    source = replace(TaskSources.of_flags(given), data_root=given.data_root)
     return check_tasks(source.open(), comma_list(given.tasks), _options(given, source, 60.0))
 
 
 def _check_model(given: argparse.Namespace) -> Checks:
     from lmms_eval.checks.workers import model_job, run_checks
 
-    source = TaskSource.of_flags(given)
+    source = TaskSources.of_flags(given)
     job = model_job(
         given.model, given.model_args, source.plugins, given.force_simple, batch_size=given.batch_size,
         device=given.device,
@@ -75,7 +75,7 @@ def _check_model(given: argparse.Namespace) -> Checks:
     return run_checks([job], _options(given, source, _MODEL_TIMEOUT_S))
 
 
-def _options(given: argparse.Namespace, source: TaskSource, timeout_s: float) -> CheckOptions:
+def _options(given: argparse.Namespace, source: TaskSources, timeout_s: float) -> CheckOptions:
     from lmms_eval.checks.workers import MOST_PROCESSES, CheckOptions
 
     return CheckOptions(
@@ -89,7 +89,7 @@ def _options(given: argparse.Namespace, source: TaskSource, timeout_s: float) ->
     )
 
 
-def _task_options(given: argparse.Namespace, source: TaskSource) -> TaskOptions:
+def _task_options(given: argparse.Namespace, source: TaskSources) -> TaskOptions:
     """Return the options of the tasks, with those of the model if one is named."""
     from lmms_eval.api.task import TaskOptions
 

@@ -42,7 +42,7 @@ def run_options(given: Mapping[str, Any], arguments: Sequence[str]) -> int:
     from lmms_eval.config import check_config, load_configs
 
     loaded = load_configs(given)
-    if any(name in LISTINGS for config in loaded.configs for name in config.task_names):
+    if any(name in LISTINGS for config in loaded.configs for name in config.names("tasks")):
         return _list(loaded.configs)
     several = len(loaded.configs) > 1
     for number, config in enumerate(loaded.configs, start=1):
@@ -71,16 +71,16 @@ def run_options(given: Mapping[str, Any], arguments: Sequence[str]) -> int:
 
 
 def _list(configs: Sequence[RunConfig]) -> int:
-    from lmms_eval.cli.arguments import TaskSource
+    from lmms_eval.cli.arguments import TaskSources
     from lmms_eval.cli.tasks import listing
 
     for config in configs:
-        for name in config.task_names:
+        for name in config.names("tasks"):
             if name not in LISTINGS:
                 raise UsageError(
                     f"--tasks: {name!r} cannot be combined with a listing; give either tasks or one of {[*LISTINGS]}"
                 )
-            emit(listing(LISTINGS[name], TaskSource.of_config(config)))
+            emit(listing(LISTINGS[name], TaskSources.of_config(config)))
     return 0
 
 

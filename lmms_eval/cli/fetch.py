@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lmms_eval.api.task import Task
-from lmms_eval.cli.arguments import TaskSource, add_catalogue_flags, command_parser
+from lmms_eval.cli.arguments import TaskSources, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.tasks._task_utils.media_files import hf_home
-from lmms_eval.tasks.data.remote import Download, download_of
+from lmms_eval.tasks.data.remote import NeededFiles, download_of
 from lmms_eval.tasks.data.snapshot import fetch_videos
 from lmms_eval.tasks.data.splits import DataRequest, is_on_hub
 from lmms_eval.tasks.facts import facts_of
@@ -36,7 +36,7 @@ def fetch_tasks(tasks: Sequence[Task], is_dry: bool) -> list[str]:
         is_dry: only report what would be fetched.
     """
     failures = []
-    known: dict[tuple[str, str, str], Download] = {}
+    known: dict[tuple[str, str, str], NeededFiles] = {}
     for task in tasks:
         try:
             _fetch(task, is_dry, known)
@@ -45,11 +45,11 @@ def fetch_tasks(tasks: Sequence[Task], is_dry: bool) -> list[str]:
     absent = {file for download in known.values() for file in download.absent}
     if is_dry:
         size = sum(file.size for file in {file for download in known.values() for file in download.files})
-        emit(f"in all {shown_size(size)}, of which {shown_size(sum(file.size for file in absent))} are not here yet")
+        emit(f"in all {shown_size(size)}, {shown_size(sum(file.size for file in absent))} of them not here yet")
     return failures
 
 
-def _fetch(task: Task, is_dry: bool, known: dict[tuple[str, str, str], Download]) -> None:
+def _fetch(task: Task, is_dry: bool, known: dict[tuple[str, str, str], NeededFiles]) -> None:
     request = task.data_request if isinstance(task, YamlTask) else None
     if request is None or not is_on_hub(request):
         emit(f"{task.name}: nothing to fetch: its data are local, or read by its own code")
@@ -64,7 +64,7 @@ def _fetch(task: Task, is_dry: bool, known: dict[tuple[str, str, str], Download]
         emit(_tried(task))
 
 
-def _get(download: Download, request: DataRequest) -> None:
+def _get(download: NeededFiles, request: DataRequest) -> None:
     """Download and verify all files, then unpack archives of videos.
 
     Raises:
@@ -97,7 +97,7 @@ def _tried(task: Task) -> str:
     return text
 
 
-def _described(download: Download) -> str:
+def _described(download: NeededFiles) -> str:
     name = " ".join(filter(None, (download.repository, download.configuration)))
     rest = sum(file.size for file in download.absent)
     text = f"{name}: {len(download.files)} files, {shown_size(download.size)}, {shown_size(rest)} of it not here yet"
@@ -154,7 +154,7 @@ def _fetch_tasks(given: Namespace) -> int:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
-    source = TaskSource.of_flags(given)
+    source = TaskSources.of_flags(given)
     options = TaskOptions(data_root=given.data_root, run_options=source.run_options)
     tasks = select_tasks([given.what], source.open(), options).tasks
     failures = fetch_tasks(tasks, given.dry_run)

@@ -13,7 +13,7 @@ from lmms_eval.errors import LmmsEvalError, UsageError
 STANDARD_OUTPUT = "-"
 
 Content = bytes | Iterable[str]
-"""Bytes, or texts in which known secrets are masked."""
+"""Bytes, or texts with known secrets masked."""
 
 
 def stated_files(given: Namespace, options: Sequence[str]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from lmms_eval.utils.names import model_name_from_args, sanitize_model_name
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.general_bench.levels.report import Ranked
-    from lmms_eval.tasks.general_bench.levels.results import Gathered, TaskResult
+    from lmms_eval.tasks.general_bench.levels.results import Gathered, LevelResult
     from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
     from lmms_eval.tasks.general_bench.levels.tables import Table
     from lmms_eval.tasks.general_bench.standalone import Asker
@@ -190,7 +190,7 @@ def register(words: Sequence[str]) -> int:
 
     name = sanitize_model_name(given.model, full_path=True)
     gathered = results.gather(results.files_of(given.dataset, given.prediction))
-    scored = _scored(given, gathered, name) if gathered.predictions else Scored()
+    scored = _scored(given, gathered, name) if gathered.predictions else ScoredFolder()
     _load_openpyxl()
     template = tables.read_workbook(given.template) if given.template else tables.template()
     found = (*gathered.results, *scored.results)
@@ -208,17 +208,17 @@ def register(words: Sequence[str]) -> int:
     return _remarks(problems, (*filled.warnings, *scored.warnings), scored.withheld)
 
 
-class Scored(Struct, frozen=True):
+class ScoredFolder(Struct, frozen=True):
     """Scores of the predictions in a data set's folder."""
 
-    results: tuple[TaskResult, ...] = ()
+    results: tuple[LevelResult, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
 
 
-def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
+def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> ScoredFolder:
     if given.profile == "reference":
         return _scored_as_reference(given, gathered.predictions)
     from lmms_eval.errors import UsageError
@@ -251,7 +251,7 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
         if score.status in ("partially answered", "unanswered") and not score.absent
     ]
     results = tuple(result for score in found.scores if (result := score.result()) is not None)
-    return Scored(results, (*found.problems, *failed), tuple(partial), tuple(held), (target,))
+    return ScoredFolder(results, (*found.problems, *failed), tuple(partial), tuple(held), (target,))
 
 
 def _unanswered(score: TaskScore) -> str:
@@ -259,7 +259,7 @@ def _unanswered(score: TaskScore) -> str:
     return f"{score.facts.name}: {score.answered} of {score.expected} items answered, the others count as wrong{why}"
 
 
-def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path]) -> Scored:
+def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path]) -> ScoredFolder:
     """Score the language tasks, the only ones that the reference scores."""
     from lmms_eval.tasks.general_bench.nlp.processor import score_language
 
@@ -268,7 +268,7 @@ def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path])
     warnings = [f"BLEU counts the words of the tokenizer {found.tokenizer}"]
     if others:
         warnings.append(f"profile reference scores language tasks only: {others} files of predictions are left out")
-    return Scored(found.results, found.problems, tuple(warnings))
+    return ScoredFolder(found.results, found.problems, tuple(warnings))
 
 
 def rank(words: Sequence[str]) -> int:

@@ -16,8 +16,8 @@ from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown
-    from lmms_eval.tasks.megabench.standalone import EvaluatedTask, Evaluation, Panel
+    from lmms_eval.tasks.megabench.breakdown.statistics import ModelBreakdown
+    from lmms_eval.tasks.megabench.standalone import EvaluatedTask, EvaluatorOutput, JudgePanel
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 SAVE_EVERY_S = 5.0
@@ -127,11 +127,11 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _panel(given: argparse.Namespace, data_root: str | None) -> Iterator[Panel | None]:
+def _panel(given: argparse.Namespace, data_root: str | None) -> Iterator[JudgePanel | None]:
     """Open the judge that the flags or the environment name; yields ``None`` without a judge."""
     from lmms_eval.judges import JudgeOptions, ask, open_judge
     from lmms_eval.tasks.megabench.data import media_root
-    from lmms_eval.tasks.megabench.standalone import Panel
+    from lmms_eval.tasks.megabench.standalone import JudgePanel
 
     options = JudgeOptions(given.judge_model, given.judge_base_url)
     if not options.is_given:
@@ -141,7 +141,7 @@ def _panel(given: argparse.Namespace, data_root: str | None) -> Iterator[Panel |
         return
     judge = open_judge(options)
     try:
-        yield Panel(
+        yield JudgePanel(
             ask=lambda questions: ask(judge, questions, given.judge_retries),
             find=lambda name: (media_root(data_root) / name).absolute(),
         )
@@ -189,14 +189,14 @@ class _Display:
         note = " (using cached results)" if task.how == "reused" else ""
         emit(f"{score.name}: {result} over {score.num_query} queries{note}")
 
-    def block(self, so_far: Evaluation) -> None:
+    def block(self, so_far: EvaluatorOutput) -> None:
         if time.monotonic() - self._saved >= SAVE_EVERY_S:
             content = so_far.as_dict()
             summary = content.pop("summary")
             self._write({**content, "temp_summary": {key: summary[key] for key in ("num_tasks", "num_queries")}})
             self._saved = time.monotonic()
 
-    def save(self, evaluation: Evaluation) -> None:
+    def save(self, evaluation: EvaluatorOutput) -> None:
         self._write(evaluation.as_dict())
 
     def _write(self, content: Mapping[str, Any]) -> None:
@@ -209,7 +209,7 @@ class _Display:
             raise DataError(f"output file {self._output} cannot be written: {error.strerror or error}") from error
 
 
-def _report(evaluation: Evaluation, path: Path) -> int:
+def _report(evaluation: EvaluatorOutput, path: Path) -> int:
     summary = evaluation.as_dict()["summary"]
     emit(json.dumps(summary, indent=4, ensure_ascii=False))
     for problem in evaluation.problems:
@@ -253,7 +253,7 @@ def _add_plot_flag(parser: CommandParser) -> None:
     parser.add_argument("--no_plot", "--no-plot", action="store_true", help="draw nothing")
 
 
-def _show(found: Breakdown, folder: Path, title: str, no_plot: bool) -> None:
+def _show(found: ModelBreakdown, folder: Path, title: str, no_plot: bool) -> None:
     from lmms_eval.plots.figure import PlotUnavailable
     from lmms_eval.tasks.megabench.breakdown.output import plot, table
 

@@ -1,4 +1,4 @@
-"""``lmms-eval mmie``: the benchmark's stand-alone script, in which a judge scores a file of answers."""
+"""``lmms-eval mmie``: the benchmark's stand-alone script: a judge scores a file of answers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lmms_eval.tasks.mmie.facts import CATEGORIES
 
 if TYPE_CHECKING:
     from lmms_eval.judges import Judge, JudgeOptions
-    from lmms_eval.tasks.mmie.judge_file import Places
-    from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
+    from lmms_eval.tasks.mmie.judge_file import OutputFiles
+    from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 DEFAULT_MODEL = "MMIE/MMIE-Score"
@@ -107,9 +107,9 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
         ModelError: the judge cannot be built.
     """
     from lmms_eval.storage.atomic import read_json
-    from lmms_eval.tasks.mmie.judge_file import Judging, Places
+    from lmms_eval.tasks.mmie.judge_file import FileJudging, OutputFiles
     from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
-    from lmms_eval.tasks.mmie.standalone import Reading, read_input
+    from lmms_eval.tasks.mmie.standalone import ReadingOptions, read_input
     from lmms_eval.tasks.mmie.view import ViewOptions, in_folder
 
     for name, least in (("save_step", 1), ("judge_retries", 0), ("max_images", 1)):
@@ -119,13 +119,13 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     path = os.path.join(given.input_dir, given.input_name)
     find = in_folder(given.input_dir, given.data_root)
     view = ViewOptions(given.view, given.max_images)
-    reading = Reading(find, view, given.strict_images, given.category_by == "name")
+    reading = ReadingOptions(find, view, given.strict_images, given.category_by == "name")
     data = read_input(read_json(Path(path)), path, reading)
     for sample in data.everyone():
         for name in sample.view.missing:
             emit(f"{name} not found!")
-    places = Places.of(Path(given.output_dir), given.output_name)
-    judging = Judging(data, prompts, places, given.save_step)
+    places = OutputFiles.of(Path(given.output_dir), given.output_name)
+    judging = FileJudging(data, prompts, places, given.save_step)
     summary, judge = judging.finish(open_it, given.judge_retries, given.force)
     _show_scores(given, summary, judge, prompts)
     _show_notices(summary, places)
@@ -134,7 +134,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     return WITHHELD if summary["unscored"] else OK
 
 
-def _show_scores(given: argparse.Namespace, summary: Mapping[str, Any], judge: str, prompts: JudgePrompts) -> None:
+def _show_scores(given: argparse.Namespace, summary: Mapping[str, Any], judge: str, prompts: JudgeTexts) -> None:
     """Print the benchmark's own lines, then all numbers."""
     from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -155,7 +155,7 @@ def _show_scores(given: argparse.Namespace, summary: Mapping[str, Any], judge: s
         emit(markdown_table(columns))
 
 
-def _show_notices(summary: Mapping[str, Any], places: Places) -> None:
+def _show_notices(summary: Mapping[str, Any], places: OutputFiles) -> None:
     emit([f"feedback: {places.output}", f"scores: {places.scores}", f"summary: {places.summary}"])
     _list("warning", summary["warnings"])
     cut = [f"{_name(one)}: {one['texts']} texts and {one['images']} pictures not shown" for one in summary["cut"]]

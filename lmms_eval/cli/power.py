@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import TaskSource, add_catalogue_flags, command_parser
+from lmms_eval.cli.arguments import TaskSources, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.stats.power import PowerQuestion, power_analysis
@@ -32,7 +32,7 @@ def run(arguments: Sequence[str]) -> int:
     configure_logging(given.verbosity)
     question = PowerQuestion(given.effect_size, given.std_a, given.std_b, given.alpha, given.power, given.correlation)
     tasks = comma_list(given.tasks)
-    emit(power_lines(question, tasks, TaskSource.of_flags(given)))
+    emit(power_lines(question, tasks, TaskSources.of_flags(given)))
     return 0
 
 
@@ -41,10 +41,10 @@ def report_for_config(config: RunConfig) -> list[str]:
     question = PowerQuestion(
         config.effect_size, config.std_a, config.std_b, config.alpha, config.power, config.correlation
     )
-    return power_lines(question, config.task_names, TaskSource.of_config(config))
+    return power_lines(question, config.names("tasks"), TaskSources.of_config(config))
 
 
-def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: TaskSource | None = None) -> list[str]:
+def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: TaskSources | None = None) -> list[str]:
     """Return the report: parameters, the number of documents needed, and a part for each task.
 
     A task that cannot be found or loaded is left out, with a warning on standard error.
@@ -62,7 +62,7 @@ def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: Task
         f"  wanted power: {result.power:g}",
         f"  minimum n: {result.min_n}",
     ]
-    for task in _loaded(tasks, source or TaskSource()) if tasks else ():
+    for task in _loaded(tasks, source or TaskSources()) if tasks else ():
         found = power_analysis(question, len(task))
         is_enough = found.current_n is not None and found.current_n >= found.min_n
         lines += [
@@ -76,7 +76,7 @@ def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: Task
     return lines
 
 
-def _loaded(names: Sequence[str], source: TaskSource) -> Iterator[Task]:
+def _loaded(names: Sequence[str], source: TaskSources) -> Iterator[Task]:
     from lmms_eval.api.task import TaskOptions
     from lmms_eval.tasks.selection import select_tasks
 

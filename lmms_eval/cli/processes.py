@@ -19,7 +19,7 @@ from lmms_eval.engine.team import HOST, StoreServer
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_S = 0.02
 PATIENCE_S = 30.0
-"""Seconds in which the other processes may end after one has failed; then they are killed."""
+"""Seconds that the other processes have to end after one has failed; then they are killed."""
 
 
 def run_processes(arguments: Sequence[str], count: int) -> int:

@@ -172,7 +172,7 @@ def _show_samples(given: Namespace, found: Run, chosen: Choice) -> None:
         emit(samples_table(first))
     known = [score for score in scores if score is not None]
     mean = f", mean score {sum(known) / len(known):.4f} over {len(known)}" if known else ""
-    left = f", of which {len(first)} are shown (--limit)" if more else ""
+    left = f", {len(first)} of them shown (--limit)" if more else ""
     complain(f"{len(scores)} samples{left}{mean}")
 
 

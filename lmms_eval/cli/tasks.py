@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lmms_eval.cli.arguments import TaskSource, add_catalogue_flags, command_parser
+from lmms_eval.cli.arguments import TaskSources, add_catalogue_flags, command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils.records import to_dict
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.catalogue import Catalogue, Entry
-    from lmms_eval.tasks.describing import Description, Metric, Part
+    from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
+    from lmms_eval.tasks.describing import DescribedTask, Description, StatedMetric
 
 
 NOT_STATED = "not stated"
@@ -40,7 +40,7 @@ def run_describe(arguments: Sequence[str]) -> int:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
-    source = replace(TaskSource.of_flags(given), data_root=given.data_root)
+    source = replace(TaskSources.of_flags(given), data_root=given.data_root)
     catalogue = source.open()
     found = describe(given.name, catalogue)
     missing = None if given.no_check else list(_missing(found, catalogue, source, given.verbosity))
@@ -62,12 +62,12 @@ def run_search(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print them as JSON")
     add_catalogue_flags(parser)
     given = parser.parse_args(list(arguments))
-    from lmms_eval.tasks.describing import Wanted, search
+    from lmms_eval.tasks.describing import SearchTerms, search
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
-    catalogue = TaskSource.of_flags(given).open()
-    found = search(catalogue, Wanted(given.word, given.modality, given.needs, given.no_needs))
+    catalogue = TaskSources.of_flags(given).open()
+    found = search(catalogue, SearchTerms(given.word, given.modality, given.needs, given.no_needs))
     rows = [_row(entry) for entry in found]
     emit(_as_json(rows) if given.json else _table(rows, catalogue, given))
     return 0
@@ -79,7 +79,7 @@ def _as_json(document: Any) -> str:
     return json.dumps(document, indent=2)
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: IndexEntry) -> dict[str, Any]:
     from lmms_eval.tasks.facts import facts_of
 
     facts = facts_of(entry.name)
@@ -113,7 +113,7 @@ def _table(rows: Sequence[dict[str, Any]], catalogue: Catalogue, given: Namespac
     return lines
 
 
-def _missing(found: Description, catalogue: Catalogue, source: TaskSource, verbosity: str) -> Iterator[str]:
+def _missing(found: Description, catalogue: Catalogue, source: TaskSources, verbosity: str) -> Iterator[str]:
     """Yield the needs, data and packages that are missing on this machine. Nothing is downloaded."""
     from lmms_eval.api.task import TaskOptions
     from lmms_eval.checks.findings import absent_needs
@@ -176,14 +176,14 @@ def _lines(found: Description, missing: list[str] | None) -> list[str]:
     return lines
 
 
-def _part_lines(part: Part) -> Iterator[str]:
+def _part_lines(part: DescribedTask) -> Iterator[str]:
     documents = f"{part.documents:,}" if part.documents is not None else f"number {NOT_STATED}"
     place = " ".join(filter(None, (part.data_set or "own reader", part.configuration)))
     yield f"  {part.name}: documents: {documents}; {place}, split {part.split}"
     yield f"    metrics: {'; '.join(map(_shown, part.metrics))}"
 
 
-def _shown(metric: Metric) -> str:
+def _shown(metric: StatedMetric) -> str:
     direction = "higher" if metric.higher_is_better else "lower"
     ends = (f"from {metric.low:g}" if metric.low is not None else "", f"to {metric.high:g}" if metric.high else "")
     return f"{metric.name} ({', '.join(filter(None, (f'{direction} is better', ' '.join(filter(None, ends)))))})"
@@ -201,18 +201,18 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
-    source = TaskSource.of_flags(given)
+    source = TaskSources.of_flags(given)
     emit(names_with_count(source) if given.what == "list" else listing(given.what, source))
     return 0
 
 
-def names_with_count(source: TaskSource) -> list[str]:
+def names_with_count(source: TaskSources) -> list[str]:
     """Return the names of all tasks, groups and tags, after their number."""
     names = source.open().names()
     return [f"Available tasks ({len(names)}):", "", *(f"  {name}" for name in names)]
 
 
-def listing(what: str, source: TaskSource) -> list[str]:
+def listing(what: str, source: TaskSources) -> list[str]:
     """Return a listing: names with a dash (``list``), or a Markdown table.
 
     Raises:

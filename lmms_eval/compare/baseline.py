@@ -19,13 +19,13 @@ from lmms_eval.api.outcome import Status
 from lmms_eval.compare.differences import sequential
 from lmms_eval.compare.matching import PairedColumn, Shared, share
 from lmms_eval.compare.readers.samples import read_lines
-from lmms_eval.compare.runs import Column, TaskRows
+from lmms_eval.compare.runs import MetricColumn, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.looks import looked_interval, stop_mark
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
-from lmms_eval.results.baseline import PairedScores, Row
+from lmms_eval.results.baseline import BaselineRow, PairedScores
 from lmms_eval.results.facts import EarlyStop, early_stop_of, read_document
 from lmms_eval.results.journals import FileSamples
 from lmms_eval.results.sample import SampleKeys
@@ -45,7 +45,7 @@ def check_baseline(path: Path) -> None:
     Raises:
         DataError: the file is missing, or a line is not a sample.
     """
-    _read(path, "baseline", (Row("", ""),))
+    _read(path, "baseline", (BaselineRow("", ""),))
 
 
 def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str) -> dict[str, PairedScores]:
@@ -65,7 +65,7 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     import numpy as np
 
     means = {f"{one.metric},{one.filter}": one for one in result.metrics if one.scale > 0 and one.value is not None}
-    wanted = [Row(one.metric, one.filter) for one in means.values()]
+    wanted = [BaselineRow(one.metric, one.filter) for one in means.values()]
     if not means:
         return {}
     earlier_stop = _stop_beside(path)
@@ -90,7 +90,7 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     return found
 
 
-def baseline_scores(path: Path, row: Row, score_key: str) -> dict[int, float]:
+def baseline_scores(path: Path, row: BaselineRow, score_key: str) -> dict[int, float]:
     """Read the scores of a metric and filter pipeline from a samples file, by document.
 
     Raises:
@@ -147,7 +147,7 @@ def _stop_beside(path: Path) -> EarlyStop | None:
     return early_stop_of(document, task) if isinstance(document, dict) else None
 
 
-def _read(path: Path, task: str, wanted: Sequence[Row], score_key: str = "score") -> TaskRows:
+def _read(path: Path, task: str, wanted: Sequence[BaselineRow], score_key: str = "score") -> TaskRows:
     if not path.is_file():
         raise DataError(f"--baseline {path}: no such file; give a samples file (JSONL) of an earlier run")
     try:
@@ -176,7 +176,7 @@ def _current(result: TaskResult, store: RunStore, means: Mapping[str, MetricResu
         for key, column in scores.items():
             number = numbers.get(key)
             column.append(math.nan if number is None else float(number))
-    columns = {key: Column(one.metric, one.filter, np.array(scores[key])) for key, one in means.items()}
+    columns = {key: MetricColumn(one.metric, one.filter, np.array(scores[key])) for key, one in means.items()}
     stop = result.early_stop
     early = None if stop is None else EarlyStop(stop.asked, stop.of, stop.order, stop.rule)
     return TaskRows(result.task.name, ids, statuses, columns, hashes, early_stop=early)

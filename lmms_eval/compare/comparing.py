@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lmms_eval.compare.differences import Found, compare_parts, find_difference, judge_family
+from lmms_eval.compare.differences import UncorrectedDifference, compare_parts, find_difference, judge_family
 from lmms_eval.compare.headlines import find_headlines
 from lmms_eval.compare.matching import MatchedPair, match_runs, runs_of
 from lmms_eval.compare.redrawing import Redrawing
@@ -123,7 +123,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
 
     notes = [f"{run.source}: {note}" for run in runs_of(pairs) for note in run.notes]
     notes += [note for pair in pairs for note in (*pair.notes, *request_notes(pair.first, pair.second))]
-    found: list[list[Found]] = []
+    found: list[list[UncorrectedDifference]] = []
     for pair in pairs:
         rows = [(column, find_difference(column, options)) for column in pair.columns]
         found.append(_with_headlines([row for _, row in rows if row is not None], pair, options))
@@ -159,7 +159,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
 
 
 def refuse_without_intervals(comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:
-    """Refuse a comparison of complete runs in which no row has an interval.
+    """Refuse a comparison of complete runs if no row has an interval.
 
     Raises:
         UsageError: no row has an interval, for example because of a single document or constant scores.
@@ -175,12 +175,14 @@ def refuse_without_intervals(comparison: Comparison, pairs: Sequence[MatchedPair
     )
 
 
-def _with_headlines(rows: Sequence[Found], pair: MatchedPair, options: CompareOptions) -> list[Found]:
+def _with_headlines(
+    rows: Sequence[UncorrectedDifference], pair: MatchedPair, options: CompareOptions
+) -> list[UncorrectedDifference]:
     """Add the numbers that are not means. Each replaces the mean over the documents of its column."""
     shared = {column.task: column.shared for column in pair.columns}
     redrawing = Redrawing(level=1 - options.alpha, draws=options.draws, seed=options.seed)
     added = [
-        Found(
+        UncorrectedDifference(
             one.row,
             one.error * math.sqrt(one.row.pairing.paired),
             None if options.margin is None else one.equivalence_p(options.margin),

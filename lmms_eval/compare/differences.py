@@ -45,7 +45,7 @@ class SequentialFinding(Struct, frozen=True):
 
 
 def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[bool_] | None = None) -> SequentialFinding:
-    """Follow the differences of a column in the order in which the runs asked the documents.
+    """Follow the differences of a column in the order of the runs' documents.
 
     Args:
         column: the paired scores.
@@ -148,7 +148,7 @@ def _ends(column: PairedColumn, place: int | None) -> tuple[float, float]:
     return first[0] - second[1], first[1] - second[0]
 
 
-class Found(Struct, frozen=True):
+class UncorrectedDifference(Struct, frozen=True):
     """A difference, with what its verdict needs, before the correction over its family."""
 
     row: Difference
@@ -158,7 +158,9 @@ class Found(Struct, frozen=True):
     """p of the hypothesis that the difference is outside the margin; ``None`` without a margin or a test."""
 
 
-def find_difference(column: PairedColumn, options: CompareOptions, where: NDArray[bool_] | None = None) -> Found | None:
+def find_difference(
+    column: PairedColumn, options: CompareOptions, where: NDArray[bool_] | None = None
+) -> UncorrectedDifference | None:
     """Compare the documents of a column, or a part of them; ``None`` if no document has numbers in both runs.
 
     Args:
@@ -198,7 +200,9 @@ def find_difference(column: PairedColumn, options: CompareOptions, where: NDArra
     return _of_all(row, column, paired, options)
 
 
-def _of_all(row: Difference, column: PairedColumn, paired: NDArray[bool_], options: CompareOptions) -> Found:
+def _of_all(
+    row: Difference, column: PairedColumn, paired: NDArray[bool_], options: CompareOptions
+) -> UncorrectedDifference:
     from lmms_eval.stats.differences import PairOptions, compare_pairs, equivalence_p
 
     names = column.shared.clusters
@@ -210,7 +214,7 @@ def _of_all(row: Difference, column: PairedColumn, paired: NDArray[bool_], optio
         PairOptions(level=1 - options.alpha, draws=options.draws, seed=options.seed, within=column.within),
     )
     interval, reason = _split(found.interval)
-    return Found(
+    return UncorrectedDifference(
         replace(row, interval=interval, no_interval=reason, p=found.p, test=found.test),
         found.spread,
         equivalence_p(found, options.margin) if options.margin is not None and interval else None,
@@ -222,14 +226,16 @@ def _split(interval: Interval | NoInterval) -> tuple[Interval | None, str]:
     return (None, interval.reason) if isinstance(interval, NoInterval) else (interval, "")
 
 
-def _of_early(row: Difference, column: PairedColumn, inside: NDArray[bool_], options: CompareOptions) -> Found:
+def _of_early(
+    row: Difference, column: PairedColumn, inside: NDArray[bool_], options: CompareOptions
+) -> UncorrectedDifference:
     """Add interval and test by a confidence sequence, which holds whenever a run stopped."""
     import numpy as np
 
     found = sequential(column, options, None if inside.all() else inside)
     interval, reason = _split(found.interval)
     notes = (*row.notes, found.note) if found.note else row.notes
-    return Found(
+    return UncorrectedDifference(
         replace(row, interval=interval, no_interval=reason, p=found.p, test=found.test, notes=notes),
         math.nan
         if interval is None or row.pairing.paired < 2
@@ -255,7 +261,7 @@ POWER = 0.8
 _ROUNDING = 1e-12
 
 
-def judge_family(found: Sequence[Found], options: CompareOptions) -> list[Difference]:
+def judge_family(found: Sequence[UncorrectedDifference], options: CompareOptions) -> list[Difference]:
     """Correct the p-values of a family and give a verdict on each of its differences.
 
     Verdicts follow the p-values adjusted by Holm. A difference shown to lie within the margin is ``equivalent`` even if
@@ -293,7 +299,7 @@ def _verdict(row: Difference, equivalence: float | None, alpha: float) -> Verdic
     return "better" if (row.value > 0) == row.higher_is_better else "worse"
 
 
-def _detectable(found: Found, alpha: float) -> float | None:
+def _detectable(found: UncorrectedDifference, alpha: float) -> float | None:
     """Return the smallest detectable difference; ``None`` if scores cannot differ by so much."""
     from lmms_eval.stats.power import detectable
 
@@ -303,7 +309,7 @@ def _detectable(found: Found, alpha: float) -> float | None:
     return smallest if found.row.unit != "percent" or smallest <= 1 else None
 
 
-def _needed(found: Found, alpha: float, margin: float | None) -> int | None:
+def _needed(found: UncorrectedDifference, alpha: float, margin: float | None) -> int | None:
     """Return the documents needed to show the observed difference, or to settle the margin if that is smaller."""
     from lmms_eval.stats.power import documents_needed
 
@@ -388,7 +394,7 @@ def _values(shared: Shared, name: str) -> list[str | None] | None:
     return None
 
 
-def _parts_of(columns: Sequence[PairedColumn], name: str, options: CompareOptions) -> Iterator[Found]:
+def _parts_of(columns: Sequence[PairedColumn], name: str, options: CompareOptions) -> Iterator[UncorrectedDifference]:
     """Yield the parts of the columns of one task."""
     values = _values(columns[0].shared, name)
     if values is None:

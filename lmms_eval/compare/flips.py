@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LONGEST_ID = 40
 
 
-class Side(Struct, frozen=True):
+class FlipSide(Struct, frozen=True):
     """Score and answer of one run in a flip."""
 
     run: str
@@ -41,8 +41,8 @@ class Flip(Struct, frozen=True):
     better: Literal["first", "second"]
     surprise: float
     """Surprise in bits (``surprises``)."""
-    first: Side
-    second: Side
+    first: FlipSide
+    second: FlipSide
     others: Mapping[str, float]
     """Scores of the other runs of the comparison that have the document."""
 
@@ -154,8 +154,8 @@ def _flip(pair: MatchedPair, column: PairedColumn, place: int, surprise: float, 
         target=next((answer.target for answer in answers if answer is not None), None),
         better="first" if column.better()[place] > 0 else "second",
         surprise=surprise,
-        first=Side(pair.first.name, float(column.first[place]), None if answers[0] is None else answers[0].text),
-        second=Side(pair.second.name, float(column.second[place]), None if answers[1] is None else answers[1].text),
+        first=FlipSide(pair.first.name, float(column.first[place]), None if answers[0] is None else answers[0].text),
+        second=FlipSide(pair.second.name, float(column.second[place]), None if answers[1] is None else answers[1].text),
         others={run: float(scores[place]) for run, scores in others.items() if math.isfinite(scores[place])},
     )
 

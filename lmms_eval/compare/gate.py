@@ -57,7 +57,7 @@ class Override(_Strict):
     minimum_documents: _Count | None = None
 
 
-class Policy(_Strict):
+class GatePolicy(_Strict):
     """The rules of a gate, read from a YAML file."""
 
     tasks: dict[str, Override] = Field(min_length=1)
@@ -116,7 +116,7 @@ class Rule(_Strict):
         return fnmatch.fnmatchcase(name, self.pattern)
 
 
-def read_policy(path: Path) -> Policy:
+def read_policy(path: Path) -> GatePolicy:
     """Read a policy.
 
     Raises:
@@ -133,7 +133,7 @@ def read_policy(path: Path) -> Policy:
     if not isinstance(content, dict):
         raise ConfigError(f"policy {path}: give keys and values, at least tasks and margin")
     try:
-        policy = Policy.model_validate(content)
+        policy = GatePolicy.model_validate(content)
         policy.rules  # noqa: B018 - reports a pattern without a margin
     except ValidationError as error:
         raise ConfigError(f"policy {path}: {'; '.join(_mistakes(error))}") from error
@@ -147,7 +147,7 @@ def _mistakes(error: ValidationError) -> Iterable[str]:
     for one in error.errors():
         where = [str(part) for part in one["loc"]]
         if one["type"] == "extra_forbidden":
-            known = list(Override.model_fields if len(where) > 1 else Policy.model_fields)
+            known = list(Override.model_fields if len(where) > 1 else GatePolicy.model_fields)
             close = difflib.get_close_matches(where[-1], known, n=1)
             hint = f"did you mean {close[0]}?" if close else f"keys: {', '.join(known)}"
             yield f"unknown key {'.'.join(where)!r}; {hint}"
@@ -210,7 +210,7 @@ _Candidates = Mapping[tuple[str, str, str], PairedColumn | HeadlineFinding]
 """The numbers that a rule can name, by name, metric and filter: columns of tasks, and headline numbers."""
 
 
-def check_gate(run: RunRows, base: RunRows, policy: Policy) -> GateResult:
+def check_gate(run: RunRows, base: RunRows, policy: GatePolicy) -> GateResult:
     """Test RUN against BASE by a policy.
 
     Raises:
@@ -370,7 +370,7 @@ def _early(check: Check, found: _Candidates, alpha: float) -> Check:
     return replace(check, interval=bounds, outcome=outcome)
 
 
-def _decide(checks: Sequence[Check], policy: Policy) -> Iterator[Check]:
+def _decide(checks: Sequence[Check], policy: GatePolicy) -> Iterator[Check]:
     from lmms_eval.stats.differences import benjamini_hochberg, holm
 
     fell: list[float | None] = [None if check.p_held is None else 1 - check.p_held for check in checks]

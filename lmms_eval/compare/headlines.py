@@ -20,8 +20,8 @@ from lmms_eval.compare.benchmarks import BENCHMARKS
 from lmms_eval.compare.benchmarks.contract import Headlines, Kept, Number, TaskPair, kept
 from lmms_eval.compare.matching import Shared
 from lmms_eval.compare.redrawing import USUAL, Redrawing, redraw
-from lmms_eval.compare.runs import Column, RunRows, TaskRows
-from lmms_eval.compare.strata import FunctionPart, MeanPart, Part
+from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
+from lmms_eval.compare.strata import FunctionPart, MeanPart, PairedStratum
 from lmms_eval.compare.verdicts import Difference, Pairing
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
@@ -77,7 +77,7 @@ def function_part(pair: TaskPair, key: str, first: RunRows) -> tuple[FunctionPar
 
 def column_part(
     pair: TaskPair, key: str, first: RunRows, scale: float = 1.0, shift: float = 0.0
-) -> tuple[Part, Kept] | None:
+) -> tuple[PairedStratum, Kept] | None:
     """Make the part of a column whose value is ``scale`` times the task's own number, plus ``shift``."""
     column, other = pair.first.columns[key], pair.second.columns[key]
     if not (column.scale and other.scale):
@@ -93,12 +93,12 @@ def column_part(
     return MeanPart.of(values, pair.clusters(taken.rows)), taken
 
 
-def _number(column: Column, row: int) -> float | None:
+def _number(column: MetricColumn, row: int) -> float | None:
     score = float(column.scores[row])
     return score if math.isfinite(score) else None
 
 
-def _gives_aggregation(function: Aggregation, side: TaskRows, column: Column) -> bool:
+def _gives_aggregation(function: Aggregation, side: TaskRows, column: MetricColumn) -> bool:
     """Return whether the function reproduces the run's own number; false if the run has none."""
     values = [value for row in range(len(side.ids)) if (value := side.raw(str(column), row)) is not None]
     if column.reported is None or not values:
@@ -264,7 +264,7 @@ def _gives_group(leaves: Sequence[_Leaf], group: str, key: str, run: RunRows, si
 
 
 def _headlines(group: str, key: str, leaves: Sequence[_Leaf], first: RunRows) -> Headlines | None:
-    parts: dict[str, Part] = {}
+    parts: dict[str, PairedStratum] = {}
     taken: dict[str, Kept] = {}
     for leaf in leaves:
         made = column_part(leaf.pair, leaf.key, first, leaf.scale, leaf.shift)
@@ -292,7 +292,7 @@ def _headlines(group: str, key: str, leaves: Sequence[_Leaf], first: RunRows) ->
     return Headlines({key: number}, parts, numbers, tasks, {task: one.pairing for task, one in taken.items()})
 
 
-def _unit(leaves: Sequence[_Leaf], columns: Sequence[Column]) -> tuple[Literal["percent", ""], ScoreRange]:
+def _unit(leaves: Sequence[_Leaf], columns: Sequence[MetricColumn]) -> tuple[Literal["percent", ""], ScoreRange]:
     if all(column.score_range == SHARES and column.scale == 1 for column in columns):
         return ("percent", SHARES) if all(leaf.scale == 1 for leaf in leaves) else ("", ScoreRange(0.0, 100.0))
     return "", ANY_NUMBER

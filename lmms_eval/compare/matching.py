@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmms_eval.compare.readers.samples import scale_of
-from lmms_eval.compare.runs import Column, RunRows, TaskRows
+from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.compare.verdicts import CompareOptions, Pairing
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.stats.interval import ANY_NUMBER
@@ -201,14 +201,14 @@ def _tasks_of(runs: Sequence[RunRows]) -> str:
     return _named(list(dict.fromkeys(task for run in runs for task in run.tasks))) or "none"
 
 
-def shared_columns(first: TaskRows, second: TaskRows) -> list[tuple[Column, Column]]:
+def shared_columns(first: TaskRows, second: TaskRows) -> list[tuple[MetricColumn, MetricColumn]]:
     """Pair the columns of a task by ``METRIC,FILTER``.
 
     A metric that has a single filter pipeline in each run is paired whatever the pipelines are called, since harnesses
     name them differently. If the results have numbers for some of the task's columns, columns without a number in both
     runs are left out: they are written to a submission or used by a report.
     """
-    pairs: list[tuple[Column, Column]] = []
+    pairs: list[tuple[MetricColumn, MetricColumn]] = []
     for key, column in first.columns.items():
         other = second.columns.get(key)
         if other is None:
@@ -384,10 +384,10 @@ def _match_task(task: str, first: RunRows, second: RunRows, options: CompareOpti
     return [_paired(task, shared, *pair, names) for pair in pairs], ""
 
 
-def _is_count(first: Column, second: Column) -> bool:
+def _is_count(first: MetricColumn, second: MetricColumn) -> bool:
     """Return whether a column is bookkeeping: all values are equal and the task's number is not their mean.
 
-    This is the case for counts of documents or queries, to which each document adds 1.
+    This is the case for counts of documents or queries: each document adds 1.
     """
     import numpy as np
 
@@ -405,7 +405,9 @@ def _no_metric(shared: Shared, names: tuple[str, str]) -> str:
     )
 
 
-def _paired(task: str, shared: Shared, first: Column, second: Column, names: tuple[str, str]) -> PairedColumn:
+def _paired(
+    task: str, shared: Shared, first: MetricColumn, second: MetricColumn, names: tuple[str, str]
+) -> PairedColumn:
     """Pair two columns.
 
     Raises:
@@ -440,7 +442,7 @@ def _paired(task: str, shared: Shared, first: Column, second: Column, names: tup
     )
 
 
-def _range(first: Column, second: Column, least: float, most: float) -> tuple[ScoreRange, list[str]]:
+def _range(first: MetricColumn, second: MetricColumn, least: float, most: float) -> tuple[ScoreRange, list[str]]:
     """Return the range of the scores, and a note if the stated range is not used."""
     stated = {one.score_range for one in (first, second)} - {None, ANY_NUMBER}
     if len(stated) > 1:

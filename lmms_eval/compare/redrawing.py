@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lmms_eval import stats
 from lmms_eval.compare.benchmarks.contract import Headlines
-from lmms_eval.compare.strata import FunctionPart, MeanPart, Part, sign_sums, weights_of
+from lmms_eval.compare.strata import FunctionPart, MeanPart, PairedStratum, sign_sums, weights_of
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -83,7 +83,7 @@ def redraw(headlines: Headlines, sides: Sequence[Mapping[str, float]], options: 
 class _Differences:
     """The differences of parts, redrawn once and summed with the weights of each number."""
 
-    def __init__(self, parts: Mapping[str, Part], options: Redrawing) -> None:
+    def __init__(self, parts: Mapping[str, PairedStratum], options: Redrawing) -> None:
         import numpy as np
 
         self.parts, self.options = parts, options
@@ -108,7 +108,7 @@ class _Differences:
         if self.is_own and units < FEW:
             return replace(tested, reason=f"n = {units}: too few for redraws of this aggregation")
         shares = [abs(weight) for weight in weights.values()]
-        spread = stats.Spread.stratified([self.spreads[name] for name in weights], shares)
+        spread = stats.MeanSpread.stratified([self.spreads[name] for name in weights], shares)
         error, freedom = spread.error * math.fsum(shares), spread.freedom
         value = math.fsum(weight * self._value(name) for name, weight in weights.items())
         drawn = np.zeros(self.draws)
@@ -131,7 +131,7 @@ class _Differences:
         first, second = self.parts[name].whole()
         return first - second
 
-    def _spread(self, name: str) -> stats.Spread:
+    def _spread(self, name: str) -> stats.MeanSpread:
         """Return the spread of a part's difference; the spread of a function comes from its redraws."""
         import numpy as np
 
@@ -140,10 +140,10 @@ class _Differences:
             # ratio of sums: deviations of units from what their size predicts
             deviations = part.sums[:, 0] - part.sums[:, 1] - self._value(name) * part.sizes
             scaled = deviations * part.units / part.documents
-            return stats.Spread.of_scores(scaled.tolist())
+            return stats.MeanSpread.of_scores(scaled.tolist())
         known = self.redrawn[name][np.isfinite(self.redrawn[name])]
         error = float(np.std(known, ddof=1)) if part.units > 1 and len(known) > 1 else math.nan
-        return stats.Spread(error, part.units - 1, part.units)
+        return stats.MeanSpread(error, part.units - 1, part.units)
 
     def _with_noise(self, name: str, weights: Mapping[str, float]) -> NDArray[float64]:
         """Return the redraws of a part. A part of a single unit gets the variance of a unit of the other parts."""
@@ -241,12 +241,12 @@ def _sign_p(changes: NDArray[float64], draws: int, rng: Generator) -> tuple[floa
 
 
 def _slack(changes: NDArray[float64]) -> float:
-    """Return the difference up to which sums count as equal."""
+    """Return the largest difference of sums that count as equal."""
     return 1e-12 * float(abs(changes).sum())
 
 
 def _p_of(value: float, drawn: NDArray[float64]) -> tuple[float | None, str]:
-    """Return the two-sided p of a value among draws in which documents' answers change sides."""
+    """Return the two-sided p of a value among draws that swap documents' answers between the sides."""
     import numpy as np
 
     known = drawn[np.isfinite(drawn)]

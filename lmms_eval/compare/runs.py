@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Column(Struct, frozen=True):
+class MetricColumn(Struct, frozen=True):
     """The numbers of one metric through one filter pipeline, one for each row of the task."""
 
     metric: str
@@ -41,7 +41,7 @@ class Column(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DocumentTexts:
     """Texts of one document in a run, read from the file when needed."""
 
     text: str
@@ -55,14 +55,14 @@ class TaskRows(Struct, frozen=True):
     task: str
     ids: Sequence[str]
     statuses: Sequence[Status]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, MetricColumn]
     """By ``METRIC,FILTER``."""
     hashes: Sequence[str | None] | None = None
     """SHA-256 of the documents, if the run has them."""
     clusters: Sequence[str | None] | None = None
     metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
     """Text columns that divide the documents, read when needed."""
-    answer: Callable[[int], Answer | None] = field(default=lambda _: None)
+    answer: Callable[[int], DocumentTexts | None] = field(default=lambda _: None)
     """The answer of a row, by index."""
     raw: Callable[[str, int], Any] = field(default=lambda _column, _row: None)
     """The value of a column (``METRIC,FILTER``) in a row, as the task returned it, for aggregations that need more than

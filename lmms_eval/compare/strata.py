@@ -33,7 +33,7 @@ Sides = tuple[Sequence[Any], Sequence[Any]]
 """Documents' values in the first and in the second run."""
 
 
-class Part(Protocol):
+class PairedStratum(Protocol):
     """Documents that both runs have, drawn with replacement."""
 
     @property
@@ -217,7 +217,7 @@ def sign_sums(values: Values, draws: int, rng: Generator) -> Values:
     return sums
 
 
-def weights_of(parts: Mapping[str, Part], numbers: Numbers) -> dict[str, dict[str, float]]:
+def weights_of(parts: Mapping[str, PairedStratum], numbers: Numbers) -> dict[str, dict[str, float]]:
     """Return the weight of each part in each number, for numbers that are linear in the parts' values.
 
     The function is called with one part at 1 and the others at 0, and the weights are checked on the values of both

@@ -1,4 +1,4 @@
-"""The record of an evaluation's settings, from which task files of the family read a model's name."""
+"""The record of an evaluation's settings. Task files of the family read a model's name from it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from lmms_eval.metrics.mmmu import (
     BEFORE_PERIOD,
     IN_PARENTHESES,
     MARKS,
-    Sign,
+    LetterSign,
     clearest,
     mmmu_letter,
     padded,
@@ -20,11 +20,11 @@ from lmms_eval.utils.answer_reading import guessed
 
 _JAPANESE_MARKS = "、。！？；："
 _JAPANESE = r"[\u3040-\u30FF\u4E00-\u9FFF]"
-_AMONG_JAPANESE = Sign(f"{_JAPANESE}{{}}{_JAPANESE}", " {} ", "letter among Japanese")
+_AMONG_JAPANESE = LetterSign(f"{_JAPANESE}{{}}{_JAPANESE}", " {} ", "letter among Japanese")
 _JMMMU = (IN_PARENTHESES, BEFORE_BLANK, _AMONG_JAPANESE, BEFORE_PERIOD)
 _VIDEOMMMU = (
-    Sign(r"{}\.", "{}.", BEFORE_PERIOD.name),
-    Sign("{}:", "{}:", "letter before a colon"),
+    LetterSign(r"{}\.", "{}.", BEFORE_PERIOD.name),
+    LetterSign("{}:", "{}:", "letter before a colon"),
     IN_PARENTHESES,
     BEFORE_BLANK,
 )

@@ -38,8 +38,8 @@ def parse_mcq(text: str | None) -> str:
 def relax_exact_match(predict: str, truth: str, relax_portion: float = 0.9) -> float:
     """Compare two answers: 1.0 or 0.0.
 
-    A truth in which ``parse_mcq`` finds a letter is compared by letters alone. Any other matches an equal text, and one
-    that is a part of it, or of which it is a part, if the shorter has ``relax_portion`` of the longer one's length.
+    If ``parse_mcq`` finds a letter in a truth, it compares letters alone. Any other truth matches an equal text, and
+    one that is a part of it or contains it, if the shorter has ``relax_portion`` of the longer one's length.
     """
     if letter := parse_mcq(truth):
         return float(parse_mcq(predict) == letter)
@@ -87,7 +87,7 @@ SYSTEM_PROMPT = (
 )
 FORMULA_SIGNS = frozenset("=+-*/()[]\\")
 LONG_TEXT = 50
-"""Number of characters from which a text with a formula sign and an answer counts as reasoning without tags."""
+"""Least number of characters of a text with a formula sign and an answer that counts as reasoning without tags."""
 LOOSE_FORMAT = 0.8
 ACCURACY_WEIGHT, FORMAT_WEIGHT = 0.9, 0.1
 JUDGED_WHOLE = 500

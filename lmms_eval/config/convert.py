@@ -1,11 +1,15 @@
-"""Conversion of flag texts and YAML values to the values of ``RunConfig``'s fields, with their grammars."""
+"""Conversion of flag texts and YAML values to the values of ``RunConfig``'s fields, with their grammars.
+
+An option names its function in ``Option.form``. The annotation of the argument lists the types that callers may pass;
+other types are returned unchanged, and the check of types refuses them. A wrong value raises ``ConfigError``.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -22,22 +26,11 @@ FORMS = (
 )
 _HALFWIDTH, _DECIDED = "halfwidth<=", "decided:"
 log = logging.getLogger(__name__)
-_ARGUMENT_OPTIONS = (
-    "model_args",
-    "judge_args",
-    "t2i_args",
-    "gen_kwargs",
-    "task_kwargs",
-    "launcher_args",
-    "wandb_args",
-    "swanlab_args",
-    "trackio_args",
-    "hf_hub_log_args",
-)
+_SWITCH = {"true": True, "false": False}
 _NO_TAGS = ("", "none", "null", "false")
 
 
-class Bound(Struct, frozen=True):
+class ScoreBound(Struct, frozen=True):
     """A number in the units of a score, or a share of its range."""
 
     number: float
@@ -50,7 +43,7 @@ class StoppingRule(Struct, frozen=True):
     text: str
     """The rule as it was written, without the target."""
     kind: Literal["halfwidth", "decided"]
-    bound: Bound | None = None
+    bound: ScoreBound | None = None
     """The greatest half-width, or the number that the score must differ from."""
     baseline: str = ""
     """The ``--baseline`` that the score must differ from, if ``bound`` is ``None``."""
@@ -96,7 +89,7 @@ def _is_statement(text: str) -> bool:
     return text.startswith(_DECIDED) or "".join(text.split()).startswith("halfwidth<")
 
 
-def _bound(text: str) -> Bound | None:
+def _bound(text: str) -> ScoreBound | None:
     """Parse ``0.01`` or ``1%``; ``None`` for anything else."""
     is_share = text.endswith("%")
     try:
@@ -105,33 +98,10 @@ def _bound(text: str) -> Bound | None:
         return None
     if not math.isfinite(number):
         return None
-    return Bound(number / 100 if is_share else number, is_share)
+    return ScoreBound(number / 100 if is_share else number, is_share)
 
 
-def convert(name: str, value: Any) -> Any:
-    """Convert the value of an option, before its type is checked.
-
-    Raises:
-        ConfigError: the option does not accept the form of the value.
-    """
-    if name not in _ARGUMENT_OPTIONS:
-        converter = _CONVERTERS.get(name)
-        return converter(value) if converter else value
-    if isinstance(value, Mapping):
-        return {str(key): item for key, item in value.items()}
-    if not isinstance(value, list | tuple):
-        return value
-    if all(isinstance(part, str) for part in value):
-        return ",".join(value)
-    merged: dict[str, Any] = {}  # in a list of texts and mappings, later entries win
-    for part in value:
-        if not isinstance(part, str | Mapping):
-            raise ConfigError(f"{name}: a list takes texts key=value and mappings")
-        merged.update(argument_mapping(part, name))
-    return merged
-
-
-def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+def argument_mapping(value: str | Mapping[str, Any] | None, name: str = "") -> dict[str, Any]:
     """Return ``k=v,k=v``, or a mapping, as a mapping.
 
     Raises:
@@ -144,7 +114,8 @@ def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[s
     try:
         return dict(simple_parse_args_string(value))
     except UsageError as error:
-        raise ConfigError(f"{name}: write it as key=value,key=value ({redact(str(error))})") from None
+        place = f"{name}: " if name else ""
+        raise ConfigError(f"{place}write it as key=value,key=value ({redact(str(error))})") from None
 
 
 def decoded(value: Any) -> Any:
@@ -176,75 +147,89 @@ def tag_pairs(text: str, option: str = "reasoning_tags") -> tuple[tuple[str, str
         return ()
     try:
         pairs = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(_tags_message(text, option)) from error
+    except json.JSONDecodeError:
+        pairs = None
     if not isinstance(pairs, list) or not all(
         isinstance(pair, list) and len(pair) == 2 and all(isinstance(tag, str) and tag for tag in pair)
         for pair in pairs
     ):
-        raise ConfigError(_tags_message(text, option))
+        raise ConfigError(f'{option}: give a JSON list of pairs like [["<think>", "</think>"]], or none; got {text!r}')
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
-def _tags_message(text: str, option: str) -> str:
-    return f'{option}: give a JSON list of pairs like [["<think>", "</think>"]], or none; got {text!r}'
+def arguments(value: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]) -> Any:
+    """Convert ``k=v,k=v``, a mapping, or a list of both; later entries win."""
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in value.items()}
+    if not isinstance(value, list | tuple):
+        return value
+    if all(isinstance(part, str) for part in value):
+        return ",".join(value)
+    merged: dict[str, Any] = {}
+    for part in value:
+        if not isinstance(part, str | Mapping):
+            raise ConfigError("a list takes texts key=value and mappings")
+        merged.update(argument_mapping(part))
+    return merged
 
 
-def _tasks(value: Any) -> Any:
+def names(value: str | Sequence[str]) -> Any:
+    """Convert a list to a comma list."""
+    return ",".join(str(part) for part in value) if isinstance(value, list | tuple) else value
+
+
+def names_or_switches(value: str | Sequence[str] | Mapping[str, Any]) -> Any:
     """Convert a text, a list of names, or a mapping of names to true, false or null."""
     if isinstance(value, Mapping):
         for task, wanted in value.items():
             if wanted not in (None, True, False):
                 raise ConfigError(
-                    f"tasks: {task!r} has the value {wanted!r}; a mapping takes only true, false or nothing. "
+                    f"{task!r} has the value {wanted!r}; a mapping takes only true, false or nothing. "
                     "To change a task, write a YAML file that includes it."
                 )
         value = [task for task, wanted in value.items() if wanted is not False]
-    if isinstance(value, list | tuple):
-        if not all(isinstance(task, str) for task in value):
-            raise ConfigError(f"tasks: give names; got {value!r}")
-        return ",".join(value)
-    return value
+    if isinstance(value, list | tuple) and not all(isinstance(task, str) for task in value):
+        raise ConfigError(f"give names; got {value!r}")
+    return names(value)
 
 
-def _seed(value: Any) -> Any:
-    """Convert one seed for all generators, or four; each may be ``None``."""
-    parts = value if isinstance(value, list | tuple) else [value]
-    text = ",".join(str(part) for part in parts)
+def one_or_several(value: str | Sequence[str]) -> Any:
+    """Convert a list of one to its element."""
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+
+
+def seeds(value: int | str | Sequence[int | None]) -> Any:
+    """Convert one seed for all generators, or four. Each may be ``None``."""
+    text = names(value if isinstance(value, list | tuple) else [str(value)])
     try:
-        seeds = tuple(parse_seed_list(text))
+        found = tuple(parse_seed_list(text))
     except UsageError as error:
         raise ConfigError(str(error)) from error
-    if len(text.split(",")) == len(seeds) - 1:
-        log.warning("seed: three values given; the fourth (few-shot sampling) is %s", seeds[-1])
-    return seeds
+    if len(text.split(",")) == len(found) - 1:
+        log.warning("seed: three values given; the fourth (few-shot sampling) is %s", found[-1])
+    return found
 
 
-def _batch_size(value: Any) -> Any:
+def batch_size(value: int | str) -> Any:
+    """Convert a count, ``auto`` or ``auto:N``."""
     text = str(value).strip()
     if text.isdecimal() and int(text) > 0:
         return int(text)
     head, _, count = text.partition(":")
     if head == "auto" and (text == "auto" or (count.isdecimal() and int(count) > 0)):
         return text
-    raise ConfigError(f"batch_size: give a count from 1 on, auto, or auto:N; got {text!r}")
+    raise ConfigError(f"give a count from 1 on, auto, or auto:N; got {text!r}")
 
 
-def _tags(value: Any) -> Any:
+def tags(value: str | Sequence[Sequence[str]] | bool | None) -> Any:
+    """Convert pairs of tags to JSON, and ``None`` and ``False`` to ``none``."""
     if value is None or value is False:
         return "none"
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _comma_list(value: Any) -> Any:
-    return ",".join(str(part) for part in value) if isinstance(value, list | tuple) else value
-
-
-def _one_or_several(value: Any) -> Any:
-    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
-
-
-def _rules(value: Any) -> Any:
+def rules(value: str | Sequence[str]) -> Any:
+    """Check stopping rules, and join a list of them."""
     if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
         value = value[0] if len(value) == 1 else "; ".join(value)
     if isinstance(value, str | int | float):
@@ -252,38 +237,48 @@ def _rules(value: Any) -> Any:
     return value
 
 
-def _upper(value: Any) -> Any:
+def upper(value: str) -> Any:
+    """Convert to capitals."""
     return value.upper() if isinstance(value, str) else value
 
 
-def _image_format(value: Any) -> Any:
-    upper = _upper(value)
-    return "JPEG" if upper == "JPG" else upper
+def image_format(value: str) -> Any:
+    """Convert to the name of the format in capitals."""
+    return "JPEG" if upper(value) == "JPG" else upper(value)
 
 
-def _resume(value: Any) -> Any:
-    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+def folder_or_switch(value: bool | str) -> Any:
+    """Convert a folder's name, or ``true`` or ``false``."""
+    return _SWITCH.get(value.lower(), value) if isinstance(value, str) else value
 
 
-def _ids(value: Any) -> Any:
+def count_or_switch(value: bool | int | str) -> Any:
+    """Convert a number, or ``true`` or ``false``."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip().lower()
+    return _SWITCH.get(text, int(text) if text.isdecimal() else value)
+
+
+def ids(value: int | str | Sequence[int]) -> Any:
     """Convert document ids to their shortest form. A file's content is read now, so later edits do not matter."""
-    if isinstance(value, list | tuple):
-        value = ",".join(str(part) for part in value)
-    return value if value is None else ids_text(str(value))
+    return ids_text(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
 
-def _where(value: Any) -> Any:
+def expression(value: str) -> Any:
+    """Check an expression over a document's columns."""
     if isinstance(value, str):
         parse_where(value)
     return value
 
 
-def _count_or_switch(value: Any) -> Any:
-    """Convert the value of a switch that may have a number."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip().lower()
-    return {"true": True, "false": False}.get(text, int(text) if text.isdecimal() else value)
+def share(value: str | float) -> Any:
+    """Check a share for ``truncation_budget``."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, str):
+        truncation_budget(value)
+    return value
 
 
 def truncation_budget(text: str) -> tuple[float, bool]:
@@ -293,46 +288,18 @@ def truncation_budget(text: str) -> tuple[float, bool]:
         ConfigError: the text is not a share from 0 to 1.
     """
     try:
-        share = float(text.removesuffix("!"))
+        found = float(text.removesuffix("!"))
     except ValueError:
-        share = math.nan
-    if not 0 <= share <= 1:
+        found = math.nan
+    if not 0 <= found <= 1:
         raise ConfigError(f"give a share from 0 to 1, such as 0.05 or 0.05!; got {text!r}")
-    return share, text.endswith("!")
+    return found, text.endswith("!")
 
 
-def _truncation_budget(value: Any) -> Any:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
-    if isinstance(value, str):
-        truncation_budget(value)
-    return value
-
-
-def _retry_truncated(value: Any) -> Any:
+def tokens(value: int | str) -> Any:
+    """Check a number of tokens, or ``max``."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if isinstance(value, str) and value != "max" and not (value.isdecimal() and int(value) > 0):
         raise ConfigError(f"give a number of tokens from 1 on, or max; got {value!r}")
     return value
-
-
-_CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "tasks": _tasks,
-    "seed": _seed,
-    "batch_size": _batch_size,
-    "reasoning_tags": _tags,
-    "thinking_tags": _tags,
-    "include_path": _one_or_several,
-    "plugins": _comma_list,
-    "allow_media": _comma_list,
-    "verbosity": _upper,
-    "image_encode_format": _image_format,
-    "resume": _resume,
-    "until": _rules,
-    "dry_run": _count_or_switch,
-    "ids": _ids,
-    "truncation_budget": _truncation_budget,
-    "retry_truncated": _retry_truncated,
-    "where": _where,
-}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from lmms_eval.config.options import options
 
@@ -26,7 +25,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 """Patterns of known environment variables that have no effect in this package, with the reasons."""
 
 
-class EnvironmentDefault(Struct, frozen=True):
+class EnvironmentDefault(NamedTuple):
     """Default of an option that an environment variable sets."""
 
     variable: str
@@ -35,22 +34,20 @@ class EnvironmentDefault(Struct, frozen=True):
 
 def environment_defaults(environ: Mapping[str, str]) -> dict[str, EnvironmentDefault]:
     """Return defaults by option name. The first of an option's variables that is set and not empty counts."""
-    found = {}
+    found: dict[str, EnvironmentDefault] = {}
     for option in options():
-        for variable in option.variables:
+        for variable in reversed(option.variables):
             if text := environ.get(variable, "").strip():
-                found[option.name] = EnvironmentDefault(
-                    variable, os.path.join(text, "datasets") if variable == "HF_HOME" else text
-                )
-                break
+                folder = os.path.join(text, "datasets") if variable == "HF_HOME" else text
+                found[option.name] = EnvironmentDefault(variable, folder)
     return found
 
 
 def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
     """Return a line for each known variable that is set but has no effect."""
-    found = []
-    for name in sorted(environ):
-        reason = next((why for pattern, why in WITHOUT_EFFECT.items() if fnmatchcase(name, pattern)), None)
-        if reason is not None and environ[name].strip():
-            found.append(f"the environment variable {name} has no effect here: {reason}")
-    return found
+    return [
+        f"the environment variable {name} has no effect here: {reason}"
+        for name in sorted(environ)
+        for pattern, reason in WITHOUT_EFFECT.items()
+        if fnmatchcase(name, pattern) and environ[name].strip()
+    ]

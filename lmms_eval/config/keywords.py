@@ -1,4 +1,7 @@
-"""The arguments of ``simple_evaluate`` with their types, for type checkers and editors."""
+"""The arguments of ``simple_evaluate`` with their types, for type checkers and editors.
+
+``make keywords`` writes this file from the declaration of the options.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,14 @@ from typing import Any, Literal, TypedDict
 
 from lmms_eval.api.task import Task
 
-Arguments = str | Mapping[str, Any] | None
-"""``k=v,k=v``, or a mapping."""
-Names = str | Sequence[str] | None
-"""A comma list, or a list."""
 
-
-class OptionArguments(TypedDict, total=False):
-    """The options of ``RunConfig`` except ``model``; ``None`` means the default.
-
-    They are written out because type checkers cannot derive them. A test compares them with ``RunConfig``.
-    """
+class EvaluateArguments(TypedDict, total=False):
+    """The options of ``RunConfig`` except ``model``, and further arguments; ``None`` means the default."""
 
     config: str | None
-    tasks: Names | Mapping[str, Any] | Sequence[Any] | Task
-    model_args: Arguments
-    launcher_args: Arguments
+    tasks: str | Sequence[Any] | Task | Mapping[str, Any] | None
+    model_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
+    launcher_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     num_fewshot: int | None
     batch_size: int | str | None
     max_batch_size: int | None
@@ -42,14 +37,14 @@ class OptionArguments(TypedDict, total=False):
     apply_chat_template: bool | None
     fewshot_as_multiturn: bool | None
     show_config: bool | None
-    include_path: Names
-    gen_kwargs: Arguments
-    reasoning_tags: str | Sequence[Sequence[str]] | None
+    include_path: str | Sequence[str] | None
+    gen_kwargs: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
+    reasoning_tags: str | Sequence[Sequence[str]] | bool | None
     verbosity: str | None
-    wandb_args: Arguments
-    swanlab_args: Arguments
+    wandb_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
+    swanlab_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     timezone: str | None
-    hf_hub_log_args: Arguments
+    hf_hub_log_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     predict_only: bool | None
     seed: int | str | Sequence[int | None] | None
     trust_remote_code: bool | None
@@ -71,13 +66,13 @@ class OptionArguments(TypedDict, total=False):
     error_budget: float | None
     judge_error_budget: float | None
     truncation_budget: str | float | None
-    retry_truncated: str | int | None
+    retry_truncated: int | str | None
     order: Literal["cost", "random"] | None
     until: str | Sequence[str] | None
     allow_ignored: bool | None
     allow_blank: bool | None
     resume: bool | str | None
-    task_kwargs: Arguments
+    task_kwargs: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     data_root: str | None
     grace: float | None
     chunk_size: int | None
@@ -86,15 +81,15 @@ class OptionArguments(TypedDict, total=False):
     allow_unsafe_code: bool | None
     judge_model: str | None
     judge_base_url: str | None
-    judge_args: Arguments
+    judge_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     judge_retries: int | None
     judge_repeats: int | None
     judge_prompts: str | None
     human_scores: str | None
     t2i: str | None
-    t2i_args: Arguments
+    t2i_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     baseline_presets: str | None
-    thinking_tags: str | Sequence[Sequence[str]] | None
+    thinking_tags: str | Sequence[Sequence[str]] | bool | None
     bootstrap_iters: int | None
     nltk_data: str | None
     geocode_table: str | None
@@ -102,31 +97,26 @@ class OptionArguments(TypedDict, total=False):
     check_batch: int | None
     processes: int | None
     max_restarts: int | None
-    plugins: Names
+    plugins: str | Sequence[str] | None
     datasets_cache: str | None
     media_root: str | None
-    allow_media: Names
+    allow_media: str | Sequence[str] | None
     image_encode_format: str | None
     image_jpeg_quality: int | None
     media_workers: int | None
-    ablate: Names
+    ablate: str | Sequence[str] | None
     permute_choices: int | None
     ids: int | str | Sequence[int] | None
     where: str | None
     report: bool | None
     git_commit: str | None
     git_branch: str | None
-    dry_run: bool | int | None
+    dry_run: bool | int | str | None
     max_model_len: int | None
     prices: str | None
     max_cost: float | None
-    trackio_args: Arguments
+    trackio_args: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
     trackio_log_samples: bool | None
-
-
-class EvaluateArguments(OptionArguments, total=False):
-    """The options and the further arguments of ``simple_evaluate``."""
-
     random_seed: int | None
     numpy_random_seed: int | None
     torch_random_seed: int | None

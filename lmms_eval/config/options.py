@@ -1,4 +1,5 @@
-"""Declaration of every option of a run. Flags, configuration keys and recorded arguments derive from it.
+"""Declaration of every option of a run. Flags, configuration keys, environment variables, conversion of values, the
+arguments of ``simple_evaluate`` and the recorded arguments derive from it.
 
 ``RunConfig`` is a standard dataclass, so that ``--help`` does not need pydantic; ``resolve`` validates with pydantic.
 """
@@ -7,47 +8,34 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from functools import cache
+from typing import Any, ClassVar, Literal
 
 from lmms_eval.utils.arguments import comma_list
 
-MODEL, TASKS, GENERATION = "Model", "Tasks and data", "Prompts and generation"
-JUDGE = "Judge"
-OUTPUT, RUNNING, STATISTICS, MEDIA = "Output", "Running", "Statistics", "Media"
-TRACKERS = "Trackers and hub"
+MODEL, TASKS, GENERATION, JUDGE = "Model", "Tasks and data", "Prompts and generation", "Judge"
+OUTPUT, RUNNING, STATISTICS, MEDIA, TRACKERS = "Output", "Running", "Statistics", "Media", "Trackers and hub"
 GROUPS = (MODEL, TASKS, GENERATION, JUDGE, OUTPUT, TRACKERS, RUNNING, STATISTICS, MEDIA)
-
-
-if TYPE_CHECKING:
-    from typing import NotRequired, TypedDict, Unpack
-
-    class Details(TypedDict):
-        aliases: NotRequired[tuple[str, ...]]
-        spelling: NotRequired[str]
-        metavar: NotRequired[str]
-        choices: NotRequired[tuple[str, ...]]
-        variables: NotRequired[tuple[str, ...]]
-        run_only: NotRequired[bool]
-        optional_value: NotRequired[bool]
-        for_tasks: NotRequired[bool]
-        repeatable: NotRequired[bool]
-
-
 DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
 LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
+Arguments = str | dict[str, Any]
+"""``k=v,k=v``, or a mapping."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Declaration of one option, a field of ``RunConfig``, for the command line and the documentation."""
+    """Declaration of one option, a field of ``RunConfig``."""
 
     name: str
     default: Any
     group: str
     text: str
     is_switch: bool
+    form: str = ""
+    """The function of ``convert`` that converts the value. The type of its argument is what callers may pass."""
     aliases: tuple[str, ...] = ()
     """Further spellings of the flag, with their dashes."""
     spelling: str = ""
@@ -65,152 +53,57 @@ class Option:
     """The option is passed to the tasks whose YAML asks for it (``run_options``)."""
     repeatable: bool = False
     """The flag may be given several times."""
+    least: float | None = None
+    most: float | None = None
 
     @property
     def flag(self) -> str:
         return self.spelling or f"--{self.name}"
 
 
-def option(default: Any, group: str, text: str, **details: Unpack[Details]) -> Any:
-    """Declare an option that can change a model's answer."""
-    return field(default=default, metadata={"group": group, "text": text, "details": details})
+def option(default: Any, group: str, text: str, **details: Any) -> Any:
+    """Declare an option that can change a model's answer. ``details`` are further fields of ``Option``."""
+    return field(default=default, metadata={"group": group, "text": text, **details})
 
 
-def run(default: Any, group: str, text: str, **details: Unpack[Details]) -> Any:
+def run(default: Any, group: str, text: str, **details: Any) -> Any:
     """Declare an option that cannot change an answer by itself."""
-    details["run_only"] = True
-    return option(default, group, text, **details)
-
-
-class DerivedOptions:
-    """Properties of ``RunConfig``, which declares the options."""
-
-    __slots__ = ()
-
-    if TYPE_CHECKING:
-        allow_media: str | None
-        include_path: str | tuple[str, ...] | None
-        plugins: str | None
-        reasoning_tags: str
-        tasks: str | None
-        thinking_tags: str | None
-
-    @property
-    def task_names(self) -> tuple[str, ...]:
-        """Names in ``tasks``, in order."""
-        return comma_list(self.tasks)
-
-    @property
-    def include_paths(self) -> tuple[str, ...]:
-        if self.include_path is None:
-            return ()
-        return (self.include_path,) if isinstance(self.include_path, str) else self.include_path
-
-    @property
-    def plugin_packages(self) -> tuple[str, ...]:
-        return comma_list(self.plugins)
-
-    @property
-    def allowed_media(self) -> tuple[str, ...]:
-        return comma_list(self.allow_media)
-
-    def _mapping(self, name: str) -> dict[str, Any]:
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(getattr(self, name), name)
-
-    @property
-    def model_arguments(self) -> dict[str, Any]:
-        """``model_args`` as keyword arguments."""
-        return self._mapping("model_args")
-
-    @property
-    def launcher_arguments(self) -> dict[str, Any]:
-        """``launcher_args`` as a mapping."""
-        return self._mapping("launcher_args")
-
-    @property
-    def judge_arguments(self) -> dict[str, Any]:
-        """``judge_args`` as keyword arguments."""
-        return self._mapping("judge_args")
-
-    @property
-    def t2i_arguments(self) -> dict[str, Any]:
-        """``t2i_args`` as keyword arguments."""
-        return self._mapping("t2i_args")
-
-    @property
-    def generation_arguments(self) -> dict[str, Any]:
-        """``gen_kwargs`` as a mapping; texts that are JSON objects or lists are decoded."""
-        from lmms_eval.config.convert import decoded
-
-        return {name: decoded(value) for name, value in self._mapping("gen_kwargs").items()}
-
-    @property
-    def task_arguments(self) -> dict[str, Any]:
-        """``task_kwargs`` as a mapping."""
-        return self._mapping("task_kwargs")
-
-    @property
-    def reasoning_tag_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of ``reasoning_tags``; empty if switched off."""
-        from lmms_eval.config.convert import tag_pairs
-
-        return tag_pairs(self.reasoning_tags)
-
-    @property
-    def thinking_tag_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of ``thinking_tags``, which mark thoughts in addition to the known tags."""
-        from lmms_eval.config.convert import tag_pairs
-
-        return tag_pairs(self.thinking_tags or "", "thinking_tags")
+    return option(default, group, text, run_only=True, **details)
 
 
 # ruff: noqa: RUF009 - option and run make dataclass fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig(DerivedOptions):
+class RunConfig:
     """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert the values."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
 
+    # fmt: off
     config: str = run("", RUNNING, "YAML file with options: a mapping, or a list of mappings (batch)", metavar="FILE")
     model: str = option("hf", MODEL, "model name or alias; `lmms-eval models` lists them")
-    tasks: str | None = run(
-        None,
-        TASKS,
-        "comma list of tasks, groups, tags, wildcards, YAML files or folders of them; or list, list_groups, "
-        "list_tags, list_subtasks",
-    )
-    model_args: str | dict[str, Any] = option("", MODEL, "arguments of the model", metavar="K=V,...")
-    launcher_args: str | dict[str, Any] | None = run(
-        None,
-        JUDGE,
-        "serve the judge on this machine for the time of the run: name=vllm|sglang|transformers,model=NAME,...",
-        metavar="K=V,...",
-    )
-    num_fewshot: int | None = option(None, GENERATION, "shots; overrides the task's value unless that is 0")
-    batch_size: int | str = run(1, MODEL, "requests a local model takes at a time, `auto` or `auto:N`", aliases=("-b",))
-    max_batch_size: int | None = run(None, MODEL, "upper limit for an automatic batch size")
+    tasks: str | None = run(None, TASKS,
+        "comma list of tasks, groups, tags, wildcards, YAML files or folders of them; or list, list_groups, list_tags,"
+        " list_subtasks", form="names_or_switches")
+    model_args: Arguments = option("", MODEL, "arguments of the model")
+    launcher_args: Arguments | None = run(None, JUDGE,
+        "serve the judge on this machine for the time of the run: name=vllm|sglang|transformers,model=NAME,...")
+    num_fewshot: int | None = option(None, GENERATION, "shots; overrides the task's value unless that is 0", least=0)
+    batch_size: int | str = run(1, MODEL,
+        "requests a local model takes at a time, `auto` or `auto:N`", form="batch_size", aliases=("-b",))
+    max_batch_size: int | None = run(None, MODEL, "upper limit for an automatic batch size", least=1)
     device: str | None = run(None, MODEL, "device of a local model: cuda, cuda:1, cpu, mps")
     output_path: str | None = run(None, OUTPUT, "folder for results, samples and the record of the run", metavar="DIR")
-    limit: float | None = option(
-        None, TASKS, "documents per task: a count from 1 on, a fraction below 1 (rounded up), -1 for all"
-    )
+    limit: float | None = option(None, TASKS,
+        "documents per task: a count from 1 on, a fraction below 1 (rounded up), -1 for all")
     offset: int = option(0, TASKS, "index of the first document")
-    use_cache: str | None = run(
-        None, RUNNING, "folder or .db file that keeps responses across runs", aliases=("-c",), metavar="PATH"
-    )
-    cache_requests: Literal["true", "refresh", "delete"] | None = run(
-        None,
-        RUNNING,
-        "not needed, does nothing: requests are never cached",
-        choices=("true", "refresh", "delete"),
-    )
-    check_integrity: bool = run(
-        False, RUNNING, "check the tasks before the run, as `lmms-eval check` does; a broken one ends it"
-    )
+    use_cache: str | None = run(None, RUNNING,
+        "folder or .db file that keeps responses across runs", aliases=("-c",), metavar="PATH")
+    cache_requests: Literal["true", "refresh", "delete"] | None = run(None, RUNNING,
+        "not needed, does nothing: requests are never cached")
+    check_integrity: bool = run(False, RUNNING,
+        "check the tasks before the run, as `lmms-eval check` does; a broken one ends it")
     write_out: bool = run(False, OUTPUT, "deprecated: log the prompt of the first document", aliases=("-w",))
     log_samples: bool = run(False, OUTPUT, "write a line for each sample; needs --output_path")
     wandb_log_samples: bool = run(False, TRACKERS, "send samples to Weights & Biases too; needs --wandb_args")
@@ -218,64 +111,40 @@ class RunConfig(DerivedOptions):
     log_samples_suffix: str = run("model_outputs", OUTPUT, "part of the name of some tasks' own submission files")
     system_instruction: str | None = option(None, GENERATION, "system prompt")
     apply_chat_template: bool = option(False, GENERATION, "render the context with the model's chat template")
-    fewshot_as_multiturn: bool = option(
-        False, GENERATION, "shots as turns of a conversation; needs --apply_chat_template and --num_fewshot"
-    )
+    fewshot_as_multiturn: bool = option(False, GENERATION,
+        "shots as turns of a conversation; needs --apply_chat_template and --num_fewshot")
     show_config: bool = run(False, OUTPUT, "print the results as JSON at the end")
-    include_path: str | tuple[str, ...] | None = run(
-        None,
-        TASKS,
+    include_path: str | tuple[str, ...] | None = run(None, TASKS,
         "folder with more task YAML files, searched recursively; may be given several times, names of a later one win",
-        metavar="DIR",
-        repeatable=True,
-    )
-    gen_kwargs: str | dict[str, Any] = option(
-        "", GENERATION, "generation options, over those of every task", metavar="K=V,..."
-    )
-    reasoning_tags: str = run(
-        DEFAULT_REASONING_TAGS, GENERATION, "JSON list of [open, close] pairs removed before scoring, or none"
-    )
-    verbosity: str = run("INFO", OUTPUT, "log level; DEBUG shows tracebacks", choices=LEVELS, variables=("VERBOSITY",))
-    wandb_args: str | dict[str, Any] = run(
-        "", TRACKERS, "show the run and its results in Weights & Biases: project, name, ...", metavar="K=V,..."
-    )
-    swanlab_args: str | dict[str, Any] = run(
-        "", TRACKERS, "show the run and its results in SwanLab: project, exp_name, ...", metavar="K=V,..."
-    )
-    timezone: str | None = run(
-        None, OUTPUT, "time zone of the date stamp in file names (the machine's own)", metavar="ZONE"
-    )
-    hf_hub_log_args: str | dict[str, Any] = run(
-        "", TRACKERS, "push results and samples to data sets on the hub; HF_TOKEN is the token", metavar="K=V,..."
-    )
+        form="one_or_several", metavar="DIR", repeatable=True)
+    gen_kwargs: Arguments = option("", GENERATION, "generation options, over those of every task")
+    reasoning_tags: str = run(DEFAULT_REASONING_TAGS, GENERATION,
+        "JSON list of [open, close] pairs removed before scoring, or none", form="tags")
+    verbosity: str = run("INFO", OUTPUT,
+        "log level; DEBUG shows tracebacks", form="upper", choices=LEVELS, variables=("VERBOSITY",))
+    wandb_args: Arguments = run("", TRACKERS, "show the run and its results in Weights & Biases: project, name, ...")
+    swanlab_args: Arguments = run("", TRACKERS, "show the run and its results in SwanLab: project, exp_name, ...")
+    timezone: str | None = run(None, OUTPUT,
+        "time zone of the date stamp in file names (the machine's own)", metavar="ZONE")
+    hf_hub_log_args: Arguments = run("", TRACKERS,
+        "push results and samples to data sets on the hub; HF_TOKEN is the token")
     predict_only: bool = run(False, OUTPUT, "only generate; implies --log_samples", aliases=("-x",))
-    seed: tuple[int | None, ...] = option(
-        (0, 1234, 1234, 1234),
-        GENERATION,
+    seed: tuple[int | None, ...] = option((0, 1234, 1234, 1234), GENERATION,
         "seeds of python, numpy, torch and few-shot sampling: one for all, or four; each may be None",
-        metavar="N[,N,N,N]",
-    )
+        form="seeds", metavar="N[,N,N,N]")
     trust_remote_code: bool = option(False, MODEL, "let repositories of models and data run their own code")
     process_with_media: bool = run(False, TASKS, "give scoring functions the media columns too")
-    agentic_trace_mode: Literal["basic", "full"] = option(
-        "basic", GENERATION, "what samples record of the rounds of agentic tasks", choices=("basic", "full")
-    )
+    agentic_trace_mode: Literal["basic", "full"] = option("basic", GENERATION,
+        "what samples record of the rounds of agentic tasks")
     force_simple: bool = option(False, MODEL, "take the simple class of a model that has two")
     tui: bool = run(False, OUTPUT, "show the run on the terminal's screen; needs --output_path")
-    repeats: int | None = option(
-        None, GENERATION, "answers per document; overrides the task's value", aliases=("-n", "--num_samples")
-    )
-    baseline: str | None = run(
-        None,
-        STATISTICS,
+    repeats: int | None = option(None, GENERATION,
+        "answers per document; overrides the task's value", aliases=("-n", "--num_samples"), least=1)
+    baseline: str | None = run(None, STATISTICS,
         "samples for a paired comparison: a file (JSONL), a folder of them, hf://USER/REPO[/FILE], or a preset",
-        metavar="FILE|hf://...|PRESET[:TASK]",
-    )
-    max_tokens: int | None = run(
-        None,
-        RUNNING,
-        "input and output tokens that the run and its judge may use; a larger number resumes the run",
-    )
+        metavar="FILE|hf://...|PRESET[:TASK]")
+    max_tokens: int | None = run(None, RUNNING,
+        "input and output tokens that the run and its judge may use; a larger number resumes the run", least=1)
     power_analysis: bool = run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
     effect_size: float = run(0.03, STATISTICS, "difference to detect (power analysis)", spelling="--effect-size")
     alpha: float = run(0.05, STATISTICS, "significance level (power analysis)")
@@ -284,245 +153,152 @@ class RunConfig(DerivedOptions):
     std_a: float | None = run(None, STATISTICS, "standard deviation of model A (power analysis)", spelling="--std-a")
     std_b: float | None = run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
     no_media: bool = run(False, MODEL, "baseline: answer without building prompts and opening their media")
-    error_budget: float = run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
-    judge_error_budget: float | None = run(
-        None,
-        RUNNING,
+    error_budget: float = run(0.0, RUNNING,
+        "share of a task's samples that may fail before its score is withheld", most=1)
+    judge_error_budget: float | None = run(None, RUNNING,
         "share of a task's samples that may lack a readable reply of the judge before its score is withheld (as "
-        "--error_budget)",
-    )
-    truncation_budget: str = run(
-        "0.05",
-        RUNNING,
+        "--error_budget)", most=1)
+    truncation_budget: str = run("0.05", RUNNING,
         "share of a task's answers that the token limit may cut before its score carries a warning; with ! after it, "
-        "the score is withheld",
-        metavar="SHARE[!]",
-    )
-    retry_truncated: str | None = run(
-        None,
-        RUNNING,
+        "the score is withheld", form="share", metavar="SHARE[!]")
+    retry_truncated: str | None = run(None, RUNNING,
         "ask again, with N tokens (max: as many as the model takes), for answers that the token limit cut, also in a "
-        "completed run",
-        metavar="N|max",
-    )
-    order: Literal["cost", "random"] | None = run(
-        None,
-        RUNNING,
+        "completed run", form="tokens", metavar="N|max")
+    order: Literal["cost", "random"] | None = run(None, RUNNING,
         "order of the documents: most expensive first (cost), or random by the first number of --seed, with an "
-        "interval of the running score that holds at every look (cost, with --until random)",
-        choices=("cost", "random"),
-    )
-    until: str | None = run(
-        None,
-        RUNNING,
+        "interval of the running score that holds at every look (cost, with --until random)")
+    until: str | None = run(None, RUNNING,
         "end each task when this holds at a look: halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or "
         "TASK_OR_GROUP: RULE; several are separated by ; or given one by one",
-        metavar="RULE[;RULE...]",
-        repeatable=True,
-    )
-    allow_ignored: bool = run(
-        False, GENERATION, "run even if the model ignores an option of --gen_kwargs; the results name the option"
-    )
+        form="rules", metavar="RULE[;RULE...]", repeatable=True)
+    allow_ignored: bool = run(False, GENERATION,
+        "run even if the model ignores an option of --gen_kwargs; the results name the option")
     allow_blank: bool = run(False, RUNNING, "give a score even if every answer is blank or filtered")
-    resume: bool | str = run(
-        False,
-        RUNNING,
+    resume: bool | str = run(False, RUNNING,
         "continue a completed run too; with DIR, the run recorded in that folder (an interrupted run always continues)",
-        metavar="DIR",
-        optional_value=True,
-    )
-    task_kwargs: str | dict[str, Any] = option(
-        "", GENERATION, "settings of the tasks, over lmms_eval_specific_kwargs of every task", metavar="K=V,..."
-    )
+        form="folder_or_switch", metavar="DIR", optional_value=True)
+    task_kwargs: Arguments = option("", GENERATION,
+        "settings of the tasks, over lmms_eval_specific_kwargs of every task")
     data_root: str | None = run(None, TASKS, "folder with local data of benchmarks", metavar="DIR")
-    grace: float | None = run(
-        None,
-        RUNNING,
-        "seconds to finish what is in flight after an interrupt (20; 5 under a launcher)",
-        metavar="SECONDS",
-    )
-    chunk_size: int | None = run(None, RUNNING, "requests per call of a class plugin (8 x batch size)")
-    prefetch_mb: int = run(512, RUNNING, "memory for media, from preparing them until the model has answered, in MiB")
-    score_workers: int | None = run(None, RUNNING, "scoring processes (number of cores); 0 scores in the main process")
+    grace: float | None = run(None, RUNNING,
+        "seconds to finish what is in flight after an interrupt (20; 5 under a launcher)", metavar="SECONDS", least=0)
+    chunk_size: int | None = run(None, RUNNING, "requests per call of a class plugin (8 x batch size)", least=1)
+    prefetch_mb: int = run(512, RUNNING,
+        "memory for media, from preparing them until the model has answered, in MiB", least=1)
+    score_workers: int | None = run(None, RUNNING,
+        "scoring processes (number of cores); 0 scores in the main process", least=0)
     allow_unsafe_code: bool = run(False, RUNNING, "run programs that a model wrote even if no sandbox can confine them")
-    judge_model: str | None = run(
-        None,
-        JUDGE,
+    judge_model: str | None = run(None, JUDGE,
         "model that judges answers: a name on an OpenAI-compatible server, or PROVIDER:NAME",
-        metavar="NAME",
-        variables=("MEGABENCH_OPEN_API_MODEL",),
-    )
-    judge_base_url: str | None = run(
-        None, JUDGE, "address of the judge's server", metavar="URL", variables=("MEGABENCH_OPEN_API_URL",)
-    )
-    judge_args: str | dict[str, Any] = run("", JUDGE, "further arguments of the judge's back end", metavar="K=V,...")
-    judge_retries: int = run(2, JUDGE, "how often a reply of the judge that cannot be read is asked again")
-    judge_repeats: int = run(1, JUDGE, "how often each question to the judge is asked, to measure its agreement")
-    judge_prompts: str | None = run(
-        None,
-        JUDGE,
+        metavar="NAME", variables=("MEGABENCH_OPEN_API_MODEL",))
+    judge_base_url: str | None = run(None, JUDGE,
+        "address of the judge's server", metavar="URL", variables=("MEGABENCH_OPEN_API_URL",))
+    judge_args: Arguments = run("", JUDGE, "further arguments of the judge's back end")
+    judge_retries: int = run(2, JUDGE, "how often a reply of the judge that cannot be read is asked again", least=0)
+    judge_repeats: int = run(1, JUDGE,
+        "how often each question to the judge is asked, to measure its agreement", least=1)
+    judge_prompts: str | None = run(None, JUDGE,
         "file with the prompts that benchmarks' authors give their judges, in place of our wording",
-        metavar="FILE",
-        variables=("LMMS_EVAL_JUDGE_PROMPTS",),
-        for_tasks=True,
-    )
-    human_scores: str | None = run(
-        None,
-        JUDGE,
-        "file with human scores of some of the answers, by which the judge is calibrated (MMIE)",
-        metavar="FILE",
-        variables=("LMMS_EVAL_HUMAN_SCORES",),
-        for_tasks=True,
-    )
-    t2i: str | None = option(
-        None,
-        MODEL,
+        metavar="FILE", variables=("LMMS_EVAL_JUDGE_PROMPTS",), for_tasks=True)
+    human_scores: str | None = run(None, JUDGE,
+        "file with human scores of some of the answers, to calibrate the judge (MMIE)",
+        metavar="FILE", variables=("LMMS_EVAL_HUMAN_SCORES",), for_tasks=True)
+    t2i: str | None = option(None, MODEL,
         "model that draws the pictures that answers describe: a name on an images API, or diffusers:PATH",
-        metavar="NAME",
-    )
-    t2i_args: str | dict[str, Any] = option("", MODEL, "arguments of the model that draws", metavar="K=V,...")
-    baseline_presets: str | None = run(
-        None,
-        STATISTICS,
+        metavar="NAME")
+    t2i_args: Arguments = option("", MODEL, "arguments of the model that draws")
+    baseline_presets: str | None = run(None, STATISTICS,
         "YAML file of names for --baseline: NAME: PLACE or NAME: {TASK: PLACE}",
-        metavar="FILE",
-        variables=("LMMS_EVAL_BASELINE_PRESETS",),
-    )
-    thinking_tags: str | None = run(
-        None,
-        GENERATION,
-        "JSON list of further [open, close] pairs in which the model writes its thoughts",
-    )
-    bootstrap_iters: int = run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
-    nltk_data: str | None = run(
-        None,
-        TASKS,
+        metavar="FILE", variables=("LMMS_EVAL_BASELINE_PRESETS",))
+    thinking_tags: str | None = run(None, GENERATION,
+        "JSON list of further [open, close] pairs around the model's thoughts", form="tags")
+    bootstrap_iters: int = run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out", least=0)
+    nltk_data: str | None = run(None, TASKS,
         "folder with NLTK's data for scoring; `lmms-eval fetch nltk` installs it (NLTK's usual places)",
-        metavar="DIR",
-        variables=("NLTK_DATA",),
-        for_tasks=True,
-    )
-    geocode_table: str | None = run(
-        None,
-        TASKS,
+        metavar="DIR", variables=("NLTK_DATA",), for_tasks=True)
+    geocode_table: str | None = run(None, TASKS,
         "JSON file with the coordinates of places, for scoring",
-        metavar="FILE",
-        variables=("LMMS_EVAL_GEOCODE_TABLE",),
-        for_tasks=True,
-    )
-    geocoder: str | None = run(
-        None,
-        TASKS,
+        metavar="FILE", variables=("LMMS_EVAL_GEOCODE_TABLE",), for_tasks=True)
+    geocoder: str | None = run(None, TASKS,
         "server for the coordinates of places: nominatim (the public one), or the URL of a compatible one",
-        metavar="URL",
-        variables=("LMMS_EVAL_GEOCODER",),
-        for_tasks=True,
-    )
-    check_batch: int = run(0, RUNNING, "ask this many requests again alone and report answers that differ")
-    processes: int = run(
-        1, RUNNING, "processes of this command on this machine, which share documents and num_concurrent", metavar="N"
-    )
-    max_restarts: int = run(
-        0, RUNNING, "restarts that the launcher is configured to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
-    )
-    plugins: str | None = option(
-        None,
-        MODEL,
-        "comma list of packages with models and tasks",
-        variables=("LMMS_EVAL_PLUGINS",),
-        repeatable=True,
-    )
-    datasets_cache: str | None = run(
-        None,
-        TASKS,
+        metavar="URL", variables=("LMMS_EVAL_GEOCODER",), for_tasks=True)
+    check_batch: int = run(0, RUNNING, "ask this many requests again alone and report answers that differ", least=0)
+    processes: int = run(1, RUNNING,
+        "processes of this command on this machine, which share documents and num_concurrent", metavar="N", least=1)
+    max_restarts: int = run(0, RUNNING,
+        "restarts that the launcher is configured to make", variables=("TORCHELASTIC_MAX_RESTARTS",), least=0)
+    plugins: str | None = option(None, MODEL,
+        "comma list of packages with models and tasks", form="names", variables=("LMMS_EVAL_PLUGINS",), repeatable=True)
+    datasets_cache: str | None = run(None, TASKS,
         "cache folder of data sets",
-        metavar="DIR",
-        variables=("LMMS_EVAL_DATASETS_CACHE", "HF_DATASETS_CACHE", "HF_HOME"),
-    )
-    media_root: str | None = option(
-        None,
-        MEDIA,
-        "further folder in which media paths are looked up",
-        metavar="DIR",
-        variables=("LMMS_EVAL_MEDIA_ROOT",),
-        for_tasks=True,
-    )
-    allow_media: str | None = run(
-        None,
-        MEDIA,
+        metavar="DIR", variables=("LMMS_EVAL_DATASETS_CACHE", "HF_DATASETS_CACHE", "HF_HOME"))
+    media_root: str | None = option(None, MEDIA,
+        "further folder to look up media paths",
+        metavar="DIR", variables=("LMMS_EVAL_MEDIA_ROOT",), for_tasks=True)
+    allow_media: str | None = run(None, MEDIA,
         "comma list of folders, files and addresses that documents from the hub may name; their own folders and the "
         "public network are allowed without it",
-        metavar="PATH|URL,...",
-        variables=("LMMS_EVAL_ALLOW_MEDIA",),
-        for_tasks=True,
-        repeatable=True,
-    )
-    image_encode_format: str = option(
-        "PNG",
-        MEDIA,
+        form="names", metavar="PATH|URL,...", variables=("LMMS_EVAL_ALLOW_MEDIA",), for_tasks=True, repeatable=True)
+    image_encode_format: str = option("PNG", MEDIA,
         "format of images that must be re-encoded",
-        choices=("PNG", "JPEG", "WEBP"),
-        variables=("LMMS_IMAGE_ENCODE_FORMAT",),
-    )
-    image_jpeg_quality: int = option(
-        85, MEDIA, "quality of images encoded as JPEG", variables=("LMMS_IMAGE_JPEG_QUALITY",)
-    )
-    media_workers: int | None = run(None, MEDIA, "threads that prepare media (number of cores)", variables=("WORKERS",))
-
-    ablate: str | None = run(
-        None, TASKS, "controls run with each task: no-media, blank-media, shuffled-media, choices-only", metavar="X,..."
-    )
-    permute_choices: int | None = run(None, TASKS, "rotations of the choices in which a question is asked", metavar="N")
-    ids: str | None = option(
-        None,
-        TASKS,
+        form="image_format", choices=("PNG", "JPEG", "WEBP"), variables=("LMMS_IMAGE_ENCODE_FORMAT",))
+    image_jpeg_quality: int = option(85, MEDIA,
+        "quality of images encoded as JPEG", variables=("LMMS_IMAGE_JPEG_QUALITY",), least=1, most=100)
+    media_workers: int | None = run(None, MEDIA,
+        "threads that prepare media (number of cores)", variables=("WORKERS",), least=1)
+    ablate: str | None = run(None, TASKS,
+        "controls run with each task: no-media, blank-media, shuffled-media, choices-only",
+        form="names", metavar="X,...")
+    permute_choices: int | None = run(None, TASKS,
+        "rotations of a question's choices; each is asked", metavar="N", least=2)
+    ids: str | None = option(None, TASKS,
         "only these documents: numbers and ranges, or TASK:1,2;TASK2:5, or a file of them; --limit counts among them",
-        metavar="FILE|N,N-N",
-    )
-    where: str | None = option(
-        None,
-        TASKS,
+        form="ids", metavar="FILE|N,N-N")
+    where: str | None = option(None, TASKS,
         "only documents whose columns match, such as \"subject == 'Art' and year < 2000\"; --limit counts among them",
-        metavar="EXPRESSION",
-    )
-    report: bool = run(
-        False, OUTPUT, "write the run's report as pages, during the run and at its end; needs --output_path"
-    )
-    git_commit: str | None = run(
-        None,
-        OUTPUT,
+        form="expression", metavar="EXPRESSION")
+    report: bool = run(False, OUTPUT,
+        "write the run's report as pages, during the run and at its end; needs --output_path")
+    git_commit: str | None = run(None, OUTPUT,
         "commit to record if the code is not in a checkout",
-        variables=("LMMS_EVAL_GIT_COMMIT", "GIT_COMMIT", "GITHUB_SHA"),
-    )
-    git_branch: str | None = run(
-        None,
-        OUTPUT,
+        variables=("LMMS_EVAL_GIT_COMMIT", "GIT_COMMIT", "GITHUB_SHA"))
+    git_branch: str | None = run(None, OUTPUT,
         "branch to record if the code is not in a checkout",
-        variables=("LMMS_EVAL_GIT_BRANCH", "GIT_BRANCH", "BRANCH_NAME", "GITHUB_REF_NAME"),
-    )
-    dry_run: bool | int = run(
-        False,
-        RUNNING,
+        variables=("LMMS_EVAL_GIT_BRANCH", "GIT_BRANCH", "BRANCH_NAME", "GITHUB_REF_NAME"))
+    dry_run: bool | int = run(False, RUNNING,
         "send no requests: report their number, size and price, and what is broken; with N, show N requests",
-        metavar="N",
-        optional_value=True,
-    )
-    max_model_len: int | None = run(
-        None, RUNNING, "context length of the model, with which --dry_run finds long prompts"
-    )
-    prices: str | None = run(
-        None,
-        RUNNING,
+        form="count_or_switch", metavar="N", optional_value=True, least=1)
+    max_model_len: int | None = run(None, RUNNING,
+        "context length of the model, with which --dry_run finds long prompts", least=1)
+    prices: str | None = run(None, RUNNING,
         "prices of models: a YAML or JSON file, or litellm for the table of that package; the results state the cost",
-        metavar="FILE|litellm",
-    )
-    max_cost: float | None = run(
-        None, RUNNING, "money that the run may spend, in the currency of --prices; a larger number resumes the run"
-    )
-    trackio_args: str | dict[str, Any] = run(
-        "", TRACKERS, "show the run and its results in Trackio: project, name, ...", metavar="K=V,..."
-    )
+        metavar="FILE|litellm")
+    max_cost: float | None = run(None, RUNNING,
+        "money that the run may spend, in the currency of --prices; a larger number resumes the run", least=0)
+    trackio_args: Arguments = run("", TRACKERS, "show the run and its results in Trackio: project, name, ...")
     trackio_log_samples: bool = run(False, TRACKERS, "send samples to Trackio too; needs --trackio_args")
+    # fmt: on
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Return the parts of an option that is a comma list, in order."""
+        return comma_list(getattr(self, name))
+
+    def arguments(self, name: str) -> dict[str, Any]:
+        """Return an option of the form ``k=v,k=v`` as a mapping. Texts that are JSON are decoded in ``gen_kwargs``."""
+        from lmms_eval.config.convert import argument_mapping, decoded
+
+        found = argument_mapping(getattr(self, name), name)
+        return {key: decoded(value) for key, value in found.items()} if name == "gen_kwargs" else found
+
+    def tag_pairs(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of ``reasoning_tags`` or ``thinking_tags``; empty if switched off."""
+        from lmms_eval.config.convert import tag_pairs
+
+        return tag_pairs(getattr(self, name) or "", name)
+
+    @property
+    def include_paths(self) -> tuple[str, ...]:
+        return (self.include_path,) if isinstance(self.include_path, str) else self.include_path or ()
 
     def grace_seconds(self, under_launcher: bool = False) -> float:
         """Return the seconds that an interrupted run has to finish its requests in flight."""
@@ -537,14 +313,24 @@ class RunConfig(DerivedOptions):
         }
 
 
-def options() -> Iterator[Option]:
-    """Yield all options, in the order in which results record them."""
-    for item in dataclasses.fields(RunConfig):
-        yield Option(
-            name=item.name,
-            default=item.default,
-            group=item.metadata["group"],
-            text=item.metadata["text"],
-            is_switch=item.type == "bool",
-            **item.metadata["details"],
-        )
+@cache
+def options() -> tuple[Option, ...]:
+    """Return all options, in the order of the results."""
+    return tuple(
+        _option(item.name, item.default, str(item.type), item.metadata) for item in dataclasses.fields(RunConfig)
+    )
+
+
+def _option(name: str, default: Any, kind: str, details: Mapping[str, Any]) -> Option:
+    derived: dict[str, Any] = {}
+    if kind.startswith("Arguments"):
+        derived = {"form": "arguments", "metavar": "K=V,..."}
+    elif kind.startswith("Literal"):
+        derived = {"choices": tuple(re.findall(r"'(\w+)'", kind))}
+    return Option(name, default, is_switch=kind == "bool", **derived, **details)
+
+
+@cache
+def option_table() -> dict[str, Option]:
+    """Return all options by name, in order."""
+    return {one.name: one for one in options()}

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import yaml
 from msgspec import Struct
 
-from lmms_eval.config.convert import argument_text, convert
+from lmms_eval.config import convert
 from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import Option, RunConfig, options
+from lmms_eval.config.options import Option, RunConfig, option_table, options
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact
@@ -44,7 +44,7 @@ RUN_ONLY_MODEL_ARGS = frozenset(
     }
 )  # fmt: skip
 """Model arguments that do not change an answer."""
-_BOOLEANS_TOO = ("resume", "dry_run", "reasoning_tags", "tasks")
+_BOOLEANS_TOO = ("reasoning_tags", "tasks")
 
 
 class FileItem(Struct, frozen=True):
@@ -58,7 +58,7 @@ class FileItem(Struct, frozen=True):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML loader that refuses duplicate keys, of which YAML would silently keep the last."""
+    """YAML loader that refuses duplicate keys. YAML would silently keep the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
@@ -78,7 +78,7 @@ def read_config_file(path: str) -> list[FileItem]:
     """Read the runs that a configuration file describes.
 
     Raises:
-        ConfigError: the file cannot be read, is not YAML, or holds neither a mapping nor a list of mappings.
+        ConfigError: the file cannot be read, or ``read_config_text`` refuses it.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -221,13 +221,12 @@ def flag_names() -> list[str]:
 
 def spellings(option: Option) -> list[str]:
     """Return the flag, its aliases, and their spellings with dashes or underscores."""
-    names: dict[str, None] = {}
+    names: list[str] = []
     for name in (option.flag, *option.aliases):
-        names[name] = None
+        names.append(name)
         if name.startswith("--"):
-            names["--" + name[2:].replace("-", "_")] = None
-            names["--" + name[2:].replace("_", "-")] = None
-    return list(names)
+            names += ("--" + name[2:].replace("-", "_"), "--" + name[2:].replace("_", "-"))
+    return list(dict.fromkeys(names))
 
 
 class LoadedConfigs(Struct, frozen=True):
@@ -323,19 +322,9 @@ def flags_of(given: Mapping[str, Any]) -> list[str]:
         elif value is True and option.optional_value:
             flags.append(option.flag)
         else:
-            flags.append(f"{option.flag}={_flag_text(value)}")
+            text = convert.argument_text(value) if isinstance(value, Mapping) else convert.names(value)
+            flags.append(f"{option.flag}={text}")
     return flags
-
-
-def _flag_text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return argument_text(value)
-    return ",".join(str(part) for part in value) if isinstance(value, list | tuple) else str(value)
-
-
-def option_table() -> dict[str, Option]:
-    """Return all options by name, in order."""
-    return {option.name: option for option in options()}
 
 
 def check_names(values: Mapping[str, Any], place: str) -> None:
@@ -387,10 +376,10 @@ def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[s
 def _converted(option: Option, value: Any, source: str) -> Any:
     if isinstance(value, bool) and option.choices:
         value = str(value).lower()  # YAML reads a bare `true` as a boolean
-    if isinstance(value, bool) and not option.is_switch and option.name not in _BOOLEANS_TOO:
+    if isinstance(value, bool) and not (option.is_switch or option.optional_value or option.name in _BOOLEANS_TOO):
         raise ConfigError(f"{source}: needs a value; got {str(value).lower()}")
     try:
-        value = convert(option.name, value)
+        value = getattr(convert, option.form)(value) if option.form else value
     except ConfigError as error:
         raise ConfigError(f"{source}: {str(error).removeprefix(f'{option.name}: ')}") from error
     if option.choices and value not in option.choices:
@@ -418,18 +407,17 @@ def answer_options(config: RunConfig, ignored_model_args: Collection[str] = ()) 
 
     Secrets and options about speed or output are left out, and so are ``ignored_model_args``, which the model ignores.
     """
-    chosen = {option.name: getattr(config, option.name) for option in options() if not option.run_only}
-    arguments: dict[str, Any] = redact(config.model_arguments)
-    chosen["model_args"] = {
-        key: value
-        for key, value in arguments.items()
-        if value != REDACTED and key not in RUN_ONLY_MODEL_ARGS and key not in ignored_model_args
+
+    def kept(name: str, ignored: Collection[str] = ()) -> dict[str, Any]:
+        given: dict[str, Any] = redact(config.arguments(name))
+        left_out = {*RUN_ONLY_MODEL_ARGS, *ignored}
+        return {key: value for key, value in given.items() if value != REDACTED and key not in left_out}
+
+    return {
+        **{option.name: getattr(config, option.name) for option in options() if not option.run_only},
+        "model_args": kept("model_args", ignored_model_args),
+        "t2i_args": kept("t2i_args"),
+        "gen_kwargs": config.arguments("gen_kwargs"),
+        "task_kwargs": config.arguments("task_kwargs"),
+        "repeats": config.repeats or 1,  # a task's own value is part of its fingerprint
     }
-    drawing: dict[str, Any] = redact(config.t2i_arguments)
-    chosen["t2i_args"] = {
-        key: value for key, value in drawing.items() if value != REDACTED and key not in RUN_ONLY_MODEL_ARGS
-    }
-    chosen["gen_kwargs"] = config.generation_arguments
-    chosen["task_kwargs"] = config.task_arguments
-    chosen["repeats"] = config.repeats or 1  # a task's own value is part of its fingerprint
-    return chosen

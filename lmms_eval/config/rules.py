@@ -14,30 +14,6 @@ from lmms_eval.errors import ConfigError
 from lmms_eval.utils.arguments import comma_list
 
 CONTROLS = ("no-media", "blank-media", "shuffled-media", "choices-only")
-_LEAST: dict[str, float] = {
-    "num_fewshot": 0,
-    "dry_run": 1,
-    "max_tokens": 1,
-    "max_cost": 0,
-    "max_model_len": 1,
-    "max_batch_size": 1,
-    "repeats": 1,
-    "judge_retries": 0,
-    "judge_repeats": 1,
-    "grace": 0,
-    "chunk_size": 1,
-    "prefetch_mb": 1,
-    "score_workers": 0,
-    "bootstrap_iters": 0,
-    "processes": 1,
-    "max_restarts": 0,
-    "check_batch": 0,
-    "image_jpeg_quality": 1,
-    "media_workers": 1,
-    "permute_choices": 2,
-}
-_MOST: dict[str, float] = {"error_budget": 1, "judge_error_budget": 1, "image_jpeg_quality": 100}
-_FOLDERS = ("data_root",)
 
 
 def controls_of(ablate: str | None) -> tuple[str, ...]:
@@ -72,17 +48,11 @@ def options_without_effect(config: RunConfig) -> list[str]:
     ]
 
 
-def _screen(config: RunConfig) -> Iterator[str]:
+def _documents(config: RunConfig) -> Iterator[str]:
     if config.tui:
         yield "--tui is for the command line only: it starts the run and shows it; leave it out of files and programs"
-
-
-def _tasks(config: RunConfig) -> Iterator[str]:
-    if not config.task_names:
+    if not config.names("tasks"):
         yield "--tasks is missing: name at least one task; `lmms-eval tasks list` shows them"
-
-
-def _documents(config: RunConfig) -> Iterator[str]:
     limit = config.limit
     if limit is not None and limit != -1 and not (math.isfinite(limit) and limit > 0):
         yield (f"--limit: give a count from 1 on, a fraction between 0 and 1, or -1 for all documents; got {limit:g}")
@@ -106,8 +76,8 @@ def _ranges(config: RunConfig) -> Iterator[str]:
         value = getattr(config, option.name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        least, most = _LEAST.get(option.name), _MOST.get(option.name)
-        if option.name in _LEAST and not value >= _LEAST[option.name]:
+        least, most = option.least, option.most
+        if least is not None and not value >= least:
             yield f"{option.flag}: must be at least {least:g}; got {value:g}"
         if most is not None and not 0 <= value <= most:
             yield f"{option.flag}: must lie between {least or 0:g} and {most:g}; got {value:g}"
@@ -115,40 +85,26 @@ def _ranges(config: RunConfig) -> Iterator[str]:
             yield f"{option.flag}: must be a finite number; got {value}"
 
 
-def _controls(config: RunConfig) -> Iterator[str]:
+def _outputs(config: RunConfig) -> Iterator[str]:
     for name in controls_of(config.ablate):
         if name not in CONTROLS:
             yield f"--ablate: there is no control {name!r}; choose from {', '.join(CONTROLS)}"
-
-
-def _samples(config: RunConfig) -> Iterator[str]:
     if config.log_samples and not config.output_path:
         flag = "--predict_only" if config.predict_only else "--log_samples"
         yield f"{flag} writes a samples file: say where with --output_path DIR"
     if config.report and not config.output_path:
         yield "--report writes pages next to the results: say where with --output_path DIR"
-
-
-def _shots(config: RunConfig) -> Iterator[str]:
-    if not config.fewshot_as_multiturn:
-        return
-    if not config.apply_chat_template:
+    if config.fewshot_as_multiturn and not config.apply_chat_template:
         yield "--fewshot_as_multiturn needs --apply_chat_template"
-    if not config.num_fewshot:
+    if config.fewshot_as_multiturn and not config.num_fewshot:
         yield "--fewshot_as_multiturn needs shots: give --num_fewshot N with N > 0"
 
 
 def _texts(config: RunConfig) -> Iterator[str]:
     """Read the options with a grammar of their own once, so that mistakes show before any model is loaded."""
-    for argument in (
-        "model_arguments",
-        "judge_arguments",
-        "launcher_arguments",
-        "t2i_arguments",
-        "generation_arguments",
-        "reasoning_tag_pairs",
-    ):
-        getattr(config, argument)
+    for name in ("model_args", "judge_args", "launcher_args", "t2i_args", "gen_kwargs"):
+        config.arguments(name)
+    config.tag_pairs("reasoning_tags")
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:
@@ -172,14 +128,12 @@ def _judge(config: RunConfig) -> Iterator[str]:
 
 
 def _paths(config: RunConfig) -> Iterator[str]:
-    for name in _FOLDERS:
-        path = getattr(config, name)
-        if path and not Path(path).is_dir():
-            yield f"--{name}: there is no folder {path}"
+    if config.data_root and not Path(config.data_root).is_dir():
+        yield f"--data_root: there is no folder {config.data_root}"
     for path in config.include_paths:
         if not Path(path).exists():
             yield f"--include_path: there is no {path}"
-    for item in config.allowed_media:
+    for item in config.names("allow_media"):
         if "://" in item and not item.startswith(("http://", "https://")):
             yield f"--allow_media: give a path, or a URL that begins with http:// or https://; got {item!r}"
         if "://" not in item and not Path(item).expanduser().exists():
@@ -205,17 +159,5 @@ def _scoring_data(config: RunConfig) -> Iterator[str]:
 
 
 _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
-    _screen,
-    _tasks,
-    _documents,
-    _order,
-    _ranges,
-    _controls,
-    _samples,
-    _shots,
-    _texts,
-    _judge,
-    _paths,
-    _scoring_data,
-    destination_problems,
-)
+    _documents, _order, _ranges, _outputs, _texts, _judge, _paths, _scoring_data, destination_problems
+)  # fmt: skip

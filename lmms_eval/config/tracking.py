@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import split_args_string
@@ -26,74 +26,58 @@ class Destination(Struct, frozen=True):
     name: str
     package: str
     """Distribution that it needs; the extra has the same name."""
-    keys: Mapping[str, Kind]
+    option: str
     secret: str
     """Source of its secret, for messages."""
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    option: str = ""
-    samples_option: str = ""
+    keys: Mapping[str, Kind]
+    choices: Mapping[str, tuple[str, ...]] = {}
+    aliases: Mapping[str, str] = {}
+
+    @property
+    def samples_option(self) -> str:
+        """The switch that sends samples too; empty for the hub."""
+        return "" if self.option == "hf_hub_log_args" else f"{self.name}_log_samples"
 
 
-def _keys(*texts: str, lists: tuple[str, ...] = (), flags: tuple[str, ...] = ()) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = dict.fromkeys(texts, "text")
-    return kinds | dict.fromkeys(lists, "texts") | dict.fromkeys(flags, "flag")
+def _keys(texts: str, lists: str = "", flags: str = "", texts_or_flags: str = "") -> dict[str, Kind]:
+    kinds: tuple[tuple[Kind, str], ...] = (
+        ("text", texts), ("texts", lists), ("flag", flags), ("text or flag", texts_or_flags)
+    )  # fmt: skip
+    return {name: kind for kind, names in kinds for name in names.split()}
 
 
 WANDB = Destination(
-    "wandb",
-    "wandb",
-    {
-        **_keys(
-                "project", "entity", "name", "notes", "group", "job_type", "dir", "mode", "id", "resume_from",
-                "fork_from", lists=("tags", "config_exclude_keys", "config_include_keys"),
-                flags=("force", "save_code", "allow_val_change"),
-            ),
-        "resume": "text or flag",
-        "reinit": "text or flag",
-    },
-    "WANDB_API_KEY, or `wandb login`",
+    "wandb", "wandb", "wandb_args", "WANDB_API_KEY, or `wandb login`",
+    _keys(
+        "project entity name notes group job_type dir mode id resume_from fork_from",
+        lists="tags config_exclude_keys config_include_keys", flags="force save_code allow_val_change",
+        texts_or_flags="resume reinit",
+    ),
     choices={"mode": ("online", "offline", "disabled", "shared")},
-    option="wandb_args",
-    samples_option="wandb_log_samples",
 )  # fmt: skip
 SWANLAB = Destination(
-    "swanlab",
-    "swanlab",
-    {
-        **_keys(
-                "project", "workspace", "name", "description", "job_type", "group", "log_dir", "mode", "id", "color",
-                lists=("tags",), flags=("public",),
-            ),
-        "resume": "text or flag",
-    },
-    "SWANLAB_API_KEY, or `swanlab login`",
-    aliases={"exp_name": "name", "experiment_name": "name", "logdir": "log_dir"},
+    "swanlab", "swanlab", "swanlab_args", "SWANLAB_API_KEY, or `swanlab login`",
+    _keys(
+        "project workspace name description job_type group log_dir mode id color",
+        lists="tags", flags="public", texts_or_flags="resume",
+    ),
     choices={"mode": ("online", "offline", "local", "disabled")},
-    option="swanlab_args",
-    samples_option="swanlab_log_samples",
+    aliases={"exp_name": "name", "experiment_name": "name", "logdir": "log_dir"},
 )  # fmt: skip
 TRACKIO = Destination(
-    "trackio",
-    "trackio",
+    "trackio", "trackio", "trackio_args", "HF_TOKEN, or `hf auth login`",
     _keys(
-        "project", "name", "group", "space_id", "server_url", "dataset_id", "bucket_id", "resume",
-        flags=("private", "embed", "auto_log_gpu", "auto_log_cpu"),
+        "project name group space_id server_url dataset_id bucket_id resume",
+        flags="private embed auto_log_gpu auto_log_cpu",
     ),
-    "HF_TOKEN, or `hf auth login`",
     choices={"resume": ("must", "allow", "never")},
-    option="trackio_args",
-    samples_option="trackio_log_samples",
 )  # fmt: skip
 HUB = Destination(
-    "hub",
-    "huggingface_hub",
+    "hub", "huggingface_hub", "hf_hub_log_args", "HF_TOKEN, or `hf auth login`",
     _keys(
-        "hub_results_org", "hub_repo_name", "details_repo_name", "results_repo_name", "leaderboard_url",
-        "point_of_contact", flags=("push_results_to_hub", "push_samples_to_hub", "public_repo", "gated"),
+        "hub_results_org hub_repo_name details_repo_name results_repo_name leaderboard_url point_of_contact",
+        flags="push_results_to_hub push_samples_to_hub public_repo gated",
     ),
-    "HF_TOKEN, or `hf auth login`",
-    option="hf_hub_log_args",
 )  # fmt: skip
 TRACKERS = (WANDB, SWANLAB, TRACKIO)
 DESTINATIONS = (*TRACKERS, HUB)

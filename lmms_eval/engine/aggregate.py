@@ -16,8 +16,8 @@ from msgspec import Struct, field, structs
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, MetricDefinition, Task
-from lmms_eval.engine.headline import Part
-from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Counted, EarlyStop, Looked, looked_interval, strata_of
+from lmms_eval.engine.headline import HeadlinePart
+from lmms_eval.engine.looks import NO_EARLY_INTERVAL, Counted, Looked, LookStop, looked_interval, strata_of
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome, TaskTally, Terms
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import failure, is_cut
@@ -37,7 +37,7 @@ class AggregateOptions(Terms, frozen=True, kw_only=True):
     interrupted: bool = False
 
 
-class Truncation(Struct, frozen=True):
+class TruncationScores(Struct, frozen=True):
     """Separate scores of documents with completed answers and of those with an answer truncated by the token limit.
 
     The continuation of a truncated answer is unknown, so the true score lies between ``low`` and ``high``.
@@ -84,7 +84,7 @@ class MetricResult(Struct, frozen=True):
     undrawn: SubScore | None = None
     """Score over the documents that were scored without a random choice; ``None`` if that is all of them, or the value
     is not a mean over documents."""
-    truncation: Truncation | None = None
+    truncation: TruncationScores | None = None
     """``None`` if no answer was truncated, or the value is not a mean over documents."""
 
     @property
@@ -101,7 +101,7 @@ class TaskResult(Struct, frozen=True):
     outcome: TaskOutcome
     task_hash: str
     tally: TaskTally
-    early_stop: EarlyStop | None = None
+    early_stop: LookStop | None = None
     """Set if the numbers are based only on the first documents."""
 
     @property
@@ -132,7 +132,7 @@ class _Columns:
     def __init__(self) -> None:
         self.found: dict[tuple[str, str], _Column] = {}
         self.scored: set[str] = set()
-        """Pipelines in which at least one document was scored."""
+        """Pipelines with at least one scored document."""
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a document's journal record."""
@@ -169,7 +169,7 @@ def aggregate_task(
         plan: the task.
         store: the journals.
         options: settings.
-        not_asked: reason for which documents without a record were never asked (given up, interrupted).
+        not_asked: reason why documents without a record were never asked (given up, interrupted).
         counted: the documents that count, if a task of the run ended early.
     """
     counter = OutcomeCounter(plan.requested)
@@ -234,7 +234,7 @@ def _with_looks(task: Task, metric: MetricResult, columns: _Columns, counted: Co
             for doc_id, value in zip(column.doc_ids, column.values, strict=True)
             if (number := stats.item_number(value, task.score_key)) is not None
         }
-        part = Part(
+        part = HeadlinePart(
             task.name, metric.metric, metric.filter, within, task.score_key,
             strata=strata_of(task, counted.order), is_macro=is_macro,
         )  # fmt: skip
@@ -346,7 +346,7 @@ def _undrawn(column: _Column, scores: Sequence[float] | None) -> SubScore | None
     return _mean_of([score for score, drew in zip(scores, column.drew, strict=True) if not drew])
 
 
-def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRange) -> Truncation | None:
+def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRange) -> TruncationScores | None:
     if scores is None or not any(column.truncated):
         return None
     completed = [score for score, is_cut in zip(scores, column.truncated, strict=True) if not is_cut]
@@ -355,7 +355,7 @@ def _truncation(column: _Column, scores: Sequence[float] | None, within: ScoreRa
     low = high = None
     if math.isfinite(within.high - within.low) and all(score in within for score in scores):
         low, high = ((math.fsum(completed) + end * truncated.n) / len(scores) for end in (within.low, within.high))
-    return Truncation(_mean_of(completed), truncated, low, high)
+    return TruncationScores(_mean_of(completed), truncated, low, high)
 
 
 def _mean_of(scores: Sequence[float]) -> SubScore | None:
@@ -495,12 +495,12 @@ def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResu
         for ends in ([within.low for _, within in known], [within.high for _, within in known])
     )
     return Certainty.of(
-        float(value), stats.Spread.stratified([spread for spread, _ in known], weights), ScoreRange(low, high)
+        float(value), stats.MeanSpread.stratified([spread for spread, _ in known], weights), ScoreRange(low, high)
     )
 
 
 def _looked_certainty(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:
-    """Return the anytime-valid certainty of the mean over parts of which some ended early."""
+    """Return the anytime-valid certainty of the mean over parts if some ended early."""
     looked = []
     for metric, size in parts:
         if metric.looked is not None:

@@ -11,7 +11,7 @@ from lmms_eval.api.request import Response
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.drive import AskReport, Drive, Driven
-from lmms_eval.engine.live import Progress
+from lmms_eval.engine.live import ProgressLine
 from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.stream import StreamLimits
@@ -28,7 +28,7 @@ class Asking:
         driven: Driven,
         conversations: Conversations,
         limits: StreamLimits,
-        progress: Progress,
+        progress: ProgressLine,
         is_behind: Callable[[], bool] = lambda: False,
     ) -> None:
         """Prepare the asking.

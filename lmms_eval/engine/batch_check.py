@@ -23,7 +23,7 @@ from lmms_eval.engine.signals import EndNow, Interrupts, run_coroutine
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ModelError
 from lmms_eval.filters.reasoning import thoughts_apart
-from lmms_eval.storage.lines import JournalSet, Place
+from lmms_eval.storage.lines import JournalSet, RecordPlace
 from lmms_eval.utils.records import to_dict
 
 SHOWN_CHARACTERS = 200
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class BatchDifference:
     """A request with a different answer when it was asked alone; both answers are cut to 200 characters."""
 
     request_id: str
@@ -62,10 +62,10 @@ class BatchCheck(Struct):
     """Number of requests that got an answer when asked again."""
     in_batches: int = 0
     """Number of these that shared their batch with other requests."""
-    rows: list[Difference] = field(default_factory=list)
+    rows: list[BatchDifference] = field(default_factory=list)
     failed: list[Trouble] = field(default_factory=list)
     stopped: str = ""
-    """Reason for which the check was skipped or ended early."""
+    """Reason why the check was skipped or ended early."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return ``batch_check`` of the results document."""
@@ -95,7 +95,7 @@ class Answered:
     def __init__(self, store: RunStore) -> None:
         self._store = store
         self._journals = JournalSet()
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, RecordPlace] = {}
         self._batched: set[str] = set()
         for path in sorted(store.folder.glob("responses-*.jsonl")):
             for place, record in self._journals.load(path, quietly=True, kind=ResponseLine):
@@ -174,7 +174,7 @@ def _check_one(name: str, task: Task, model: Model, answered: Answered, check: B
     check.asked += 1
     check.in_batches += answered.in_batch(name)
     if not is_same(recorded, alone):
-        check.rows.append(Difference(name, _shown(recorded), _shown(alone)))
+        check.rows.append(BatchDifference(name, _shown(recorded), _shown(alone)))
 
 
 def build_again(request_id: str, task: Task, answered: Answered) -> Request:

@@ -25,7 +25,7 @@ from lmms_eval.errors import ModelError, UsageError
 from lmms_eval.filters.reasoning import thoughts_apart
 
 _Key: TypeAlias = "tuple[str, tuple[object, ...]]"
-"""Key by which messages of different requests are compared."""
+"""Key for comparing messages of different requests."""
 
 
 class Transcript:
@@ -186,7 +186,7 @@ class Unit(Struct, frozen=True):
     repeats: int
 
 
-class Job(Struct, frozen=True):
+class AnsweredDocument(Struct, frozen=True):
     """A document with all its answers, ready for scoring."""
 
     task: Task
@@ -195,11 +195,11 @@ class Job(Struct, frozen=True):
     verdicts: tuple[Verdict, ...] = ()
     """Verdicts of the judge on the task's questions about the document."""
     error: str = ""
-    """Reason, other than a failed answer, for which the document cannot be scored."""
+    """Reason, other than a failed answer, why the document cannot be scored."""
 
     @property
     def reason(self) -> str:
-        """Reason for which the document failed; empty if it did not fail."""
+        """Reason why the document failed; empty if it did not fail."""
         return self.error or next((answer.error for answer in self.answers if answer.error is not None), "")
 
 
@@ -350,13 +350,13 @@ def _not_open(request_id: str) -> ModelError:
     )
 
 
-class Documents:
+class DocumentConversations:
     """Conversations about documents, one per repeat. A document with all its answers is passed to ``deliver``."""
 
     def __init__(
         self,
         units: Iterable[Unit],
-        deliver: Callable[[Job], None],
+        deliver: Callable[[AnsweredDocument], None],
         is_given_up: Callable[[str], object] = lambda _: False,
         more_tokens: str = "",
     ) -> None:
@@ -389,7 +389,9 @@ class Documents:
             if len(answers) < unit.repeats:
                 return
             del self._answers[key]
-        self._deliver(Job(unit.task, unit.doc_id, tuple(answers[number] for number in range(unit.repeats))))
+        self._deliver(
+            AnsweredDocument(unit.task, unit.doc_id, tuple(answers[number] for number in range(unit.repeats)))
+        )
 
 
 class _DocumentConversation:
@@ -400,12 +402,12 @@ class _DocumentConversation:
         "thought_tags",
     )  # fmt: skip
 
-    def __init__(self, documents: Documents, unit: Unit, repeat: int) -> None:
+    def __init__(self, documents: DocumentConversations, unit: Unit, repeat: int) -> None:
         self._documents, self._unit, self._repeat = documents, unit, repeat
         self._exchange: Exchange
         self._first_input = ""
         self._cut: Sequence[Response] = ()
-        """Responses of a round, some of which are being retried with more tokens."""
+        """Responses of a round. Some are being retried with more tokens."""
         self._requests: Sequence[Request] = ()
         self._transcript = Transcript()
         self.added = self._transcript.added

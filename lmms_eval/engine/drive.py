@@ -55,9 +55,9 @@ class AskReport(Struct):
     latency: float = 0.0
     """Sum of the known latencies in seconds."""
     give_up: str = ""
-    """Reason for which the asking was given up; empty if it was not."""
+    """Reason why the asking was given up; empty if it was not."""
     give_up_kind: ErrorKind = "internal"
-    """Kind of the error for which it was given up."""
+    """Kind of the error that made it give up."""
     interrupted: int | None = None
     """Number of the signal that ended the asking."""
     cut_short: bool = False
@@ -69,7 +69,7 @@ class AskReport(Struct):
     judge_asked: int = 0
     """Requests to the judge."""
     judge_give_up: str = ""
-    """Reason for which the judging was given up."""
+    """Reason why the judging was given up."""
     judge_cache: dict[str, int] = field(default_factory=dict)
     """Counts of the response cache for the judge."""
     judge_spent: dict[str, float] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Drive:
         Other exceptions of the model pass through.
 
         Args:
-            lockstep: source of the blocks in which the requests reach the model.
+            lockstep: source of the blocks of requests that reach the model.
 
         Raises:
             JournalError: a response could not be written.

@@ -17,10 +17,10 @@ from lmms_eval.engine.aggregate import AggregateOptions, GroupResult, TaskResult
 from lmms_eval.engine.asking import Asking
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.continued import check_continued
-from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
+from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import AskReport, Driven
 from lmms_eval.engine.judging import JudgeSetup, Judging
-from lmms_eval.engine.live import Progress, Vitals
+from lmms_eval.engine.live import ProgressLine, Vitals
 from lmms_eval.engine.looks import Counted, LookExchange, Looks, Sampling
 from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.records import NOTHING, RunSpending, answer_from_record, spending_from, without_cut_thought
@@ -64,11 +64,11 @@ class EngineOptions(Struct, frozen=True):
     """Random order of the documents with the rules for stopping early; ``None``: costliest documents first."""
     checks_continued: bool = False
     """Compare the prompts in the journals with those of now."""
-    follow: Callable[[Progress], None] | None = None
+    follow: Callable[[ProgressLine], None] | None = None
     """Called once with the progress, which then also counts by task, before anything is asked."""
 
 
-class RunResult(Struct, frozen=True):
+class RunScores(Struct, frozen=True):
     """The results of a run."""
 
     tasks: tuple[TaskResult, ...]
@@ -121,7 +121,7 @@ def evaluate(
     store: RunStore,
     options: EngineOptions,
     share: Share | None = None,
-) -> RunResult | None:
+) -> RunScores | None:
     """Ask what is not answered, score what is not scored, and aggregate.
 
     Args:
@@ -179,7 +179,7 @@ def evaluate(
         groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
     earlier = work.earlier_spending
     spent = RunSpending(earlier.model + report.spent, earlier.judge + spending_from(report.judge_spent))
-    return RunResult(
+    return RunScores(
         tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(),
         asking.peak_bytes, check, spent,
     )  # fmt: skip
@@ -269,11 +269,11 @@ class _Work(Struct, frozen=True):
             self.looks.look()
 
 
-def _progress(work: _Work, done: dict[str, set[int]]) -> Progress:
+def _progress(work: _Work, done: dict[str, set[int]]) -> ProgressLine:
     plans, options = work.plans, work.options
     finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in plans)
     running = (lambda: "") if work.looks is None else work.looks.shown
-    progress = Progress(sum(plan.requested for plan in plans), finished, options.show_progress, running)
+    progress = ProgressLine(sum(plan.requested for plan in plans), finished, options.show_progress, running)
     if options.follow is not None:
         is_first = work.share is None or work.share.team.is_first
         progress.count_by_task(work.store.records() if is_first else ())
@@ -281,7 +281,7 @@ def _progress(work: _Work, done: dict[str, set[int]]) -> Progress:
     return progress
 
 
-def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, seconds: dict[str, float]) -> Asking:
+def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: ProgressLine, seconds: dict[str, float]) -> Asking:
     """Ask, judge and score, which overlap. Afterwards all results are in the journals."""
     store, options, share, hopeless = work.store, work.options, work.share, HopelessTasks(work.ends)
     work.recall()
@@ -307,7 +307,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     # Processes in lockstep must ask the same number of documents, whatever the outcomes in one of them.
     is_given_up = work.ends.reason if work.lockstep_team is None else work.ends.common_reason
     conversations = Conversations(
-        Documents(work.todo(done), deliver, is_given_up, options.retry_truncated), store.response
+        DocumentConversations(work.todo(done), deliver, is_given_up, options.retry_truncated), store.response
     )
     driven = Driven(work.model, store, options.cache, None if options.limits is None else budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
@@ -372,7 +372,7 @@ def _end_cut_thoughts(work: _Work) -> None:
                 record = work.store.score(task.name, doc_id)
                 if record is not None and "failed" not in record:
                     answers = tuple(without_cut_thought(answer_from_record(answer)) for answer in record["answers"])
-                    scorer.submit(Job(task, doc_id, answers))
+                    scorer.submit(AnsweredDocument(task, doc_id, answers))
         scorer.drain()
     finally:
         scorer.close()
@@ -398,7 +398,7 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
 
 
 def _given_up(work: _Work, plan: TaskPlan) -> str:
-    """Return the reason for which this or another process gave a task up; empty if none did."""
+    """Return the reason why this or another process gave a task up; empty if none did."""
     own, failures = work.ends.reason(plan.task.name), work.store.failures(plan.task.name)
     if own or work.share is None or len(failures) < DOCUMENTS:
         return own

@@ -93,7 +93,7 @@ LOOKS = 200
 _SLACK = 1e-12
 
 
-class Part(Struct, frozen=True):
+class HeadlinePart(Struct, frozen=True):
     """One task's part of a headline number: the mean of a metric over its documents, or over its strata."""
 
     task: str
@@ -143,7 +143,7 @@ class Part(Struct, frozen=True):
         return min(1.0, max(0.0, (number - self.baseline[doc_id] + width) / (2 * width)))
 
 
-Find = Callable[[Part, int], float | None]
+Find = Callable[[HeadlinePart, int], float | None]
 """Returns the number of a finished document, or ``None`` without one; raises ``KeyError`` for an unfinished document.
 """
 
@@ -226,7 +226,10 @@ class Prefix:
     """
 
     def __init__(
-        self, parts: Sequence[Part], orders: Mapping[str, Sequence[int]], counts: Mapping[str, int] | None = None
+        self,
+        parts: Sequence[HeadlinePart],
+        orders: Mapping[str, Sequence[int]],
+        counts: Mapping[str, int] | None = None,
     ) -> None:
         self._parts = {part.task: part for part in parts}
         units = interleaved({name: orders[name] for name in self._parts})
@@ -295,7 +298,7 @@ class Prefix:
         self._next_look = self.counted + max(1, self.counted // LOOKS)
         return True
 
-    def _add(self, part: Part, doc_id: int, number: float | None) -> None:
+    def _add(self, part: HeadlinePart, doc_id: int, number: float | None) -> None:
         self.counted += 1
         key = part.task, part.stratum(doc_id)
         self._not_begun.discard(key)
@@ -328,8 +331,8 @@ class Prefix:
         value = self.value()
         if value is None or any(part.is_clustered for part in self._parts.values()):
             return None
-        spreads = [stats.Spread.of_moments(one.count, one.total, one.squares, SHARES) for one in self._moments]
-        spread = stats.Spread.stratified(spreads, [one.span for one in self._moments])
+        spreads = [stats.MeanSpread.of_moments(one.count, one.total, one.squares, SHARES) for one in self._moments]
+        spread = stats.MeanSpread.stratified(spreads, [one.span for one in self._moments])
         found = stats.score_interval((value - self._low) / self._span, spread, SHARES)
         return None if isinstance(found, stats.NoInterval) else self._mapped(found)
 

@@ -22,7 +22,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.records import ResponseLine
 from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage, Usage
 from lmms_eval.api.task import Task
-from lmms_eval.engine.conversations import Conversations, Job
+from lmms_eval.engine.conversations import AnsweredDocument, Conversations
 from lmms_eval.engine.drive import AskReport, Drive, Driven
 from lmms_eval.engine.prompts import content_fingerprint
 from lmms_eval.engine.records import NOTHING, failure, response_from_record, response_record, spent_in
@@ -30,7 +30,7 @@ from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
 from lmms_eval.engine.stage import LOOK_S, Failure, Stage
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.errors import ItemError, JournalError, LmmsEvalError, TaskError
-from lmms_eval.storage.lines import JournalSet, JournalWriter, Place
+from lmms_eval.storage.lines import JournalSet, JournalWriter, RecordPlace
 
 APART = 1000
 """Distance between the numbers of two repetitions of a question; the attempts are numbered in between."""
@@ -152,7 +152,9 @@ class Case:
         TaskError: two questions have the same name.
     """
 
-    def __init__(self, job: Job, questions: Sequence[JudgeQuestion], deliver: Callable[[Job], None]) -> None:
+    def __init__(
+        self, job: AnsweredDocument, questions: Sequence[JudgeQuestion], deliver: Callable[[AnsweredDocument], None]
+    ) -> None:
         self._job, self._questions, self._deliver = job, questions, deliver
         names = [question.name for question in questions]
         if len(set(names)) < len(names):
@@ -201,7 +203,7 @@ class JudgementStore:
         self._keys = keys
         self._lock = threading.Lock()
         self._journals = JournalSet()
-        self._known: dict[tuple[str, str], Place] = {}
+        self._known: dict[tuple[str, str], RecordPlace] = {}
         self._prompts_kept: set[str] = set()
         """Fingerprints of the prompts whose messages are in the journals."""
         self._open: dict[str, str] = {}
@@ -221,7 +223,7 @@ class JudgementStore:
 
     @property
     def ids(self) -> set[str]:
-        """Ids of the requests to which any judge replied in an earlier start."""
+        """Ids of the requests that any judge replied to in an earlier start."""
         return {request_id for request_id, _ in self._known}
 
     def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:
@@ -285,7 +287,7 @@ class Judging:
     def __init__(
         self,
         setup: JudgeSetup,
-        deliver: Callable[[Job], None],
+        deliver: Callable[[AnsweredDocument], None],
         is_behind: Callable[[], bool],
         on_paid: Callable[[Response], None] | None = None,
         again: Container[tuple[str, int]] = frozenset(),
@@ -319,7 +321,7 @@ class Judging:
         """Return whether ``submit`` might block."""
         return self._jobs.is_full
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: AnsweredDocument) -> None:
         """Queue a document, or deliver it if it needs no judge; blocks while the queue is full.
 
         Raises:
@@ -356,7 +358,7 @@ class Judging:
     def cache_counts(self) -> dict[str, int]:
         return {} if self._cache is None else self._cache.counts()
 
-    def _put_questions(self, jobs: Iterator[Job]) -> None:
+    def _put_questions(self, jobs: Iterator[AnsweredDocument]) -> None:
         """Get the questions about each document from its task, and open their conversations."""
         self._driver.start()
         try:
@@ -374,7 +376,7 @@ class Judging:
                 return False
         return True
 
-    def _begin(self, job: Job) -> None:
+    def _begin(self, job: AnsweredDocument) -> None:
         try:
             questions = job.task.judge_questions(job.doc_id, job.answers)
             interviews = Case(job, questions, self._hand_on).interviews(self._inquiry)
@@ -388,7 +390,7 @@ class Judging:
             return
         self._drive.stream.push([request for one in interviews for request in self._conversations.begin(one)])
 
-    def _hand_on(self, job: Job) -> None:
+    def _hand_on(self, job: AnsweredDocument) -> None:
         self._room.release()
         self._deliver(job)
 

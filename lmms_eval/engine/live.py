@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import orjson
 from msgspec import Struct, field
 
-from lmms_eval.engine.headline import Part
+from lmms_eval.engine.headline import HeadlinePart
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.stats import item_number
@@ -63,7 +63,7 @@ class ProgressLook(Struct, frozen=True):
     """Running scores by task; empty unless they are counted by task."""
 
 
-class Progress:
+class ProgressLine:
     """Counts documents as they are scored, and shows the counts in the terminal."""
 
     def __init__(
@@ -234,7 +234,7 @@ INTERVAL_S = 1.0
 
 
 class Vitals:
-    """Context in which a thread writes the counts of this process to ``live-RANK.json`` in the run's folder.
+    """Context of a thread that writes the counts of this process to ``live-RANK.json`` in the run's folder.
 
     Write errors are ignored: watching never fails a run.
 
@@ -299,27 +299,29 @@ class TaskOutline(Struct, frozen=True):
     requested: int
     order: Sequence[int] = ()
     """The documents in random order; empty without such an order."""
-    part: Part | None = None
+    part: HeadlinePart | None = None
     """The task's headline number; ``None`` if it has no interval before the end of the run."""
     reason: str = NOT_RANDOM
-    """Reason for which there is no interval."""
+    """Reason why there is no interval."""
 
 
-class Outline(Struct, frozen=True):
+class RunOutline(Struct, frozen=True):
     """The tasks of a run, and the number that the run shows."""
 
     tasks: Mapping[str, TaskOutline] = field(default_factory=dict)
-    whole: tuple[Part, ...] = ()
+    whole: tuple[HeadlinePart, ...] = ()
     """Parts of the number that the run shows; empty if it has no interval."""
 
 
-def outline_of(plans: Sequence[TaskPlan], sampling: Sampling | None, parts: Mapping[str, Part | str]) -> Outline:
+def outline_of(
+    plans: Sequence[TaskPlan], sampling: Sampling | None, parts: Mapping[str, HeadlinePart | str]
+) -> RunOutline:
     """Return the outline of a run.
 
     Args:
         plans: the tasks.
         sampling: the random order, if there is one.
-        parts: the headline number of each task, or the reason for which it has no interval.
+        parts: the headline number of each task, or the reason why it has no interval.
     """
     tasks = {}
     for plan in plans:
@@ -328,10 +330,10 @@ def outline_of(plans: Sequence[TaskPlan], sampling: Sampling | None, parts: Mapp
             tasks[plan.task.name] = TaskOutline(plan.requested, reason=str(part))
         else:
             tasks[plan.task.name] = TaskOutline(plan.requested, sampling.order.of(plan), part, "")
-    return Outline(tasks, () if sampling is None else sampling.shown)
+    return RunOutline(tasks, () if sampling is None else sampling.shown)
 
 
-def write_outline(folder: Path, outline: Outline) -> None:
+def write_outline(folder: Path, outline: RunOutline) -> None:
     """Write the outline into a run's folder. Raises ``OSError``."""
     tasks = {name: _task_record(task) for name, task in outline.tasks.items()}
     content = {"tasks": tasks, "whole": [_part_record(part) for part in outline.whole]}
@@ -339,24 +341,24 @@ def write_outline(folder: Path, outline: Outline) -> None:
         file.write(sealed(orjson.dumps(content)))
 
 
-def read_outline(folder: Path) -> Outline:
+def read_outline(folder: Path) -> RunOutline:
     """Read the outline of a run; an outline without tasks if the file is missing or damaged."""
     try:
         content = unsealed((folder / OUTLINE).read_bytes())
         record = orjson.loads(content) if content is not None else {"tasks": {}, "whole": []}
 
-        def part(flat: Mapping[str, Any]) -> Part:
+        def part(flat: Mapping[str, Any]) -> HeadlinePart:
             task, (low, high) = record["tasks"][flat["task"]], flat["within"]
             strata = None if task["strata"] is None else dict(zip(task["order"], task["strata"], strict=True))
-            return Part(**{name: flat[name] for name in _FLAT}, within=ScoreRange(low, high), strata=strata)
+            return HeadlinePart(**{name: flat[name] for name in _FLAT}, within=ScoreRange(low, high), strata=strata)
 
         tasks = {
             name: TaskOutline(task["requested"], task["order"], task["part"] and part(task["part"]), task["reason"])
             for name, task in record["tasks"].items()
         }
-        return Outline(tasks, tuple(part(one) for one in record["whole"]))
+        return RunOutline(tasks, tuple(part(one) for one in record["whole"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
-        return Outline()
+        return RunOutline()
 
 
 def _task_record(task: TaskOutline) -> dict[str, Any]:
@@ -367,5 +369,5 @@ def _task_record(task: TaskOutline) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _part_record(part: Part) -> dict[str, Any]:
+def _part_record(part: HeadlinePart) -> dict[str, Any]:
     return {name: getattr(part, name) for name in _FLAT} | {"within": [part.within.low, part.within.high]}

@@ -38,7 +38,7 @@ Group = tuple[str, RequestKind]
 """Task and kind of requests that may be in one block."""
 
 
-class Step(Struct, frozen=True):
+class BlockStep(Struct, frozen=True):
     """The next block, as agreed by all processes."""
 
     group: Group
@@ -130,7 +130,7 @@ class Lockstep:
             for step in (self._steps, self._steps + 1):  # the others may have received this step already
                 self._team.publish(f"step/{step}/{self._team.place.rank}", {"is_stopped": True, "offers": []})
 
-    def _agree(self, max_n: int, is_stopped: bool) -> Step | None:
+    def _agree(self, max_n: int, is_stopped: bool) -> BlockStep | None:
         """Agree on the next block; ``None`` if no process has a request left, or one has stopped."""
         self._publish(max_n, is_stopped)
         patience = self._patience.end()
@@ -149,7 +149,7 @@ class Lockstep:
         )
         chosen = [offer for offer in offers if (offer["task"], offer["kind"]) == (task, kind)]
         size = max(offer["size"] for offer in chosen)
-        return Step((task, kind), size, chosen[0]["doc_id"], chosen[0]["repeat"])
+        return BlockStep((task, kind), size, chosen[0]["doc_id"], chosen[0]["repeat"])
 
     def _publish(self, max_n: int, is_stopped: bool) -> None:
         """Publish for each group how many requests this process holds, and the first one's document."""
@@ -181,19 +181,19 @@ class Lockstep:
             ) from error
 
     def _limit(self, since: float, patience_s: float | None) -> float | None:
-        """Return the seconds for which this process waits for another one, counted from the time ``since``."""
+        """Return the seconds that this process waits for another one, counted from the time ``since``."""
         if not self._stream.is_stopped:
             return patience_s
         self._stopped_at = self._stopped_at or time.monotonic()
         return self._stopped_at + STOPPED_PATIENCE_S - since
 
-    def _repeat(self, step: Step) -> Request:
+    def _repeat(self, step: BlockStep) -> Request:
         self._repeats += 1
         request = self._last.get(step.group) or self._borrow(step)
         self._last[step.group] = request
         return replace(request, id=f"{request.id}{REPEATED}{self._repeats}")
 
-    def _borrow(self, step: Step) -> Request:
+    def _borrow(self, step: BlockStep) -> Request:
         """Return a request that another process asks in this block."""
         name, kind = step.group
         for request in self._tasks[name].exchange(step.doc_id, step.repeat).open():

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lmms_eval import stats
 from lmms_eval.api.task import MetricDefinition, Task
-from lmms_eval.engine.headline import Part, Prefix, RandomOrder, Statement
+from lmms_eval.engine.headline import HeadlinePart, Prefix, RandomOrder, Statement
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.stopping import TaskEnds
 from lmms_eval.engine.store import RunStore
@@ -29,7 +29,7 @@ class Stop(Struct, frozen=True):
 
     name: str
     """Name of the task or group."""
-    parts: tuple[Part, ...]
+    parts: tuple[HeadlinePart, ...]
     statement: Statement
     text: str
     """The rule as the user wrote it."""
@@ -39,7 +39,7 @@ class Stop(Struct, frozen=True):
         return self.text if [part.task for part in self.parts] == [self.name] else f"{self.name}: {self.text}"
 
 
-class EarlyStop(Struct, frozen=True):
+class LookStop(Struct, frozen=True):
     """The early stop of a task after the first documents of its random order."""
 
     rule: str
@@ -62,7 +62,7 @@ class EarlyStop(Struct, frozen=True):
         return stop_mark(self.asked, self.of)
 
     def as_record(self) -> dict[str, object]:
-        """Return JSON from which ``lmms-eval score`` and comparisons identify the documents."""
+        """Return JSON that lets ``lmms-eval score`` and comparisons identify the documents."""
         return {"rule": self.rule, "order": self.order, "asked": self.asked, "of": self.of}
 
 
@@ -75,12 +75,12 @@ class Sampling(Struct, frozen=True):
 
     order: RandomOrder
     stops: tuple[Stop, ...] = ()
-    shown: tuple[Part, ...] = ()
+    shown: tuple[HeadlinePart, ...] = ()
     """Parts of the number that is shown during the run; empty if it cannot have an interval."""
     recorded: Mapping[str, Mapping[str, object]] | None = None
     """Early stops of a recorded run that is scored again, instead of ``stops``."""
 
-    def early_stops(self, plans: Sequence[TaskPlan], store: RunStore) -> dict[str, EarlyStop]:
+    def early_stops(self, plans: Sequence[TaskPlan], store: RunStore) -> dict[str, LookStop]:
         """Return the tasks that ended early according to the journals."""
         by_name = {plan.task.name: plan for plan in plans}
         if self.recorded is not None:
@@ -90,7 +90,7 @@ class Sampling(Struct, frozen=True):
                 if name in by_name
             }
 
-        def find(part: Part, doc_id: int) -> float | None:
+        def find(part: HeadlinePart, doc_id: int) -> float | None:
             record = store.score(part.task, doc_id)
             if record is None:
                 raise KeyError(doc_id)
@@ -118,9 +118,9 @@ class Sampling(Struct, frozen=True):
                 found[name] = self._ended(by_name[name], rule, asked, difference)
         return found
 
-    def _ended(self, plan: TaskPlan, rule: str, asked: int, difference: stats.Interval | None = None) -> EarlyStop:
+    def _ended(self, plan: TaskPlan, rule: str, asked: int, difference: stats.Interval | None = None) -> LookStop:
         doc_ids = tuple(self.order.of(plan)[:asked])
-        return EarlyStop(rule, self.order.name(plan), plan.requested, doc_ids, difference)
+        return LookStop(rule, self.order.name(plan), plan.requested, doc_ids, difference)
 
 
 def _tasks(stop: Stop) -> list[str]:
@@ -138,7 +138,7 @@ def strata_of(task: Task, doc_ids: Sequence[int]) -> dict[int, str] | None:
     return None if names is None else dict(zip(doc_ids, names, strict=True))
 
 
-def number_of(record: Mapping[str, Any], part: Part) -> float | None:
+def number_of(record: Mapping[str, Any], part: HeadlinePart) -> float | None:
     """Return a document's scaled number for a part from its journal record; ``None`` if it failed or is unscored."""
     for score in record.get("scores", ()):
         if score["filter"] == part.filter:
@@ -152,7 +152,7 @@ class Counted(Struct, frozen=True):
 
     order: Sequence[int]
     """All documents in random order."""
-    stop: EarlyStop | None = None
+    stop: LookStop | None = None
 
     @property
     def asked(self) -> int:
@@ -162,7 +162,7 @@ class Counted(Struct, frozen=True):
 class Looked(Struct, frozen=True):
     """The numbers of a metric over a task's first documents, for intervals that are valid at every look."""
 
-    part: Part
+    part: HeadlinePart
     order: Sequence[int]
     """All documents of the task in random order."""
     asked: int
@@ -216,7 +216,7 @@ class Looks:
     ) -> None:
         self._ends, self._lock = ends, threading.Lock()
         self._sizes = {plan.task.name: plan.requested for plan in plans}
-        self._columns: dict[str, list[tuple[Part, dict[int, float | None]]]] = {}
+        self._columns: dict[str, list[tuple[HeadlinePart, dict[int, float | None]]]] = {}
         """By task the parts with different numbers, each with its numbers by document."""
         for part in (*sampling.shown, *(part for stop in sampling.stops for part in stop.parts)):
             columns = self._columns.setdefault(part.task, [])
@@ -287,7 +287,7 @@ class Looks:
             for (_, numbers), number in zip(self._columns[task], found, strict=True):
                 numbers[doc_id] = number
 
-    def _find(self, part: Part, doc_id: int) -> float | None:
+    def _find(self, part: HeadlinePart, doc_id: int) -> float | None:
         for known, numbers in self._columns[part.task]:
             if _is_same(known, part):
                 return numbers[doc_id]
@@ -305,7 +305,7 @@ class Looks:
                 self._ends.end(task, f"{stop.described()} holds", in_all=True)
 
 
-def _is_same(one: Part, other: Part) -> bool:
+def _is_same(one: HeadlinePart, other: HeadlinePart) -> bool:
     return (one.metric, one.filter, one.score_key, one.scale) == (
         other.metric, other.filter, other.score_key, other.scale
     )  # fmt: skip

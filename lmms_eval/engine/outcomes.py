@@ -172,14 +172,14 @@ class TaskOutcome(Struct, frozen=True):
     not_asked: int = 0
     """Documents that were not asked or finished, since the run ended or the task stopped early."""
     reasons: Mapping[str, int] = field(default_factory=dict)
-    """Reasons for which documents are not scored, most frequent first (at most 20)."""
+    """Reasons why documents are not scored, most frequent first (at most 20)."""
     answers: AnswerCounts = AnswerCounts()
     judge_unread: int = 0
     """Documents with a question that got no parsable reply of the judge; the task decides whether they are scored."""
     over_truncation_budget: bool = False
     """More answers are truncated than the budget allows, so the score may underestimate the model."""
     withheld: str = ""
-    """Reason for which there is no score: too many failures, or no usable answer or reply of the judge."""
+    """Reason why there is no score: too many failures, or no usable answer or reply of the judge."""
 
     @property
     def coverage(self) -> float:
@@ -269,7 +269,7 @@ class StopTally(Struct):
     ended: int = 0
     """Number of answers that a stop string ended."""
     untold: int = 0
-    """Number of answers for which the server does not report it."""
+    """Number of answers whose server does not report it."""
 
     def add(self, answer: Mapping[str, Any]) -> None:
         active, ended_by = answer.get("stops", ()), answer.get("ended_by", ())

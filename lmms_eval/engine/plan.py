@@ -77,7 +77,7 @@ def draw_place(seed: int | str, doc_id: int) -> bytes:
     return hashlib.sha256(f"{seed}:{doc_id}".encode()).digest()
 
 
-class Window(Struct, frozen=True):
+class DocumentWindow(Struct, frozen=True):
     """Documents of a task that are sorted together."""
 
     number: int
@@ -86,20 +86,20 @@ class Window(Struct, frozen=True):
     doc_ids: Sequence[int]
 
 
-Order = Callable[[Window], Sequence[int]]
-"""Function that sorts the documents of a window into the order in which they are asked."""
+Order = Callable[[DocumentWindow], Sequence[int]]
+"""Function that sorts the documents of a window into the order of asking."""
 
 
-def windows(plans: Sequence[TaskPlan]) -> Iterator[Window]:
+def windows(plans: Sequence[TaskPlan]) -> Iterator[DocumentWindow]:
     """Yield all documents, task after task."""
     number = 0
     for plan in plans:
         for start in range(0, len(plan.doc_ids), COST_WINDOW):
-            yield Window(number, plan.task, plan.doc_ids[start : start + COST_WINDOW])
+            yield DocumentWindow(number, plan.task, plan.doc_ids[start : start + COST_WINDOW])
             number += 1
 
 
-def costliest_first(window: Window) -> list[int]:
+def costliest_first(window: DocumentWindow) -> list[int]:
     """Sort the documents of a window by the task's estimate of their cost, then by number."""
     costs = window.task.costs(window.doc_ids)
     places = sorted(range(len(costs)), key=lambda place: (-costs[place], window.doc_ids[place]))

@@ -50,7 +50,7 @@ class ImageFolder:
 
     Args:
         path: the folder, which is created with the first picture.
-        others: folders in which an earlier start may have stored pictures; these are copied.
+        others: folders where an earlier start may have stored pictures; these are copied.
     """
 
     def __init__(self, path: Path, others: Sequence[Path] = ()) -> None:
@@ -379,7 +379,7 @@ def is_blank(record: Mapping[str, Any]) -> bool:
 
 
 def blank_reason(record: Mapping[str, Any]) -> str:
-    """Return the reason for which the answer of a record is blank; empty if it is not blank.
+    """Return the reason why the answer of a record is blank; empty if it is not blank.
 
     ``truncated in thought``: the token limit ended an unfinished thought; ``unclosed thought``: something else did;
     ``only thoughts``: the model closed its thought and wrote nothing more; ``blank``: it wrote nothing.

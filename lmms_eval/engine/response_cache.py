@@ -84,7 +84,7 @@ class CacheFile:
         self._lock = threading.RLock()
         self.damaged_rows = 0
         self.set_aside: Path | None = None
-        """Path to which a damaged database was moved on opening."""
+        """Path of a damaged database after it was moved on opening."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with self._exclusive():

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
-from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.records import answer_from_record, answer_record, failure, failure_record, score_record
 from lmms_eval.engine.stage import Failure, Stage
 from lmms_eval.engine.watchdog import ScoringTimeout, ScoringWatch, hung_documents
@@ -24,7 +24,7 @@ from lmms_eval.storage import codec
 from lmms_eval.utils.logging import configure_logging
 
 
-def score_document(job: Job) -> dict[str, Any]:
+def score_document(job: AnsweredDocument) -> dict[str, Any]:
     """Return the journal record of one document. If scoring raises, the document fails but the run continues."""
     name, doc_id, answers, reason = job.task.name, job.doc_id, job.answers, job.reason
     try:
@@ -95,7 +95,7 @@ class _JobServer:
             self._parent.send(codec.dumps(failure_record(name, doc_id, answers, reason)))
             return
         self._parent.send(b"")
-        record = score_document(Job(task, doc_id, answers, verdicts))
+        record = score_document(AnsweredDocument(task, doc_id, answers, verdicts))
         try:
             line = codec.dumps(record)
         except codec.VolatileValue as error:
@@ -168,7 +168,7 @@ class Scorer:
         """Return whether ``submit`` might block."""
         return self._inline.is_full or self._process.is_full
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: AnsweredDocument) -> None:
         """Queue a document; blocks while the queue is full. Documents with failed answers are recorded at once."""
         if self._hung and (hung := self._hung.get((job.task.name, job.doc_id))):
             job = replace(job, error=hung)
@@ -196,19 +196,19 @@ class Scorer:
         if self._watch is not None:
             self._watch.release()
 
-    def _run_inline(self, jobs: Iterator[Job]) -> None:
+    def _run_inline(self, jobs: Iterator[AnsweredDocument]) -> None:
         with ScoringWatch(self._job_timeout_s, self._folder) as watch:
             self._watch = watch
             for job in jobs:
                 self._sink(watch.call(job, score_document))
 
-    def _run_process(self, jobs: Iterator[Job]) -> None:
+    def _run_process(self, jobs: Iterator[AnsweredDocument]) -> None:
         for job in jobs:
             record = self._score_in_worker(job)
             self._failure.check()  # the worker may have been killed because of it
             self._sink(record)
 
-    def _score_in_worker(self, job: Job) -> dict[str, Any]:
+    def _score_in_worker(self, job: AnsweredDocument) -> dict[str, Any]:
         message = {
             "task": job.task.name,
             "doc_id": job.doc_id,

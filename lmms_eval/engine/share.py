@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.drive import AskReport
-from lmms_eval.engine.plan import Order, TaskPlan, Window, costliest_first, windows
+from lmms_eval.engine.plan import DocumentWindow, Order, TaskPlan, costliest_first, windows
 from lmms_eval.engine.records import images_in, parts_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.team import Team, TeamError
@@ -66,7 +66,7 @@ class Share:
             except TeamError:  # the launch has ended with its store
                 return
 
-    def _receive_order(self, window: Window) -> Sequence[int]:
+    def _receive_order(self, window: DocumentWindow) -> Sequence[int]:
         found = self.team.receive(f"order/{window.number}", 0)
         if "error" in found:
             raise UsageError(found["error"])

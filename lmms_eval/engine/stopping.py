@@ -45,7 +45,7 @@ class TaskEnds:
             return self._reasons.setdefault(task, reason) is reason
 
     def reason(self, task: str) -> str:
-        """Return the reason for which a task is not asked any further; empty if it is asked."""
+        """Return the reason why a task is not asked any further; empty if it is asked."""
         return self._reasons.get(task, "")
 
     def common_reason(self, task: str) -> str:
@@ -133,7 +133,7 @@ class Budget:
         self._stops: list[Callable[[str], None]] = []
         self._exchange: Callable[[], None] = lambda: None
         self.reason = ""
-        """Reason for which nothing more is asked; empty while the budget lasts."""
+        """Reason why nothing more is asked; empty while the budget lasts."""
 
     def watch(self, stop: Callable[[str], None]) -> None:
         """Call ``stop`` with the reason when the budget is spent; at once if it already is."""

@@ -33,7 +33,7 @@ from lmms_eval.engine.records import (
 from lmms_eval.errors import MediaError
 from lmms_eval.media.reference import MediaRef, digest
 from lmms_eval.storage import codec
-from lmms_eval.storage.lines import JournalSet, JournalWriter, Place, sealed
+from lmms_eval.storage.lines import JournalSet, JournalWriter, RecordPlace, sealed
 
 T = TypeVar("T")
 
@@ -67,8 +67,8 @@ class RunStore:
         self.images = images or ImageFolder(folder / FOLDER)
         self._lock = threading.Lock()
         self._journals = JournalSet()
-        self._responses: dict[str, Place] = {}
-        self._scores: dict[str, dict[int, Place]] = {}
+        self._responses: dict[str, RecordPlace] = {}
+        self._scores: dict[str, dict[int, RecordPlace]] = {}
         self._volatile: dict[tuple[str, int], dict[str, Any]] = {}
         self._failures: dict[str, dict[int, str]] = {}
         self._blank: set[str] = set()
@@ -234,7 +234,7 @@ class RunStore:
             record["key"], line = self.scoring_key, b""
         try:
             line = line or sealed(codec.dumps(record))
-            place = Place(self._score_file, self._score_writer.append_line(line))
+            place = RecordPlace(self._score_file, self._score_writer.append_line(line))
         except codec.VolatileValue:
             with self._lock:
                 self._volatile[task, doc_id] = record
@@ -283,7 +283,7 @@ class RunStore:
                 if record.get("key") == self.scoring_key:
                     self._adopt_score(record, place)
 
-    def _adopt_score(self, record: dict[str, Any], place: Place) -> None:
+    def _adopt_score(self, record: dict[str, Any], place: RecordPlace) -> None:
         task, doc_id = record["task"], record["doc_id"]
         known, failures = self._scores.setdefault(task, {}), self._failures.setdefault(task, {})
         was_failed = doc_id in failures if doc_id in known else None

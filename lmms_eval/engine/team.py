@@ -1,7 +1,7 @@
 """The processes of one launch, which share the documents and exchange messages.
 
 They communicate through the key-value store of the launch: ``StoreServer`` for ``--processes``, ``torch.distributed``
-for accelerate, torchrun and SLURM. It holds a counter from which processes take blocks of documents, so that a slow
+for accelerate, torchrun and SLURM. It holds a counter that gives processes blocks of documents, so that a slow
 process takes fewer; states and heartbeats; and, without shared files, the finished records. There are no collective
 operations: no process waits for another while there is work.
 """
@@ -32,7 +32,7 @@ HOST = "127.0.0.1"
 
 
 class StoreServer:
-    """Context in which the store is served by threads of this process."""
+    """Context that serves the store by threads of this process."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}

@@ -24,13 +24,13 @@ class Certainty(Struct, frozen=True):
     interval: stats.Interval | None = None
     """The 95 % interval."""
     no_interval: str = ""
-    """Reason for which there is no interval; empty if there is one, or the value is not a number."""
-    spread: stats.Spread | None = None
-    """Error from which the interval is computed; ``None`` if it is undefined."""
+    """Reason why there is no interval; empty if there is one, or the value is not a number."""
+    spread: stats.MeanSpread | None = None
+    """Error that gives the interval; ``None`` if it is undefined."""
     score_range: ScoreRange = stats.ANY_NUMBER
 
     @classmethod
-    def of(cls, value: float, spread: stats.Spread, within: ScoreRange) -> Certainty:
+    def of(cls, value: float, spread: stats.MeanSpread, within: ScoreRange) -> Certainty:
         """Compute the interval by the standard rule (``stats.score_interval``)."""
         found = stats.score_interval(value, spread, within)
         if isinstance(found, stats.NoInterval):
@@ -115,7 +115,7 @@ def errors_of(
 def _may_coincide(task: Task, values: Sequence[Any]) -> bool:
     """Return whether the result of a task's own aggregation may equal the mean without being one.
 
-    That is possible if the values hold facts besides the score, by which it may group documents. It is implausible for
+    That is possible if the values hold facts besides the score to group documents by. It is implausible for
     many documents with different scores. A task's aggregation is called only once, so this cannot be tested.
     """
     own = {task.score_key, task.cluster_key}
@@ -124,13 +124,13 @@ def _may_coincide(task: Task, values: Sequence[Any]) -> bool:
     return len(values) < stats.MANY or len({stats.item_number(value, task.score_key) for value in values}) < 2
 
 
-def _whole_spread(stderr: float | None, n: int) -> stats.Spread:
+def _whole_spread(stderr: float | None, n: int) -> stats.MeanSpread:
     """Return the spread of an aggregated value that is not a mean."""
-    return stats.Spread(math.nan if stderr is None else stderr, n - 1, n, is_mean=False)
+    return stats.MeanSpread(math.nan if stderr is None else stderr, n - 1, n, is_mean=False)
 
 
 def _certainty(
-    task: Task, definition: MetricDefinition, sample: _Sample, value: float, otherwise: stats.Spread
+    task: Task, definition: MetricDefinition, sample: _Sample, value: float, otherwise: stats.MeanSpread
 ) -> Certainty:
     """Return the certainty of a mean, or of another value with the spread ``otherwise``."""
     if not sample.is_mean:
@@ -147,7 +147,7 @@ def _range(definition: MetricDefinition, scores: Sequence[float], right: float) 
     return definition.score_range or stats.ANY_NUMBER
 
 
-def _within(value: float, scores: Sequence[float], within: ScoreRange, spread: stats.Spread) -> Certainty:
+def _within(value: float, scores: Sequence[float], within: ScoreRange, spread: stats.MeanSpread) -> Certainty:
     if not all(score in within for score in scores):
         return Certainty(no_interval=f"a score lies outside of the range, {within}")
     return Certainty.of(value, spread, within)
@@ -157,19 +157,19 @@ def _of_scores(task: Task, definition: MetricDefinition, values: Sequence[Any], 
     """Return the certainty of an estimate that is the mean of its ``scores``."""
     within = _range(definition, whole.scores, whole.scale)
     if whole.clusters:
-        spread = stats.Spread.clustered(whole.scores, whole.clusters)
+        spread = stats.MeanSpread.clustered(whole.scores, whole.clusters)
     else:
         spread = _spread(task, values if len(values) == len(whole.scores) else (), whole.scores, within)
     return _within(float(whole.value or 0.0), whole.scores, within, spread)
 
 
-def _spread(task: Task, items: Sequence[Any], scores: Sequence[float], within: ScoreRange) -> stats.Spread:
+def _spread(task: Task, items: Sequence[Any], scores: Sequence[float], within: ScoreRange) -> stats.MeanSpread:
     """Return the spread of scores, over clusters if the documents name them."""
     if task.cluster_key and all(isinstance(item, Mapping) for item in items):
         clusters = [item.get(task.cluster_key) for item in items]
         if any(cluster is not None for cluster in clusters):
-            return stats.Spread.clustered(scores, clusters)
-    return stats.Spread.of_scores(scores, within)
+            return stats.MeanSpread.clustered(scores, clusters)
+    return stats.MeanSpread.of_scores(scores, within)
 
 
 def _shown(error: float | None) -> float | str:

@@ -34,7 +34,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.records import failure_record
 from lmms_eval.storage.run_folder import HUNG
 
@@ -116,7 +116,7 @@ _guard = _ExitGuard()
 
 @contextlib.contextmanager
 def guarded_exit() -> Iterator[None]:
-    """Context of a run in which ``os._exit`` does not end the process silently.
+    """Context of a run that keeps ``os._exit`` from ending the process silently.
 
     In a scoring thread the call raises ``SystemExit``, which fails the document. Elsewhere it reports the caller, and
     ends the process with a code other than 0.
@@ -133,7 +133,7 @@ class ScoringTimeout(BaseException):
 
 
 class ScoringWatch:
-    """Context in which one thread scores documents through ``call``, each for at most ``limit_s`` seconds.
+    """Context of one thread that scores documents through ``call``, each for at most ``limit_s`` seconds.
 
     Args:
         limit_s: the time limit.
@@ -145,9 +145,9 @@ class ScoringWatch:
         self._hung = os.devnull if folder is None else str(folder / HUNG)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._job: Job | None = None
+        self._job: AnsweredDocument | None = None
         self._waited = 0.0
-        """Seconds for which the document has been scored, without time in which the process was suspended."""
+        """Seconds of scoring the document, without the time that the process was suspended."""
         self._has_raised = self._is_armed = False
         self._thread = 0
 
@@ -189,7 +189,7 @@ class ScoringWatch:
             if self._is_open:
                 self._state[: len(_IDLE)] = _IDLE
 
-    def call(self, job: Job, score: Callable[[Job], dict[str, Any]]) -> dict[str, Any]:
+    def call(self, job: AnsweredDocument, score: Callable[[AnsweredDocument], dict[str, Any]]) -> dict[str, Any]:
         """Return ``score(job)``, or the record of a failure if it takes too long."""
         try:
             self._begin(job)
@@ -205,7 +205,7 @@ class ScoringWatch:
             reason = f"scoring took more than {self._limit_s:g} s and was ended"
             return failure_record(job.task.name, job.doc_id, job.answers, reason)
 
-    def _begin(self, job: Job) -> None:
+    def _begin(self, job: AnsweredDocument) -> None:
         # Three lines at the beginning of the file; a longer name may have left bytes behind them. Written to shared
         # memory, since a system call would release the interpreter's lock for every document.
         lines = b"%s%s\n%d\n" % (_BUSY, orjson.dumps(job.task.name), job.doc_id)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
-from lmms_eval.config.resolve import option_table
+from lmms_eval.config.options import option_table
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
@@ -240,8 +240,9 @@ def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms
         chat=chat,
         legacy=issubclass(cls, lmms),
         model_id=resolved.manifest.model_id,
-        ignored_arguments=frozenset(ignored_arguments(cls, config.model_arguments)),
-        opens_media=not config.no_media and (not issubclass(cls, Model) or cls.opens_media(config.model_arguments)),
+        ignored_arguments=frozenset(ignored_arguments(cls, config.arguments("model_args"))),
+        opens_media=not config.no_media
+        and (not issubclass(cls, Model) or cls.opens_media(config.arguments("model_args"))),
     )
 
 
@@ -256,8 +257,8 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         model_id=choice.model_id,
         chat=choice.chat,
         legacy=choice.legacy,
-        gen_kwargs=config.generation_arguments,
-        task_kwargs=config.task_arguments,
+        gen_kwargs=config.arguments("gen_kwargs"),
+        task_kwargs=config.arguments("task_kwargs"),
         num_fewshot=config.num_fewshot,
         repeats=config.repeats,
         system_instruction=config.system_instruction,
@@ -266,9 +267,9 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         agentic_trace_mode=config.agentic_trace_mode,
         process_with_media=config.process_with_media,
         predict_only=config.predict_only,
-        reasoning_tags=config.reasoning_tag_pairs,
-        keeps_thoughts=not config.reasoning_tag_pairs,
-        thinking_tags=config.thinking_tag_pairs,
+        reasoning_tags=config.tag_pairs("reasoning_tags"),
+        keeps_thoughts=not config.tag_pairs("reasoning_tags"),
+        thinking_tags=config.tag_pairs("thinking_tags"),
         data_root=str(Path(config.data_root).resolve()) if config.data_root else None,
         seed=config.seed[0] or 0,
         fewshot_seed=config.seed[3],
@@ -299,7 +300,7 @@ def collect(
         UsageError: a mistake that the user can correct.
     """
     begin, place, start = time.monotonic(), place or Place(), start or Start()
-    registry = ModelRegistry(config.plugin_packages)
+    registry = ModelRegistry(config.names("plugins"))
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
     tariffs = tariffs_of(config)
@@ -372,7 +373,7 @@ def _selected(config: RunConfig, registry: ModelRegistry, options: TaskOptions, 
     if start.tasks:
         return selection_of({task.name: rebuilt(task, options) for task in start.tasks})
     known = start.catalogue or Catalogue([*config.include_paths, *map(str, registry.plugin_task_folders())])
-    return select_tasks(config.task_names, known, options)
+    return select_tasks(config.names("tasks"), known, options)
 
 
 def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> dict[str, Path]:
@@ -399,7 +400,7 @@ def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> di
 
 
 class RunKeys(Struct, frozen=True):
-    """The contents of which the keys of a run are hashes.
+    """The contents that the keys of a run are hashes of.
 
     Only ``common`` contains controls. They follow from their tasks, so a run and the same run with controls are one
     record.
@@ -429,8 +430,8 @@ def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], 
         asked={**questions, "tasks": asked},
         scoring={
             "tasks": fingerprints,
-            "reasoning_tags": config.reasoning_tag_pairs,
-            "thought_tags": [*THOUGHT_TAGS, *config.thinking_tag_pairs],
+            "reasoning_tags": config.tag_pairs("reasoning_tags"),
+            "thought_tags": [*THOUGHT_TAGS, *config.tag_pairs("thinking_tags")],
             "predict_only": config.predict_only,
             "media": config.process_with_media,
             "judge": judge,
@@ -484,7 +485,7 @@ def _build_model(
     )
     if choice.object is not None:
         return adapt_model(choice.object, options)
-    arguments: Mapping[str, Any] = config.model_arguments
+    arguments: Mapping[str, Any] = config.arguments("model_args")
     try:
         model = registry.build(config.model, arguments, options)[0]
     except LmmsEvalError:
@@ -518,7 +519,7 @@ def _open_model(
         return model
     from lmms_eval.models.text_to_image.illustrated import IllustratedModel, open_text_to_image
 
-    painter = open_text_to_image(str(config.t2i), config.t2i_arguments, config.device or _own_device(place))
+    painter = open_text_to_image(str(config.t2i), config.arguments("t2i_args"), config.device or _own_device(place))
     illustrated = IllustratedModel(model, painter, owns_inner=False)
     opened.callback(illustrated.close)
     return illustrated

@@ -29,7 +29,7 @@ def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
     Raises:
         ModelError: there are such options, and ``--allow_ignored`` is not given.
     """
-    taken, stated = model.generation_options(), config.generation_arguments
+    taken, stated = model.generation_options(), config.arguments("gen_kwargs")
     if config.retry_truncated:
         _check_retry(config, taken)
     if taken is None:
@@ -51,8 +51,8 @@ def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
 def _check_retry(config: RunConfig, taken: TakenOptions | None) -> None:
     if taken is None:
         logger.warning(
-            "--retry_truncated: model {!r} may not report whether the token limit ended an answer: only answers for "
-            "which it does are asked for again",
+            "--retry_truncated: model {!r} may not report whether the token limit ended an answer: only answers with "
+            "that report are asked for again",
             config.model,
         )
     elif config.retry_truncated == MOST and taken.needs_length:

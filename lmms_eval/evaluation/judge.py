@@ -44,9 +44,9 @@ def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
         ModelError: an argument of the launcher is wrong.
     """
     if not config.launcher_args:
-        return JudgeOptions(config.judge_model, config.judge_base_url, config.judge_arguments, device)
-    serving = read_serving(config.launcher_arguments)
-    options = JudgeOptions(f"openai:{serving.model}", UNSERVED, {"api_key": "EMPTY", **config.judge_arguments})
+        return JudgeOptions(config.judge_model, config.judge_base_url, config.arguments("judge_args"), device)
+    serving = read_serving(config.arguments("launcher_args"))
+    options = JudgeOptions(f"openai:{serving.model}", UNSERVED, {"api_key": "EMPTY", **config.arguments("judge_args")})
     if config.judge_model and JudgeOptions(config.judge_model).name != serving.model:
         raise ModelError(f"--launcher_args serves {serving.model}, but --judge_model names {config.judge_model}")
     return options
@@ -68,7 +68,7 @@ def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | No
     judge = open_judge(options)
     if not config.launcher_args:
         return judge
-    serving = read_serving(config.launcher_arguments)
+    serving = read_serving(config.arguments("launcher_args"))
     check_program(serving)
     return replace(judge, base_url=None, served=serving.describe())
 
@@ -111,14 +111,14 @@ def open_setup(
 def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStack) -> Model:
     """Start the judge's server in the first process, which sends its address to the others."""
     if team is None or team.is_first:
-        server = opened.enter_context(JudgeServer(read_serving(config.launcher_arguments), folder))
+        server = opened.enter_context(JudgeServer(read_serving(config.arguments("launcher_args")), folder))
         place = {"url": server.url, "key": server.key}
         if team is not None:
             team.publish(PLACE, place)
     else:
         place = team.receive(PLACE, 0)
         note_secrets([place["key"]])
-    arguments = {**config.judge_arguments, "api_key": place["key"]}
+    arguments = {**config.arguments("judge_args"), "api_key": place["key"]}
     served = open_judge(replace(judge_options(config), base_url=place["url"], arguments=arguments))
     opened.callback(served.close)
     return served.model
@@ -131,7 +131,7 @@ def recorded_judge(judge: Judge | None, tasks: tuple[TaskResult, ...], report: A
 
 def model_names(config: RunConfig) -> tuple[str, ...]:
     """Return the names under which a table may have the model, the most specific one first."""
-    given: Mapping[str, Any] = config.model_arguments
+    given: Mapping[str, Any] = config.arguments("model_args")
     service = NAMED_SERVICES.get(config.model)
     named = [str(given[name]) for name in MODEL if given.get(name)]
     return (*named, *([service.model] if service is not None else []), config.model)
@@ -161,7 +161,7 @@ def find_tariffs(config: RunConfig, table: PriceTable) -> Tariffs:
         UsageError: the table has no price for the model.
     """
     service = NAMED_SERVICES.get(config.model)
-    is_batch = bool(config.model_arguments.get("batch") or (service is not None and service.fixed.get("batch")))
+    is_batch = bool(config.arguments("model_args").get("batch") or (service is not None and service.fixed.get("batch")))
     model, judge = table.price_of(model_names(config), is_batch), judge_options(config)
     batched = bool(judge.arguments.get("batch"))
     return Tariffs(model, table.find([judge.name, judge.model or ""], batched) if judge.is_given else None)

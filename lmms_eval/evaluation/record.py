@@ -31,7 +31,7 @@ from lmms_eval.utils.redaction import redact
 
 REPORT = "shown.json"
 LAUNCH_MARK = "launch"
-"""File by which the processes of a launch detect whether they see the same folder."""
+"""File that shows the processes of a launch whether they see the same folder."""
 
 
 class RunRecord(Struct, frozen=True):
@@ -85,7 +85,7 @@ class RunRecord(Struct, frozen=True):
         """Record how the run has ended, and hold the folder of a completed one.
 
         Args:
-            state: the state in which it ended.
+            state: its state at the end.
             command: the command line that asks for the missing answers.
             report: JSON of the report.
             early_stops: the tasks that ended early.
@@ -252,7 +252,7 @@ def _earlier(folder: RunFolder, key: str) -> Mapping[str, Any]:
 
 
 def _arguments(config: RunConfig) -> Any:
-    """Return the options in the form in which ``run.json`` holds them."""
+    """Return the options in the form of ``run.json``."""
     return orjson.loads(orjson.dumps(resolved_cli_args(config), default=str))
 
 

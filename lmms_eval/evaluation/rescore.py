@@ -21,10 +21,10 @@ from lmms_eval.config.environment import environment_defaults
 from lmms_eval.engine.records import answer_from_record
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
-from lmms_eval.evaluation.run import Run, RunReport
+from lmms_eval.evaluation.run import EvaluationRun, RunReport
 from lmms_eval.results.files import RUNS, ResultFiles, model_folder
 from lmms_eval.results.journals import Journals, JournalTails
-from lmms_eval.storage.lines import Place
+from lmms_eval.storage.lines import RecordPlace
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 
 GIVEN = (
@@ -48,7 +48,7 @@ class ScoredAnswers:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tails: JournalTails | None = None
-        self._places: Mapping[tuple[str, int], Place] = {}
+        self._places: Mapping[tuple[str, int], RecordPlace] = {}
 
     def response(self, request: Request) -> Response | None:
         """Return the answer to a request for one plain text; ``None`` for other requests or without an answer."""
@@ -145,7 +145,7 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
     config = _config(folder, record, given)
     # The run's own command asks for missing answers; this one does not.
     start = Start(str(record.get("command") or command or this_command()), recorded=_model(folder, record, config))
-    return Run(config, start=start).report(ends)
+    return EvaluationRun(config, start=start).report(ends)
 
 
 def run_folder(place: Path) -> Path:

@@ -25,7 +25,7 @@ from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.headline import RandomOrder
 from lmms_eval.engine.live import outline_of, write_outline
 from lmms_eval.engine.looks import Sampling
@@ -126,7 +126,7 @@ class RunReport:
     anew; before, it only shows the report again."""
 
     def as_json(self) -> bytes:
-        """Return everything except ``end`` as JSON, from which ``shown_again`` works after a kill."""
+        """Return everything except ``end`` as JSON, which ``shown_again`` reads after a kill."""
         shown = {"exit_code": self.exit_code, "table": self.table, "lines": self.lines, "results": self.results}
         return json_text(shown).encode("utf-8", "replace")
 
@@ -155,10 +155,10 @@ def run(
     Raises:
         LmmsEvalError: ``docs/commands.md`` lists what ends a run. ``exit_code`` of the error is the command's.
     """
-    return Run(config, model, Start(command or this_command(), catalogue)).report(ends)
+    return EvaluationRun(config, model, Start(command or this_command(), catalogue)).report(ends)
 
 
-class Run:
+class EvaluationRun:
     """One evaluation, from its options to its report.
 
     Everything that it opens is entered into one exit stack, which closes it in reverse order however the run ends.
@@ -301,12 +301,12 @@ def _limits(config: RunConfig, collected: Collected) -> Limits | None:
     return Limits(config.max_tokens, config.max_cost, collected.tariffs)
 
 
-def _early_stops(result: RunResult) -> dict[str, dict[str, object]]:
+def _early_stops(result: RunScores) -> dict[str, dict[str, object]]:
     """Return the tasks that have ended early, in the form of the run's record."""
     return {task.task.name: task.early_stop.as_record() for task in result.tasks if task.early_stop is not None}
 
 
-def _exit_code(config: RunConfig, result: RunResult) -> int:
+def _exit_code(config: RunConfig, result: RunScores) -> int:
     if result.asking.interrupted is not None:
         return 128 + result.asking.interrupted
     if result.broken:

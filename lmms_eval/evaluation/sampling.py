@@ -11,12 +11,12 @@ from lmms_eval.api.task import Group, MetricDefinition, Selection
 from lmms_eval.config import RunConfig
 from lmms_eval.config.convert import StoppingRule, stopping_rules
 from lmms_eval.engine.aggregate import leaves_of
-from lmms_eval.engine.headline import LEAST, Excludes, HalfWidth, Part, RandomOrder, Statement
+from lmms_eval.engine.headline import LEAST, Excludes, HalfWidth, HeadlinePart, RandomOrder, Statement
 from lmms_eval.engine.looks import Sampling, Stop, headline_metric, strata_of
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.results.baseline import Baseline, Row, find_baseline
+from lmms_eval.results.baseline import BaselineRow, BaselineSamples, find_baseline
 from lmms_eval.utils.numbers import SHARES
 
 
@@ -48,7 +48,7 @@ def sampling_of(config: RunConfig, selection: Selection, plans: Sequence[TaskPla
     return Sampling(RandomOrder(config.seed[0] or 0), _stops(config, selection, plans), shown)
 
 
-def looked_at(plan: TaskPlan, is_scored: bool) -> Part | str:
+def looked_at(plan: TaskPlan, is_scored: bool) -> HeadlinePart | str:
     """Return the part of a task's number that is computed during the run, or the reason why it cannot be."""
     if not is_scored:
         return "--predict_only makes no scores"
@@ -60,7 +60,7 @@ def looked_at(plan: TaskPlan, is_scored: bool) -> Part | str:
         return str(reason)
 
 
-def _shown(selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
+def _shown(selection: Selection, plans: Sequence[TaskPlan]) -> tuple[HeadlinePart, ...]:
     """Return the parts of the number shown: the first metric of the only task or group, else a mean over all tasks."""
     if len(plans) > 1:
         known = {group.name: group for group in selection.groups}
@@ -81,14 +81,14 @@ def _shown(selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
     return parts
 
 
-def _task_part(plan: TaskPlan, is_shown: bool = False) -> Part:
+def _task_part(plan: TaskPlan, is_shown: bool = False) -> HeadlinePart:
     task = plan.task
     if not task.metrics:
         raise _NoInterval(f"task {task.name} has no metric")
     return _part(plan, headline_metric(task), task.pipelines[0], is_shown)
 
 
-def _part(plan: TaskPlan, metric: MetricDefinition, pipeline: str, is_shown: bool = False) -> Part:
+def _part(plan: TaskPlan, metric: MetricDefinition, pipeline: str, is_shown: bool = False) -> HeadlinePart:
     """Describe a metric's part of the number. ``is_shown``: if no range is stated, assume that of right and wrong."""
     task, name = plan.task, metric.aggregation_name
     if not metric.macro_scale and (name not in AGGREGATIONS or not AGGREGATIONS[name].is_mean):
@@ -105,14 +105,14 @@ def _part(plan: TaskPlan, metric: MetricDefinition, pipeline: str, is_shown: boo
             f"{metric.name} of task {task.name} has no range with two ends (range: [LOW, HIGH] in its metric_list "
             "states one)"
         )
-    return Part(
+    return HeadlinePart(
         task.name, metric.name, pipeline, within, task.score_key,
         is_binary=metric.score_range is None, is_clustered=bool(task.cluster_key),
         strata=strata_of(task, plan.doc_ids), is_macro=bool(metric.macro_scale), scale=metric.macro_scale or 1.0,
     )  # fmt: skip
 
 
-def _group_parts(group: Group, selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
+def _group_parts(group: Group, selection: Selection, plans: Sequence[TaskPlan]) -> tuple[HeadlinePart, ...]:
     """Return the parts of a group's first number, one for each task."""
     if not group.metrics:
         raise _NoInterval(f"group {group.name} has no number of its own")
@@ -137,7 +137,7 @@ def _group_parts(group: Group, selection: Selection, plans: Sequence[TaskPlan]) 
 def _stops(config: RunConfig, selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Stop, ...]:
     groups = {group.name: group for group in selection.groups}
     tasks = {plan.task.name: plan for plan in plans}
-    named: dict[str, tuple[StoppingRule, tuple[Part, ...]]] = {}
+    named: dict[str, tuple[StoppingRule, tuple[HeadlinePart, ...]]] = {}
     unnamed: StoppingRule | None = None
     try:
         for rule in stopping_rules(config.until or ""):
@@ -161,7 +161,7 @@ def _stops(config: RunConfig, selection: Selection, plans: Sequence[TaskPlan]) -
 
 
 def _stop(
-    config: RunConfig, name: str, rule: StoppingRule, parts: tuple[Part, ...], plans: Mapping[str, TaskPlan]
+    config: RunConfig, name: str, rule: StoppingRule, parts: tuple[HeadlinePart, ...], plans: Mapping[str, TaskPlan]
 ) -> Stop:
     if rule.baseline:
         baseline = find_baseline(rule.baseline, config.baseline_presets)
@@ -170,7 +170,7 @@ def _stop(
     return Stop(name, parts, _statement(name, rule, parts), rule.text)
 
 
-def _statement(name: str, rule: StoppingRule, parts: Sequence[Part]) -> Statement:
+def _statement(name: str, rule: StoppingRule, parts: Sequence[HeadlinePart]) -> Statement:
     assert rule.bound is not None  # a rule has a number or a baseline
     whole = sum(part.weight for part in parts)
     low = sum(part.weight / whole * part.ends.low for part in parts)
@@ -184,7 +184,7 @@ def _statement(name: str, rule: StoppingRule, parts: Sequence[Part]) -> Statemen
     return Excludes(number)
 
 
-def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:
+def _compared(part: HeadlinePart, plan: TaskPlan, baseline: BaselineSamples) -> HeadlinePart:
     """Turn a part into differences from the baseline, over the documents that the baseline has."""
     from lmms_eval.compare.baseline import baseline_scores
 
@@ -192,7 +192,7 @@ def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:
     file = baseline.file(part.task)
     if file is None:
         raise DataError(f"{option}: it has no samples of {part.task}")
-    row = Row(part.metric, part.filter)
+    row = BaselineRow(part.metric, part.filter)
     asked = set(plan.doc_ids)
     found = baseline_scores(file, row, part.score_key)
     scores = {doc: part.scale * score for doc, score in found.items() if doc in asked}

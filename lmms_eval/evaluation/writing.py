@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.config.tracking import DESTINATIONS, HUB, Destination, destination_arguments
 from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.evaluate import RunResult
-from lmms_eval.engine.live import Progress
+from lmms_eval.engine.evaluate import RunScores
+from lmms_eval.engine.live import ProgressLine
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.evaluation.caching import cache_part
@@ -37,8 +37,8 @@ from lmms_eval.results.samples_file import json_text, sample_rows, write_samples
 from lmms_eval.results.summary import ReportFacts, benchmark_reports, header, notes
 from lmms_eval.results.tables import control_lines, tables
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.trackers.content import Bounds, TaskRows, results_of, run_name, task_samples
-from lmms_eval.trackers.contract import Beginning, Ending, TaskSamples
+from lmms_eval.trackers.content import RowLimits, TrackedSamples, results_of, run_name, task_samples
+from lmms_eval.trackers.contract import Beginning, RunEnding, TaskSamples
 from lmms_eval.trackers.session import Session, report_lines, report_part, run_id
 from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
 from lmms_eval.utils.redaction import known_secrets, mask_known, redact
@@ -117,7 +117,7 @@ def open_reporter(config: RunConfig, record: RunRecord, rank: int, opened: ExitS
     return opened.enter_context(RunReporter(record, record.files))
 
 
-def lines_of_report(reporter: RunReporter | None, result: RunResult, grace_s: float) -> list[str]:
+def lines_of_report(reporter: RunReporter | None, result: RunScores, grace_s: float) -> list[str]:
     """Write the report of a run that has ended, and return lines for the user about it.
 
     ``grace_s``: seconds that this may take if the run was interrupted.
@@ -128,7 +128,7 @@ def lines_of_report(reporter: RunReporter | None, result: RunResult, grace_s: fl
     return [reporter.finish(patience_s if result.asking.interrupted is None else grace_s)]
 
 
-class Written(Struct, frozen=True):
+class WrittenResults(Struct, frozen=True):
     """The results document and its printed form."""
 
     document: dict[str, Any]
@@ -137,8 +137,8 @@ class Written(Struct, frozen=True):
 
 
 def write_results(
-    config: RunConfig, collected: Collected, record: RunRecord, result: RunResult, store: RunStore, start: Start
-) -> Written:
+    config: RunConfig, collected: Collected, record: RunRecord, result: RunScores, store: RunStore, start: Start
+) -> WrittenResults:
     """Write the samples, then the results file, each one atomically.
 
     Raises:
@@ -186,10 +186,10 @@ def write_results(
         lines.append(json_text(document, indent=2))
     parts = [header(shown), tables(result, collected.selection, paired, controls)]
     parts += [report.text.rstrip("\n") for report in reports]
-    return Written(document, mask_known("\n\n".join(parts)), [mask_known(line) for line in lines])
+    return WrittenResults(document, mask_known("\n\n".join(parts)), [mask_known(line) for line in lines])
 
 
-def _samples(config: RunConfig, record: RunRecord, result: RunResult, store: RunStore) -> list[str]:
+def _samples(config: RunConfig, record: RunRecord, result: RunScores, store: RunStore) -> list[str]:
     """Write the samples file of each task, and return the paths."""
     if record.files is None or not config.log_samples:
         return []
@@ -198,7 +198,7 @@ def _samples(config: RunConfig, record: RunRecord, result: RunResult, store: Run
 
 
 def _paired(
-    config: RunConfig, collected: Collected, result: RunResult, store: RunStore
+    config: RunConfig, collected: Collected, result: RunScores, store: RunStore
 ) -> dict[str, dict[str, PairedScores]]:
     if not collected.baselines:
         return {}
@@ -273,7 +273,7 @@ FOLDER = "trackers"
 """Folder in the run's folder, for the results document and small pictures while trackers receive them."""
 
 
-class Tracked(Struct, frozen=True):
+class RunTrackers(Struct, frozen=True):
     """Sends a run's numbers and files to its trackers."""
 
     session: Session
@@ -281,7 +281,7 @@ class Tracked(Struct, frozen=True):
     record: RunRecord
     is_first: bool = True
 
-    def follow(self, progress: Progress) -> None:
+    def follow(self, progress: ProgressLine) -> None:
         """Send live numbers, from the first process. The other processes only count them."""
         if self.is_first:
             self.session.follow(progress)
@@ -290,7 +290,7 @@ class Tracked(Struct, frozen=True):
     def folder(self) -> Path:
         return self.record.folder.path / FOLDER
 
-    def finish(self, written: Written, result: RunResult, store: RunStore, grace_s: float) -> Written:
+    def finish(self, written: WrittenResults, result: RunScores, store: RunStore, grace_s: float) -> WrittenResults:
         """Send the results to the trackers, wait for them, and add their outcome to the results.
 
         Args:
@@ -319,7 +319,7 @@ class Tracked(Struct, frozen=True):
                 self._send_samples(with_samples, result.tasks, store, documents)
         except Exception as error:  # noqa: BLE001 - a fault in a task's samples must not spoil the results
             self.session.fail(f"{type(error).__name__}: {error}", names)
-        ending = Ending(result.state, has_succeeded=result.state in ("complete", "stopped early"))
+        ending = RunEnding(result.state, has_succeeded=result.state in ("complete", "stopped early"))
         reports = self.session.end(ending, grace_s, result.asking.interrupted)
         shutil.rmtree(self.folder, ignore_errors=True)
         document = {**written.document, "trackers": report_part(reports)}
@@ -327,7 +327,7 @@ class Tracked(Struct, frozen=True):
             write_atomically(self.record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         return replace(written, document=document, lines=[*written.lines, *report_lines(reports)])
 
-    def _results_file(self, written: Written) -> Path:
+    def _results_file(self, written: WrittenResults) -> Path:
         if self.record.files is not None:
             return self.record.files.results.absolute()
         file = self.folder / "results.json"
@@ -354,14 +354,14 @@ class Tracked(Struct, frozen=True):
         media = MediaStore(self.folder / "media", "thumbnails")
         try:
             for task in tasks:
-                found = TaskRows(
+                found = TrackedSamples(
                     task.task.name,
                     task.doc_ids,
                     tuple(metric.name for metric in task.task.metrics),
                     lambda doc_ids, task=task: sample_rows(task, store, doc_ids),
                     self._samples_file(task.task.name),
                 )
-                self.session.send(task_samples(found, documents, media, folders, Bounds.of(len(tasks))), names)
+                self.session.send(task_samples(found, documents, media, folders, RowLimits.of(len(tasks))), names)
         finally:
             media.close()
 
@@ -371,7 +371,7 @@ def wanted(config: RunConfig) -> Iterator[Destination]:
     return (one for one in DESTINATIONS if getattr(config, one.option))
 
 
-def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_first: bool) -> Tracked | None:
+def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_first: bool) -> RunTrackers | None:
     """Start the trackers that the options name. Returns ``None`` if they name no tracker.
 
     ``is_first``: this is the process that sends to the trackers.
@@ -384,7 +384,7 @@ def begin_tracking(config: RunConfig, record: RunRecord, opened: ExitStack, is_f
         logger.warning("--hf_hub_log_args: hub_repo_name is deprecated: give details_repo_name and results_repo_name")
     for one in wanted(config) if is_first else ():
         session.begin(one, _beginning(config, one, record))
-    return Tracked(session, config, record, is_first)
+    return RunTrackers(session, config, record, is_first)
 
 
 def _beginning(config: RunConfig, destination: Destination, record: RunRecord) -> Beginning:

@@ -29,7 +29,7 @@ THOUGHT_TAGS: tuple[tuple[str, str], ...] = (
     ("◁think▷", "◁/think▷"),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )
-"""Tags in which models write their thoughts. The last pair marks the channels of gpt-oss, special tokens included."""
+"""Tags around models' thoughts. The last pair marks the channels of gpt-oss, special tokens included."""
 _DECODED_CHANNELS = ("analysis", "assistantfinal")
 """The channels of gpt-oss if the decoder left out special tokens. As they are plain words, only both together count."""
 

@@ -41,7 +41,7 @@ def ask(
     Args:
         on_verdict: called with the position and the verdict as soon as there is one, never concurrently.
         journal: keeps replies, and finds those of earlier runs of the script.
-        places: names of what is judged, by which the journal finds replies: they must be the same in every run of the
+        places: names of what is judged. The journal finds replies by them: they must be the same in every run of the
             script. Without them, the positions are used.
 
     Raises:

@@ -118,7 +118,7 @@ class _Kept(ImageFile.ImageFile):
     _lock: threading.RLock
 
     def keep(self, data: bytes) -> None:
-        """Keep the bytes of the whole file from which the picture was just opened."""
+        """Keep the bytes of the whole file of the picture, which was just opened."""
         self._data, self._opened, self._lock = data, (self.mode, self.size), threading.RLock()
 
     def pending_original(self) -> Original | None:
@@ -231,7 +231,7 @@ def read_original(image: Image.Image, data: bytes, path: str = "", *, decoded: b
     frames = 1 if image.format == "MPO" else int(getattr(image, "n_frames", 1))
     if name not in MIME or image.mode not in PLAIN_MODES or frames != 1 or image.info.get("transparency") is not None:
         return None
-    if name == "PNG" and data[_PNG_DEPTH] == b"\x10":  # 16 bits a channel, of which Pillow keeps 8
+    if name == "PNG" and data[_PNG_DEPTH] == b"\x10":  # 16 bits a channel; Pillow keeps 8
         return None
     if not decoded and (not has_end(data, name) or (name == "PNG" and _may_turn_late(data))):
         return None

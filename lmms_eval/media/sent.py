@@ -44,7 +44,7 @@ _NOTES: ContextVar[_Notes | None] = ContextVar("sent_media", default=None)
 
 
 class recording:
-    """A context whose value is a list, to which the media that this thread reads or encodes are appended in order."""
+    """A context whose value is a list. Media that this thread reads or encodes are appended to it in order."""
 
     __slots__ = ("_notes", "_token")
 
@@ -58,7 +58,7 @@ class recording:
 
 
 class unrecorded:
-    """A context in which media are only looked at, not sent."""
+    """A context for media that are only looked at, not sent."""
 
     __slots__ = ("_token",)
 

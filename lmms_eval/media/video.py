@@ -165,11 +165,11 @@ def uniform_indices(total: int, count: int, include_last: bool = False) -> list[
     return [int(i * step) for i in range(count - 1)] + [last]
 
 
-class Sampling(Struct, frozen=True):
+class FrameSampling(Struct, frozen=True):
     """The frames to take from a video.
 
     The first option that is set applies: ``indices``; every ``step``-th frame; ``count`` evenly spaced frames, or
-    ``fps`` per second with at most ``count``; otherwise all. ``start`` and ``end`` (seconds) limit the part from which
+    ``fps`` per second with at most ``count``; otherwise all. ``start`` and ``end`` (seconds) limit the part that
     ``count``, ``fps`` and ``step`` select.
     """
 
@@ -249,7 +249,7 @@ def _counted(ref: MediaRef, info: VideoInfo) -> VideoInfo:
     return info.of_length(number)
 
 
-def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root = None) -> VideoFrames:
+def read_frames(value: Any, sampling: FrameSampling = FrameSampling(count=32), root: Root = None) -> VideoFrames:
     """Read frames of a video as RGB arrays, in order of time. Repeated indices give repeated frames.
 
     The video is decoded once up to the last wanted frame, or by seeking (see ``collect_frames``). If a video ends
@@ -269,7 +269,7 @@ def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root 
     return frames
 
 
-def select(info: VideoInfo, sampling: Sampling) -> list[int]:
+def select(info: VideoInfo, sampling: FrameSampling) -> list[int]:
     """Return the frame numbers that ``sampling`` selects from a video.
 
     Raises:
@@ -297,7 +297,7 @@ def select(info: VideoInfo, sampling: Sampling) -> list[int]:
     return [first + index for index in uniform_indices(total, count, sampling.include_last)]
 
 
-def _count(total: int, info: VideoInfo, sampling: Sampling) -> int:
+def _count(total: int, info: VideoInfo, sampling: FrameSampling) -> int:
     """Return the number of wanted frames among ``total``."""
     if sampling.step is not None:
         return total // sampling.step
@@ -305,7 +305,7 @@ def _count(total: int, info: VideoInfo, sampling: Sampling) -> int:
     return sample_count(total, limit, sampling.fps, info.fps)
 
 
-def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
+def _read(ref: MediaRef, sampling: FrameSampling) -> VideoFrames:
     with VideoFile(ref) as file:
         info = file.info()
         trusted = sampling.indices is not None or _count(max(1, info.frames), info, sampling) <= _TRUSTED_FRAMES
@@ -315,7 +315,7 @@ def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
         found, there = collect_frames(file, wanted, info)
         if wanted[-1] >= there:
             header = f"the header of video {ref.describe()}"
-            found_fewer = f"{header} states {info.frames} frames, of which only {there} can be decoded"
+            found_fewer = f"{header} states {info.frames} frames, but only {there} can be decoded"
             if sampling.indices is not None or there == 0:
                 raise MediaError(f"{found_fewer}: check the file")
             _warn(f"{found_fewer}: frames are chosen among these")

@@ -24,8 +24,8 @@ open further files and addresses."""
 MAX_FRAME_PIXELS = 2**27
 """Maximum pixels of one frame: 16 times 4K. Larger claims of a header are refused before memory is allocated."""
 THREADED_FROM_PIXELS = 2**22
-"""Pixels of all frames from which a video is decoded by several threads. Starting them takes a millisecond, in which a
-single thread decodes 2**18 pixels."""
+"""Least number of pixels of all frames for decoding by several threads. Starting them takes a millisecond, and a single
+thread decodes 2**18 pixels in that time."""
 
 
 def open_container(ref: MediaRef) -> Any:
@@ -69,7 +69,7 @@ class PacketIndex(Struct, frozen=True):
     keys: tuple[int, ...]
 
     def by_key(self, wanted: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-        """Group wanted frame numbers (ascending) by the number of the key frame from which to start decoding."""
+        """Group wanted frame numbers (ascending) by the number of the key frame where decoding starts."""
         groups: dict[int, list[int]] = {}
         for number in wanted:
             position = max(0, bisect.bisect_right(self.keys, self.times[number]) - 1)

@@ -37,7 +37,7 @@ _FORMS = {
     "{} ": BEFORE_BLANK, "{}-": "letter before a hyphen", "{}_": "letter before an underscore",
     "{}=": "letter before an equals sign", "{}": "letter anywhere",
 }  # fmt: skip
-"""Forms in which a letter may be written, and their names in the audit."""
+"""Forms that a letter may be written in, and their names in the audit."""
 
 
 class Sign(Struct, frozen=True):

@@ -11,7 +11,7 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.processes import Child, ChildError, Pool
 
 START_LIMIT = 120.0
-"""Seconds in which a new child must be ready; importing sympy on a loaded machine takes several."""
+"""Seconds until a new child must be ready; importing sympy on a loaded machine takes several."""
 CALLS_PER_CHILD = 500
 
 
@@ -23,7 +23,7 @@ class JobError(LmmsEvalError):
     """The job itself raised; the message names the error."""
 
 
-class Guard:
+class GuardedProcess:
     """One child process, started at the first call, replaced after ``calls_per_child`` calls or when it was killed.
 
     Calls from several threads wait for each other. After a fork, the forked process starts a child of its own.

@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import NotEvaluated, note_absence
 from lmms_eval.errors import DataError, UsageError
-from lmms_eval.metrics.guard import Guard, JobError, LimitExceeded
+from lmms_eval.metrics.guard import GuardedProcess, JobError, LimitExceeded
 
 INSTALL_HINT = "answers in mathematics need the package math-verify: pip install 'lmms_eval[math]'"
 DEFAULT_TIMEOUT_S = 10
 STEPS = 6
 """Bounded steps of one verification: two readings, and the comparison of two forms of each side."""
-_guard = Guard("lmms_eval.metrics.math_worker", "math-verify with latex2sympy2_extended")
+_guard = GuardedProcess("lmms_eval.metrics.math_worker", "math-verify with latex2sympy2_extended")
 atexit.register(_guard.close)
 
 

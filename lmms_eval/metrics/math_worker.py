@@ -1,4 +1,4 @@
-"""The child process in which math-verify runs; started by ``math_answers``."""
+"""The child process that runs math-verify; started by ``math_answers``."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _plain_factors(text: str) -> str:
 
 
 def _reader() -> Any:
-    """Return the package's reader without its mixed numbers, by which ``2(3)`` would give 5."""
+    """Return the package's reader without its mixed numbers, which would read ``2(3)`` as 5."""
     import sympy
     from latex2sympy2_extended.latex2sympy2 import ConversionConfig, _Latex2Sympy
 

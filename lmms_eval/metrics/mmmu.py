@@ -14,10 +14,10 @@ from lmms_eval.utils.answer_reading import guessed
 MARKS = ",.!?;:'"
 """Marks that are removed from both ends of an answer, one kind after the other."""
 SHORTEST_SENTENCE = 6
-"""Number of words from which an answer may name an option by its text."""
+"""Least number of words of an answer that may name an option by its text."""
 
 
-class Sign(Struct, frozen=True):
+class LetterSign(Struct, frozen=True):
     """A way to write the chosen letter, with ``{}`` for the letter."""
 
     pattern: str
@@ -28,13 +28,13 @@ class Sign(Struct, frozen=True):
     """Rule that the audit names."""
 
 
-IN_PARENTHESES = Sign(r"\({}\)", "({})", answer_reading.IN_PARENTHESES)
-BEFORE_BLANK = Sign("{} ", " {} ", answer_reading.BEFORE_BLANK)
-BEFORE_PERIOD = Sign(r"{}\.", " {} ", answer_reading.BEFORE_STOP)
+IN_PARENTHESES = LetterSign(r"\({}\)", "({})", answer_reading.IN_PARENTHESES)
+BEFORE_BLANK = LetterSign("{} ", " {} ", answer_reading.BEFORE_BLANK)
+BEFORE_PERIOD = LetterSign(r"{}\.", " {} ", answer_reading.BEFORE_STOP)
 _MMMU = (IN_PARENTHESES, BEFORE_BLANK, BEFORE_PERIOD)
 _AUDIO = (
-    Sign(r"\({}\)", " {} ", answer_reading.IN_PARENTHESES),
-    Sign(" {} ", " {} ", answer_reading.BETWEEN_BLANKS),
+    LetterSign(r"\({}\)", " {} ", answer_reading.IN_PARENTHESES),
+    LetterSign(" {} ", " {} ", answer_reading.BETWEEN_BLANKS),
     BEFORE_PERIOD,
 )
 _EGOSCHEMA = {
@@ -118,7 +118,7 @@ def padded(answer: str, marks: str = MARKS) -> str:
     return f" {answer} "
 
 
-def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], signs: Iterable[Sign]) -> str | None:
+def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], signs: Iterable[LetterSign]) -> str | None:
     """Return the letter with the first sign that any letter has, else the letter of an option whose text occurs.
 
     If there are several, the last one counts; without positions, the first letter. The audit records the sign.

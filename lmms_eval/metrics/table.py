@@ -66,7 +66,7 @@ _FROM_0, _FROM_1, _BRIER = ScoreRange(0.0), ScoreRange(1.0), ScoreRange(0.0, 2.0
 
 def _metric(aggregation: str, higher_is_better: bool, **functions: str) -> MetricEntry:
     paths = tuple((output_type, f"{_HOME}.{path}") for output_type, path in functions.items())
-    in_shares = aggregation == "mean"  # of those here; others give pairs or lists, of which only the whole has a range
+    in_shares = aggregation == "mean"  # of those here; others give pairs or lists; only the whole has a range
     return MetricEntry(paths, aggregation, higher_is_better, SHARES if in_shares else None)
 
 

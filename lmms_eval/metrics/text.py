@@ -59,7 +59,7 @@ def anls(references: Sequence[str], predictions: Sequence[Any], thresh_hold: flo
     """Average normalised Levenshtein similarity of the first prediction to the nearest reference (Biten et al. 2019).
 
     Case and runs of white space are ignored. The value is 1 − distance / length of the longer text, or 0 below
-    ``thresh_hold``. Lengths are measured in upper case, in which a character may become two.
+    ``thresh_hold``. Lengths are measured in upper case, where a character may become two.
 
     Raises:
         NothingToCompareError: no reference or no prediction.

@@ -18,9 +18,9 @@ from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import extra_body, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
-from lmms_eval.models.remote.sdk import Call, SdkModel, Service
+from lmms_eval.models.remote.sdk import Call, SdkModel, VendorService
 
-SERVICE = Service(
+SERVICE = VendorService(
     name="anthropic",
     module="anthropic",
     base_url="https://api.anthropic.com",

@@ -20,9 +20,9 @@ from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.generation import Wanted, stop_strings, taken_options
 from lmms_eval.models.remote.media import Part
 from lmms_eval.models.remote.reply import Reply, thought_text
-from lmms_eval.models.remote.sdk import Call, SdkModel, Service
+from lmms_eval.models.remote.sdk import Call, SdkModel, VendorService
 
-SERVICE = Service(
+SERVICE = VendorService(
     name="gemini",
     module="google.genai",
     base_url="https://generativelanguage.googleapis.com",

@@ -40,7 +40,7 @@ SIX_WANTED = "not enough values to unpack"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class UnpackedRequest:
     """A request with the arguments that the plugin unpacks."""
 
     request: Request
@@ -75,7 +75,7 @@ class PluginCall:
     Then ``error`` is what the plugin raised, and ``unanswered`` are the requests without a response.
     """
 
-    def __init__(self, method: Callable[[list[Instance]], Any], items: Sequence[Prepared], five: bool) -> None:
+    def __init__(self, method: Callable[[list[Instance]], Any], items: Sequence[UnpackedRequest], five: bool) -> None:
         self._method, self._items = method, tuple(items)
         self._name = str(items[0].request.kind)
         self._instances = [item.instance(five) for item in items]
@@ -152,7 +152,7 @@ class PluginCall:
                 yield Response.failure(self._items[position].request.id, "internal", str(error))
 
     @property
-    def unanswered(self) -> list[Prepared]:
+    def unanswered(self) -> list[UnpackedRequest]:
         """The requests without a response."""
         return [item for position, item in enumerate(self._items) if position not in self._answered]
 
@@ -248,7 +248,7 @@ class PartialHook(CacheHook):
             call.add_partial(method, arguments, result)
 
 
-def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
+def failure(item: UnpackedRequest, error: BaseException, attempts: int) -> Response:
     """Return the failure of a request by a plugin's exception, and log its traceback at DEBUG."""
     log.debug("%s: the plugin raised", item.request.id, exc_info=error)
     kind: ErrorKind = "out_of_memory" if "OutOfMemory" in type(error).__name__ else "internal"
@@ -459,8 +459,8 @@ class LegacyAdapter(Model):
             if single.error is not None:
                 yield from (failure(item, single.error, 2) for item in single.unanswered)
 
-    def _prepared(self, request: Request) -> Prepared:
-        if isinstance(request.payload, Prepared):
+    def _prepared(self, request: Request) -> UnpackedRequest:
+        if isinstance(request.payload, UnpackedRequest):
             return replace(request.payload, request=request)  # a repeated request has another id
         task = legacy_task(request.task)
         metadata = {
@@ -476,9 +476,9 @@ class LegacyAdapter(Model):
                 name = type(self.plugin).__name__
                 raise ModelError(f"model {name} has no apply_chat_template: leave out --apply_chat_template")
             arguments = (render(list(task.legacy_context_turns(request))), *arguments[1:])
-        return Prepared(request, arguments, metadata)
+        return UnpackedRequest(request, arguments, metadata)
 
-    def _ask(self, items: Sequence[Prepared], worker: Worker) -> Generator[Response, None, PluginCall]:
+    def _ask(self, items: Sequence[UnpackedRequest], worker: Worker) -> Generator[Response, None, PluginCall]:
         """Call the plugin; if it turns out to unpack five elements, call it again without the context."""
         first = yield from self._call(items, worker, self._five)
         if self._five or not self.chat or not first.failed_with(FIVE_WANTED) or len(first.unanswered) < len(items):
@@ -489,7 +489,9 @@ class LegacyAdapter(Model):
         self._five = True
         return second
 
-    def _call(self, items: Sequence[Prepared], worker: Worker, five: bool) -> Generator[Response, None, PluginCall]:
+    def _call(
+        self, items: Sequence[UnpackedRequest], worker: Worker, five: bool
+    ) -> Generator[Response, None, PluginCall]:
         kind = items[0].request.kind
         call = PluginCall(getattr(self.plugin, kind), items, five)
         self._hook.attach(call)

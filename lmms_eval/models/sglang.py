@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.likelihood import Likelihood, likelihood_of
-from lmms_eval.models.offline.model import Answer, Engine, EngineModel, Job
-from lmms_eval.models.offline.prompts import Prompt
+from lmms_eval.models.offline.model import Engine, EngineAnswer, EngineJob, EngineModel
+from lmms_eval.models.offline.prompts import EnginePrompt
 from lmms_eval.models.offline.settings import EngineSettings
 from lmms_eval.models.remote.generation import Wanted
 from lmms_eval.models.remote.model import import_sdk
@@ -61,13 +61,13 @@ class SglangEngine(Engine):
             sampling["stop"] = list(wanted.stops)
         return sampling
 
-    async def generate(self, job: Job, request_id: str) -> Answer:  # noqa: ARG002 - the engine numbers requests itself
+    async def generate(self, job: EngineJob, request_id: str) -> EngineAnswer:  # noqa: ARG002 - the engine numbers requests itself
         """Generate an answer. If it is cancelled, the engine continues to its end."""
         answer = await self._generate(job.prompt, self.sent_options(job.wanted))
         facts = answer["meta_info"]
         finish = facts.get("finish_reason") or {}
         stop = finish.get("matched")  # the number of an end token, or a stop string
-        return Answer(
+        return EngineAnswer(
             answer["text"],
             finish.get("type"),
             facts.get("prompt_tokens"),
@@ -75,7 +75,7 @@ class SglangEngine(Engine):
             stop if isinstance(stop, str) else None,
         )
 
-    async def score(self, prompt: Prompt, request_id: str) -> Likelihood:  # noqa: ARG002 - as above
+    async def score(self, prompt: EnginePrompt, request_id: str) -> Likelihood:  # noqa: ARG002 - as above
         """Get the log probabilities of the prompt's last tokens, without generating."""
         answer = await self._generate(
             prompt,
@@ -93,7 +93,7 @@ class SglangEngine(Engine):
         scores = [(mine[0], likeliest[0][0]) for mine, likeliest in zip(own, best, strict=True)]
         return likelihood_of(scores, facts.get("prompt_tokens"))
 
-    async def _generate(self, prompt: Prompt, sampling: dict[str, Any], **options: Any) -> Any:
+    async def _generate(self, prompt: EnginePrompt, sampling: dict[str, Any], **options: Any) -> Any:
         """Return the engine's output for a prompt.
 
         Raises:

@@ -38,7 +38,7 @@ class Written(Struct, frozen=True):
         return self.text if self.thoughts is not None else self.text.removeprefix(self.reasoning)
 
 
-class Reading(Struct, frozen=True):
+class ReadingRules(Struct, frozen=True):
     """The rules for reading the answer to one request.
 
     Stop strings apply to the answer only, not to the thoughts or the white space after them.
@@ -55,7 +55,7 @@ class Reading(Struct, frozen=True):
     """Whether the task keeps thoughts as part of the answer."""
 
     @classmethod
-    def of(cls, request: Request, prompt: str, until: Sequence[str] = ()) -> Reading:
+    def of(cls, request: Request, prompt: str, until: Sequence[str] = ()) -> ReadingRules:
         """Return the rules for a request.
 
         Args:
@@ -118,13 +118,13 @@ class TagTokens:
         )
         return text
 
-    def read(self, ids: Sequence[int], reading: Reading, skip_special_tokens: bool) -> Written:
+    def read(self, ids: Sequence[int], reading: ReadingRules, skip_special_tokens: bool) -> Written:
         """Decode an answer and read it."""
         written = reading.read(self.decode(ids, reading.pairs, skip_special_tokens))
         is_to_tidy = skip_special_tokens and self.has_tags(ids, reading.pairs)
         return self._tidied(written, reading) if is_to_tidy else written
 
-    def read_text(self, text: str, reading: Reading) -> Written:
+    def read_text(self, text: str, reading: ReadingRules) -> Written:
         """Read an answer that was decoded elsewhere with all its special tokens."""
         shown = self.of(reading.pairs)
         for number, token in self._special.items():
@@ -136,7 +136,7 @@ class TagTokens:
         """Return whether an answer contains special tokens of tags."""
         return not self.of(pairs).keys().isdisjoint(ids)
 
-    def _tidied(self, written: Written, reading: Reading) -> Written:
+    def _tidied(self, written: Written, reading: ReadingRules) -> Written:
         """Remove special tokens of tags from the answer if they do not enclose thoughts."""
         answer = written.answer
         for token in self.of(reading.pairs).values():

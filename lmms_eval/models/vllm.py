@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.likelihood import Likelihood, likelihood_of
-from lmms_eval.models.offline.model import REQUEST_ERRORS, Answer, Engine, EngineModel, Job
-from lmms_eval.models.offline.prompts import Prompt
+from lmms_eval.models.offline.model import REQUEST_ERRORS, Engine, EngineAnswer, EngineJob, EngineModel
+from lmms_eval.models.offline.prompts import EnginePrompt
 from lmms_eval.models.offline.settings import EngineSettings
 from lmms_eval.models.remote.generation import Wanted
 from lmms_eval.models.remote.model import import_sdk
@@ -77,7 +77,7 @@ class VllmEngine(Engine):
             fields["stop"] = list(wanted.stops)
         return {"max_tokens": wanted.max_new_tokens, **fields}
 
-    async def generate(self, job: Job, request_id: str) -> Answer:
+    async def generate(self, job: EngineJob, request_id: str) -> EngineAnswer:
         """Generate an answer. Closing the engine's generator aborts the request."""
         sampling = self._vllm.SamplingParams(**self.sent_options(job.wanted))
         final = await self._final_output(job.prompt, sampling, request_id)
@@ -89,9 +89,9 @@ class VllmEngine(Engine):
         stop = getattr(best, "stop_reason", None)  # the number of an end token, a stop string, or nothing
         ended_by = stop if isinstance(stop, str) else None
         tokens = len(final.prompt_token_ids or ()), len(best.token_ids)
-        return Answer(best.text, best.finish_reason, *tokens, ended_by=ended_by)
+        return EngineAnswer(best.text, best.finish_reason, *tokens, ended_by=ended_by)
 
-    async def score(self, prompt: Prompt, request_id: str) -> Likelihood:
+    async def score(self, prompt: EnginePrompt, request_id: str) -> Likelihood:
         """Get the log probabilities of the prompt. The one token that must be generated is ignored."""
         sampling = self._vllm.SamplingParams(max_tokens=1, temperature=0, prompt_logprobs=1, detokenize=False)
         final = await self._final_output(prompt, sampling, request_id)
@@ -106,7 +106,7 @@ class VllmEngine(Engine):
         ]
         return likelihood_of(scores, len(final.prompt_token_ids))
 
-    async def _final_output(self, prompt: Prompt, sampling: Any, request_id: str) -> Any:
+    async def _final_output(self, prompt: EnginePrompt, sampling: Any, request_id: str) -> Any:
         """Return the engine's output of the finished request."""
         sampling.output_kind = self._vllm.sampling_params.RequestOutputKind.FINAL_ONLY
         sounds = [(sound.samples, sound.sampling_rate) for sound in prompt.sounds]

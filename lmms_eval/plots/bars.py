@@ -26,14 +26,14 @@ class Bar(Struct, frozen=True):
     is_pale: bool = False
 
 
-class Panel(Struct, frozen=True):
+class BarPanel(Struct, frozen=True):
     """Bars under one heading."""
 
     title: str
     bars: tuple[Bar, ...]
 
 
-def bar_panels(title: str, panels: Sequence[Panel], axis: str, limits: tuple[float, float] = (0.0, 1.0)) -> Figure:
+def bar_panels(title: str, panels: Sequence[BarPanel], axis: str, limits: tuple[float, float] = (0.0, 1.0)) -> Figure:
     """Draw one panel below the other, all on one scale. Raises ``PlotUnavailable``.
 
     The axis shows ``limits``, and more if a value or the end of an interval lies outside of them.
@@ -50,7 +50,7 @@ def bar_panels(title: str, panels: Sequence[Panel], axis: str, limits: tuple[flo
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, colour: str) -> None:
+def _draw(axes: Axes, panel: BarPanel, colour: str) -> None:
     places = range(len(panel.bars))
     drawn = axes.barh(places, [bar.value for bar in panel.bars], color=colour, height=0.7)
     for place, bar, patch in zip(places, panel.bars, drawn, strict=True):

@@ -42,7 +42,7 @@ class CurvePanel(Struct, frozen=True):
     curves: tuple[Curve, ...]
 
 
-class Region(Struct, frozen=True):
+class AxisRegion(Struct, frozen=True):
     """A named range of the horizontal axis, marked by its borders."""
 
     label: str
@@ -59,7 +59,9 @@ class Axis(Struct, frozen=True):
     ticks: tuple[float, ...] = ()
 
 
-def curve_panels(title: str, panels: Sequence[CurvePanel], x: Axis, y: Axis, regions: Sequence[Region] = ()) -> Figure:
+def curve_panels(
+    title: str, panels: Sequence[CurvePanel], x: Axis, y: Axis, regions: Sequence[AxisRegion] = ()
+) -> Figure:
     """Draw one panel below the other, all on one horizontal scale. Raises ``PlotUnavailable``."""
     shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
     figure, rows = stacked(title, [_PANEL_INCHES] * len(shown), 9.0, 0.8 if shown else 0.8 + _PANEL_INCHES, sharex=True)
@@ -129,7 +131,7 @@ def _scale(axes: Axes, x: Axis, y: Axis) -> None:
     hide_spines(axes, "top", "right")
 
 
-def _mark(axes: Axes, regions: Sequence[Region]) -> None:
+def _mark(axes: Axes, regions: Sequence[AxisRegion]) -> None:
     """Draw borders between regions, and each name in the middle of the visible part of its range."""
     left, right = axes.get_xlim()
     is_log = axes.get_xscale() == "log"

@@ -21,7 +21,7 @@ _DARK_BELOW = 0.55
 """Share of the scale below which a cell is dark and its number white."""
 
 
-class Grid(Struct, frozen=True):
+class CellGrid(Struct, frozen=True):
     """Rows of cells under one heading. ``None`` is a cell without a value."""
 
     title: str
@@ -39,7 +39,7 @@ class GridScale(Struct, frozen=True):
     limits: tuple[float, float] = (0.0, 100.0)
 
 
-def grid_panels(title: str, grids: Sequence[Grid], scale: GridScale) -> Figure:
+def grid_panels(title: str, grids: Sequence[CellGrid], scale: GridScale) -> Figure:
     """Draw one grid below the other, all on one scale of colours. Raises ``PlotUnavailable``."""
     shown = [grid for grid in grids if grid.rows and grid.columns]
     heights = [len(grid.rows) * _CELL_INCHES + _PANEL_INCHES for grid in shown]
@@ -51,7 +51,7 @@ def grid_panels(title: str, grids: Sequence[Grid], scale: GridScale) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, grid: Grid, scale: GridScale) -> AxesImage:
+def _draw(axes: Axes, grid: CellGrid, scale: GridScale) -> AxesImage:
     low, high = scale.limits
     values = [[float("nan") if cell is None else cell for cell in row] for row in grid.cells]
     image = axes.imshow(values, vmin=low, vmax=high, cmap="viridis", aspect="auto")

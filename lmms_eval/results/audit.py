@@ -58,11 +58,11 @@ class Audit(Struct):
     filtered: int = 0
     truncated: int = 0
     told: int = 0
-    """Answers for which the task records what was read."""
+    """Answers with a record of what the task read."""
     unparsed: int = 0
-    """Those of them from which nothing was read."""
+    """Those of them without anything that was read."""
     ambiguous: int = 0
-    """Those of them from which several things were read."""
+    """Those of them with several things that were read."""
     drawn: int = 0
     """Answers whose score was drawn at random because they name no choice."""
     rules: dict[str, dict[str, int]] = field(default_factory=dict)

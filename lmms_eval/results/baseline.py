@@ -22,7 +22,7 @@ Presets = Mapping[str, str | Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class BaselineSamples:
     """The samples that ``--baseline`` names."""
 
     text: str
@@ -48,7 +48,7 @@ class Baseline:
         return _from_hub(place, task) if place.startswith(HUB) else _local(Path(place).expanduser(), task)
 
 
-def find_baseline(text: str, presets: str | None) -> Baseline:
+def find_baseline(text: str, presets: str | None) -> BaselineSamples:
     """Read a ``--baseline``: a path that exists, ``hf://USER/REPO[/PATH]``, ``PRESET`` or ``PRESET:TASK``.
 
     Args:
@@ -61,9 +61,9 @@ def find_baseline(text: str, presets: str | None) -> Baseline:
     if text.startswith(HUB):
         if len([part for part in text.removeprefix(HUB).split("/") if part]) < 2:
             raise ConfigError(f"--baseline {text}: write hf://USER/REPO or hf://USER/REPO/FILE")
-        return Baseline(text, text)
+        return BaselineSamples(text, text)
     if "/" in text or text.endswith(LINES) or Path(text).exists():
-        return Baseline(text, text)
+        return BaselineSamples(text, text)
     name, _, task = text.partition(":")
     known = read_presets(Path(presets)) if presets else {}
     if name not in known:
@@ -77,7 +77,7 @@ def find_baseline(text: str, presets: str | None) -> Baseline:
     places = known[name]
     if task and not isinstance(places, str) and task not in places:
         raise ConfigError(f"--baseline {text}: preset {name} has no task {task}; it has: {', '.join(sorted(places))}")
-    return Baseline(text, places, task or None)
+    return BaselineSamples(text, places, task or None)
 
 
 def read_presets(path: Path) -> Presets:
@@ -147,7 +147,7 @@ def _from_hub(place: str, task: str) -> Path | None:
         ) from error
 
 
-class Row(Struct, frozen=True):
+class BaselineRow(Struct, frozen=True):
     """A metric through one filter pipeline."""
 
     metric: str

@@ -81,7 +81,7 @@ class Division(Struct, frozen=True):
 
 
 def natural(text: str) -> tuple[float, list[tuple[str, int]]]:
-    """Return a sort key: numbers by size, then texts, in which runs of digits compare as numbers."""
+    """Return a sort key: numbers by size, then texts, where runs of digits compare as numbers."""
     try:
         number = float(text)
     except ValueError:
@@ -111,13 +111,13 @@ class AskedDocuments(Struct, frozen=True):
     """The documents that count in a task that stopped early."""
 
     rows: Codes
-    """Their rows, in the random order in which the run asked them."""
+    """Their rows, in the random order of the run."""
     of: int
     """Number of documents in the task."""
 
     @classmethod
     def find(cls, stop: EarlyStop, task: str, ids: Sequence[str]) -> AskedDocuments | NoInterval:
-        """Sort a task's documents by the order in which the run asked them, or explain why that is not possible."""
+        """Sort a task's documents by the run's order, or explain why that is not possible."""
         import numpy as np
 
         if stop.order.startswith(STRATA):
@@ -132,7 +132,7 @@ class AskedDocuments(Struct, frozen=True):
         return cls(np.array(rows, dtype=np.intp), stop.of)
 
 
-class Documents(Struct, frozen=True):
+class MetricDocuments(Struct, frozen=True):
     """A metric's numbers by document, with everything that the interval of a part of them depends on."""
 
     scores: Values
@@ -151,7 +151,7 @@ class Documents(Struct, frozen=True):
         stated: ScoreRange | None,
         clusters: Sequence[str | None] | None = None,
         asked: AskedDocuments | NoInterval | None = None,
-    ) -> Documents:
+    ) -> MetricDocuments:
         """Collect the numbers of a metric.
 
         Args:
@@ -186,7 +186,7 @@ def _range(values: Values, stated: ScoreRange | None) -> ScoreRange:
     return SHARES if bool(np.isin(known, (0.0, 1.0)).all()) else ANY_NUMBER
 
 
-def whole_cell(documents: Documents) -> Cell:
+def whole_cell(documents: MetricDocuments) -> Cell:
     """Return the cell of all documents."""
     import numpy as np
 
@@ -194,7 +194,7 @@ def whole_cell(documents: Documents) -> Cell:
     return cells(documents, everything)[0]
 
 
-def cells(documents: Documents, division: Division) -> list[Cell]:
+def cells(documents: MetricDocuments, division: Division) -> list[Cell]:
     """Return a cell for each value of a column, in the column's order.
 
     Intervals follow the project's rule (``docs/statistics.md``). If the task stopped early, the interval holds at every
@@ -220,7 +220,7 @@ def cells(documents: Documents, division: Division) -> list[Cell]:
     ]
 
 
-def _cell(by: str, value: str, one: CellMean, found: Interval | NoInterval, documents: Documents) -> Cell:
+def _cell(by: str, value: str, one: CellMean, found: Interval | NoInterval, documents: MetricDocuments) -> Cell:
     if not one.n:
         return Cell(by, value, 0, None, None, None, no_interval="n = 0")
     units = one.n if documents.asked is not None else one.spread.size
@@ -229,7 +229,7 @@ def _cell(by: str, value: str, one: CellMean, found: Interval | NoInterval, docu
     return Cell(by, value, one.n, one.mean, found.low, found.high, method=found.method, is_few=units < FEW)
 
 
-def _interval(one: CellMean, documents: Documents) -> Interval | NoInterval:
+def _interval(one: CellMean, documents: MetricDocuments) -> Interval | NoInterval:
     if isinstance(documents.clusters, NoInterval):
         return documents.clusters
     if one.n > 1 and one.spread.size < 2:
@@ -238,7 +238,7 @@ def _interval(one: CellMean, documents: Documents) -> Interval | NoInterval:
 
 
 def _sampled(
-    documents: Documents, asked: AskedDocuments | NoInterval, division: Division
+    documents: MetricDocuments, asked: AskedDocuments | NoInterval, division: Division
 ) -> list[Interval | NoInterval]:
     """Return intervals that hold at whatever look a task stopped. Clusters do not affect them."""
     import numpy as np
@@ -311,7 +311,7 @@ def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
         numbers.append(math.nan if number is None else number)
         clusters.append(sample.cluster)
         fields.append(sample.fields)
-    documents = Documents.of(
+    documents = MetricDocuments.of(
         numbers,
         metric_range(run.facts, task.name, metric),
         None if task.keys.cluster_key is None else clusters,

@@ -16,7 +16,7 @@ from lmms_eval.config.rules import control_name
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.store import RunStore
 from lmms_eval.models.task_access import offered_options, target_of
-from lmms_eval.results.baseline import Row
+from lmms_eval.results.baseline import BaselineRow
 from lmms_eval.tasks.yaml.choices import ROTATION
 from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.utils.records import to_dict
@@ -187,7 +187,9 @@ def _leaves(name: str, children: Mapping[str, Sequence[str]]) -> set[str]:
     return {leaf for child in children[name] for leaf in _leaves(child, children)}
 
 
-def _of_task(plain: TaskResult, controls: Sequence[str], columns: Mapping[str, Mapping[Row, _Scores]]) -> TaskControls:
+def _of_task(
+    plain: TaskResult, controls: Sequence[str], columns: Mapping[str, Mapping[BaselineRow, _Scores]]
+) -> TaskControls:
     own = columns[plain.task.name]
     gaps: dict[str, dict[str, Gap]] = {}
     turned = []
@@ -205,7 +207,9 @@ def _of_task(plain: TaskResult, controls: Sequence[str], columns: Mapping[str, M
 
 
 def _of_group(
-    leaves: Sequence[str], below: Mapping[str, Sequence[TaskResult]], columns: Mapping[str, Mapping[Row, _Scores]]
+    leaves: Sequence[str],
+    below: Mapping[str, Sequence[TaskResult]],
+    columns: Mapping[str, Mapping[BaselineRow, _Scores]],
 ) -> dict[str, Gap]:
     """Return a group's gaps by control: the mean gap over its tasks, if at least two have comparable scores."""
     pairs: dict[str, list[tuple[_Scores, _Scores]]] = {}
@@ -254,14 +258,14 @@ class _Scores(Struct, frozen=True):
         return names if any(name is not None for name in names) else None
 
 
-def _columns(result: TaskResult, store: RunStore) -> dict[Row, _Scores]:
+def _columns(result: TaskResult, store: RunStore) -> dict[BaselineRow, _Scores]:
     """Return the scores of the task's metrics that are means over documents or over strata of documents."""
-    metrics = {Row(one.metric, one.filter): one for one in result.metrics if _is_number(one.value)}
-    values: dict[Row, dict[int, Any]] = {row: {} for row in metrics}
+    metrics = {BaselineRow(one.metric, one.filter): one for one in result.metrics if _is_number(one.value)}
+    values: dict[BaselineRow, dict[int, Any]] = {row: {} for row in metrics}
     for record in store.scores(result.task.name, result.plan.doc_ids):
         for score in record.get("scores", ()):
             for name, value in score["metrics"].items():
-                row = Row(name, score["filter"])
+                row = BaselineRow(name, score["filter"])
                 if row in values and stats.item_number(value, result.task.score_key) is not None:
                     values[row][record["doc_id"]] = value
     found = {row: _scores(result, metric, values[row]) for row, metric in metrics.items()}
@@ -331,7 +335,7 @@ def _gap(tasks: Sequence[tuple[_Scores, _Scores]]) -> Gap | None:
     return Gap(math.fsum(second) / n, math.fsum(first) / n, found.value, found.interval, found.p, n)
 
 
-def _rotated(row: Row, plain: _Scores, turned: Iterable[Mapping[Row, _Scores]]) -> Rotated | None:
+def _rotated(row: BaselineRow, plain: _Scores, turned: Iterable[Mapping[BaselineRow, _Scores]]) -> Rotated | None:
     """Return the metric over rotations; ``None`` if the metric does not count right documents."""
     if plain.strata or not plain.right:
         return None
@@ -358,5 +362,7 @@ def _interval(
     scores: Sequence[float], clusters: Sequence[str | None] | None, within: ScoreRange
 ) -> stats.Interval | stats.NoInterval:
     """Return the interval of a mean by the project's rule."""
-    spread = stats.Spread.of_scores(scores, within) if clusters is None else stats.Spread.clustered(scores, clusters)
+    spread = (
+        stats.MeanSpread.of_scores(scores, within) if clusters is None else stats.MeanSpread.clustered(scores, clusters)
+    )
     return stats.score_interval(math.fsum(scores) / len(scores), spread, within)

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import GroupResult, MetricResult, TaskResult
 from lmms_eval.engine.drive import AskReport
-from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.headline import LEVEL
 from lmms_eval.engine.looks import headline_metric
 from lmms_eval.engine.outcomes import TaskOutcome, TaskTally
@@ -226,7 +226,7 @@ class RunFacts(Struct, frozen=True):
 
 
 def results_document(
-    run: RunResult, selection: Selection, facts: RunFacts, paired: Mapping[str, Mapping[str, PairedScores]],
+    run: RunScores, selection: Selection, facts: RunFacts, paired: Mapping[str, Mapping[str, PairedScores]],
     controls: Controls = NO_CONTROLS,
 ) -> dict[str, Any]:  # fmt: skip
     """Build the document from the run's numbers; ``paired`` holds comparisons by task and ``METRIC,FILTER``."""
@@ -275,7 +275,7 @@ def _add_part(part: dict[str, Any], task: str, content: Any) -> None:
     part[task] = content
 
 
-def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+def _early_stops(run: RunScores, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
     """Return, by task or group that stopped early, the rule, the number of documents, and the interval."""
     stops: dict[str, Any] = {}
     for name, result in tasks.items():
@@ -372,7 +372,7 @@ def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: S
     }
 
 
-def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
+def _measurements(run: RunScores, facts: RunFacts) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     reported = facts.model.get("reported", {})  # a plugin's own counts, used if its answers carry no counts
     if speeds := throughput(run.asking) or reported.get("throughput"):
@@ -433,7 +433,7 @@ def _model_part(facts: RunFacts) -> dict[str, Any]:
     }
 
 
-def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts) -> dict[str, Any]:
+def _additions(run: RunScores, tasks: Mapping[str, TaskResult], facts: RunFacts) -> dict[str, Any]:
     """Return this project's own parts. They are at the top level, since readers iterate over ``results[TASK]``."""
     files = {name: list(result.task.data_files) for name, result in tasks.items() if result.task.data_files}
     sent = {name: media for name, result in tasks.items() if (media := result.tally.seen.summary())}

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import orjson
 from msgspec import Struct
 
-from lmms_eval.engine.headline import Part, Prefix
-from lmms_eval.engine.live import VITALS, Outline, TaskOutline, read_outline
+from lmms_eval.engine.headline import HeadlinePart, Prefix
+from lmms_eval.engine.live import VITALS, RunOutline, TaskOutline, read_outline
 from lmms_eval.engine.looks import number_of
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import part_of, record_facts
 from lmms_eval.results.files import read_state, state_of
-from lmms_eval.results.journals import Finished, JournalReplaced, Journals, TaskProgress
+from lmms_eval.results.journals import Finished, JournalReplaced, Journals, TaskCounts
 from lmms_eval.results.run import Run, run_of
 from lmms_eval.storage.run_folder import has_live_owner
 
@@ -128,7 +128,7 @@ class RunningScore:
         orders: the documents of these tasks, in random order.
     """
 
-    def __init__(self, parts: Sequence[Part], orders: Mapping[str, Sequence[int]]) -> None:
+    def __init__(self, parts: Sequence[HeadlinePart], orders: Mapping[str, Sequence[int]]) -> None:
         self._parts, self._orders = {part.task: part for part in parts}, orders
         self._numbers: dict[str, dict[int, float | None]] = {part.task: {} for part in parts}
         self._prefix = self._begun()
@@ -165,7 +165,7 @@ class RunningScore:
     def _begun(self) -> Prefix:
         return Prefix([*self._parts.values()], self._orders)
 
-    def _find(self, part: Part, doc_id: int) -> float | None:
+    def _find(self, part: HeadlinePart, doc_id: int) -> float | None:
         return self._numbers[part.task][doc_id]
 
 
@@ -266,7 +266,7 @@ class FollowedRun:
     def _begin(self) -> None:
         self.begun += 1
         self.record: Mapping[str, Any] = read_state(self.folder)
-        self.outline: Outline = read_outline(self.folder)
+        self.outline: RunOutline = read_outline(self.folder)
         self.problems: dict[str, None] = {}
         """Sentences about what could not be read."""
         self.journals = Journals(self.folder, self._counted())
@@ -300,7 +300,7 @@ class FollowedRun:
         return self.journals.key
 
     @property
-    def tasks(self) -> Mapping[str, TaskProgress]:
+    def tasks(self) -> Mapping[str, TaskCounts]:
         """The documents that count, by task."""
         return self.journals.tasks
 
@@ -336,7 +336,7 @@ class FollowedRun:
         present = rate or overall
         shown = []
         for name, outline in outlines.items():
-            task = tasks.get(name) or TaskProgress()
+            task = tasks.get(name) or TaskCounts()
             failed = task.counts["failed"]
             shown.append(TaskSnapshot(name, outline.requested, task.done, failed, scores.get(name), outline.reason))
         return Snapshot(

@@ -27,7 +27,7 @@ from lmms_eval.engine.store import counts_now
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.samples_file import record_rows, thoughts_of
-from lmms_eval.storage.lines import LineReader, Place, record_in
+from lmms_eval.storage.lines import LineReader, RecordPlace, record_in
 
 
 class JournalReplaced(DataError):
@@ -72,7 +72,7 @@ class JournalTails:
         """Index of the file that changed last; ``None`` without files."""
         return max(range(len(self._tails)), key=lambda number: (self._tails[number].changed, number), default=None)
 
-    def at(self, place: Place) -> dict[str, Any]:
+    def at(self, place: RecordPlace) -> dict[str, Any]:
         """Read a record. Raises ``DataError`` if it has changed."""
         try:
             return self.open(place.file).at(place.offset)
@@ -88,7 +88,7 @@ class JournalTails:
                 raise DataError(str(error)) from error
         return self._readers[file]
 
-    def news(self) -> Generator[tuple[Place, dict[str, Any]]]:
+    def news(self) -> Generator[tuple[RecordPlace, dict[str, Any]]]:
         """Yield the records of complete lines that were added since the last call, file after file.
 
         A caller may stop at any record; the next call continues after it.
@@ -117,7 +117,7 @@ class JournalTails:
         tail.identity, tail.size, tail.changed = identity, found.st_size, found.st_mtime_ns
         return tail.size > tail.read
 
-    def _read(self, number: int, path: Path, tail: _Tail) -> Generator[tuple[Place, dict[str, Any]]]:
+    def _read(self, number: int, path: Path, tail: _Tail) -> Generator[tuple[RecordPlace, dict[str, Any]]]:
         with open(path, "rb") as file:
             file.seek(tail.read)
             for line in file:
@@ -127,7 +127,7 @@ class JournalTails:
                 tail.size = max(tail.size, tail.read)
                 record = record_in(line, self._kind)
                 if record is not None:
-                    yield Place(number, start), record
+                    yield RecordPlace(number, start), record
                 elif line != b"\n":  # an empty line closes a torn line
                     self.damaged += 1
 
@@ -272,14 +272,14 @@ NOT_SCORED_YET = "answered, not scored yet"
 class Ending(Struct, frozen=True):
     """The ending of a document, and the place of the record that states it."""
 
-    place: Place
+    place: RecordPlace
     status: Status
     reason: str = ""
     tokens_in: int = 0
     tokens_out: int = 0
 
     @classmethod
-    def of(cls, record: Mapping[str, Any], place: Place) -> Ending:
+    def of(cls, record: Mapping[str, Any], place: RecordPlace) -> Ending:
         """Read it from a record of the journal.
 
         Raises:
@@ -295,7 +295,7 @@ class Ending(Struct, frozen=True):
         return cls(place, "scored", "", *tokens)
 
 
-class TaskProgress(Struct):
+class TaskCounts(Struct):
     """The finished documents of a task, counted by how they ended."""
 
     endings: dict[int, Ending] = field(default_factory=dict)
@@ -357,7 +357,7 @@ class Journals:
     def __init__(self, folder: Path, only: Mapping[str, Collection[int]] | None = None) -> None:
         self.folder, self._only = folder, only or {}
         self.tails = JournalTails(folder, JOURNALS, ScoreRecord)
-        self._by_key: dict[str, dict[str, TaskProgress]] = {}
+        self._by_key: dict[str, dict[str, TaskCounts]] = {}
         self._last_keys: dict[int, str] = {}
         self._responses_damaged = 0
         self.key = ""
@@ -375,7 +375,7 @@ class Journals:
         return found
 
     @property
-    def tasks(self) -> Mapping[str, TaskProgress]:
+    def tasks(self) -> Mapping[str, TaskCounts]:
         return self._by_key.get(self.key) or {}
 
     @property
@@ -410,7 +410,7 @@ class Journals:
             except (KeyError, TypeError, AttributeError, IndexError) as error:
                 self.problems[f"{task}, document {doc_id}: not the record of a scored document ({error})"] = None
                 continue
-            progress = self._by_key.setdefault(key, {}).setdefault(task, TaskProgress())
+            progress = self._by_key.setdefault(key, {}).setdefault(task, TaskCounts())
             before = progress.endings.get(doc_id)
             if counts_now(ending.status == "failed", None if before is None else before.status == "failed"):
                 progress.end(doc_id, ending)
@@ -421,7 +421,7 @@ class Journals:
         newest = self.tails.newest
         self.key = self.key if newest is None else self._last_keys.get(newest, self.key)
 
-    def answered(self) -> dict[tuple[str, int], Place]:
+    def answered(self) -> dict[tuple[str, int], RecordPlace]:
         """Return the places of the records of all documents with answers, scored with any settings, by task and id."""
         keys = [*(key for key in self._by_key if key != self.key), self.key]
         return {
@@ -472,7 +472,7 @@ class Journals:
             DataError: a file cannot be read.
         """
         tails = JournalTails(self.folder, RESPONSES, ResponseLine)
-        places: dict[str, dict[int, list[Place]]] = {}
+        places: dict[str, dict[int, list[RecordPlace]]] = {}
         for place, record in tails.news():
             named = str(record.get("id", ""))
             task, words = task_of(named), named.rsplit("/", 4)
@@ -531,7 +531,7 @@ class JournalSamples:
     def __init__(
         self,
         tails: JournalTails,
-        documents: Iterable[Sequence[Place]] = (),
+        documents: Iterable[Sequence[RecordPlace]] = (),
         rows: Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]] = _scored_rows,
     ) -> None:
         self._tails, self._make_rows = tails, rows
@@ -542,7 +542,7 @@ class JournalSamples:
         for places in documents:
             self._append(places)
 
-    def _append(self, places: Sequence[Place]) -> None:
+    def _append(self, places: Sequence[RecordPlace]) -> None:
         self._files.extend(place.file for place in places)
         self._offsets.extend(place.offset for place in places)
         self._ends.append(len(self._offsets))
@@ -574,4 +574,4 @@ class JournalSamples:
 
     def _rows(self, number: int) -> list[dict[str, Any]]:
         places = range(self._ends[number - 1] if number else 0, self._ends[number])
-        return self._make_rows([self._tails.at(Place(self._files[one], self._offsets[one])) for one in places])
+        return self._make_rows([self._tails.at(RecordPlace(self._files[one], self._offsets[one])) for one in places])

@@ -35,7 +35,7 @@ def table_layout(selection: Selection, groups: Sequence[GroupResult], tasks: Map
 
 
 def _with_controls(rows: Mapping[str, Row], tasks: Mapping[str, TaskResult]) -> list[Row]:
-    """Insert the controls of each task below it, indented, in the order in which they were asked."""
+    """Insert the controls of each task below it, indented, in the order of asking."""
     below: dict[str, list[Row]] = {}
     for name, result in tasks.items():
         of = result.task.control_of

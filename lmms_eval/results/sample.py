@@ -21,7 +21,7 @@ from lmms_eval.engine.judging import PATTERN
 from lmms_eval.errors import JournalError
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.stats import item_number
-from lmms_eval.storage.lines import JournalSet, Place
+from lmms_eval.storage.lines import JournalSet, RecordPlace
 
 
 class Tokens(Struct, frozen=True):
@@ -43,7 +43,7 @@ class Tokens(Struct, frozen=True):
         return cls(total("input_tokens"), total("output_tokens"), total("reasoning_tokens"))
 
 
-class Repeat(Struct, frozen=True):
+class SampleRepeat(Struct, frozen=True):
     """One of several answers to a document."""
 
     answer: Any
@@ -82,7 +82,7 @@ def token_counts_of(record: Mapping[str, Any]) -> list[Any]:
     return [one for some in counts if isinstance(some, list) for one in some]
 
 
-def repeats_of(record: Mapping[str, Any]) -> tuple[Repeat, ...]:
+def repeats_of(record: Mapping[str, Any]) -> tuple[SampleRepeat, ...]:
     """Read the answers of a sample; empty if it has only one."""
     answers = record.get("raw_resps")
     if not isinstance(answers, list) or len(answers) < 2:
@@ -90,11 +90,11 @@ def repeats_of(record: Mapping[str, Any]) -> tuple[Repeat, ...]:
     return tuple(_repeat(record, answer, number) for number, answer in enumerate(answers))
 
 
-def _repeat(record: Mapping[str, Any], answer: Any, number: int) -> Repeat:
+def _repeat(record: Mapping[str, Any], answer: Any, number: int) -> SampleRepeat:
     own = _at(record.get("repeats"), number)
     own = own if isinstance(own, Mapping) else {}
     metrics, elapsed = own.get("metrics"), _at(record.get("elapsed"), number)
-    return Repeat(
+    return SampleRepeat(
         answer=answer,
         metrics=metrics if isinstance(metrics, Mapping) else {},
         tokens=Tokens.of(own.get("token_counts")),
@@ -143,8 +143,8 @@ class JudgePrompts:
         return {**verdict, **added}
 
     @cached_property
-    def _places(self) -> Mapping[str, Place]:
-        found: dict[str, Place] = {}
+    def _places(self) -> Mapping[str, RecordPlace]:
+        found: dict[str, RecordPlace] = {}
         for path in [] if self.folder is None else sorted(self.folder.glob(PATTERN)):
             try:
                 for place, record in self._journals.load(path, quietly=True):
@@ -174,7 +174,7 @@ class Piece(Struct, frozen=True):
     """Index of the video frame, if the piece is a single frame."""
 
 
-class Message(Struct, frozen=True):
+class SampleMessage(Struct, frozen=True):
     """A message of a conversation."""
 
     role: str
@@ -193,7 +193,7 @@ class Message(Struct, frozen=True):
         return "".join(piece.text for piece in self.content if piece.kind == "text")
 
 
-Conversation = tuple[Message, ...]
+Conversation = tuple[SampleMessage, ...]
 
 
 def conversations_of(record: Mapping[str, Any], prompt: str) -> tuple[Conversation, ...]:
@@ -220,11 +220,11 @@ def read_messages(found: Any, media: Sequence[Any], prompt: str = "") -> Convers
 
 def _only(media: Sequence[Any], prompt: str) -> Conversation:
     shown = tuple(_medium(one) for one in media if isinstance(one, Mapping))
-    return (Message("user", (*shown, Piece(prompt)) if prompt else shown),) if shown or prompt else ()
+    return (SampleMessage("user", (*shown, Piece(prompt)) if prompt else shown),) if shown or prompt else ()
 
 
-def _message(found: Mapping[str, Any], media: Sequence[Any], prompt: str) -> Message:
-    return Message(
+def _message(found: Mapping[str, Any], media: Sequence[Any], prompt: str) -> SampleMessage:
+    return SampleMessage(
         role=str(found["role"]),
         content=tuple(_piece(part, media, prompt) for part in found["content"]),
         round=int(found.get("round", 0)),
@@ -416,7 +416,7 @@ class Sample:
         return Tokens.of(token_counts_of(self.record))
 
     @property
-    def repeats(self) -> tuple[Repeat, ...]:
+    def repeats(self) -> tuple[SampleRepeat, ...]:
         """The answers, if the sample has several."""
         return repeats_of(self.record)
 

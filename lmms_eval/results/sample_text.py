@@ -10,10 +10,10 @@ from lmms_eval.results.facts import part_of
 from lmms_eval.results.reading import noted_rule
 from lmms_eval.results.sample import (
     Conversation,
-    Message,
     Piece,
-    Repeat,
     Sample,
+    SampleMessage,
+    SampleRepeat,
     json_cell,
     read_messages,
     thoughts_text,
@@ -41,7 +41,7 @@ def media_lines(media: Sequence[Any], is_numbered: bool = False) -> Iterator[str
             yield f"{lead}{one.get('type', 'medium')}: {_place(one)}{_size(one)}{_times(one)}"
 
 
-def _heading(message: Message) -> str:
+def _heading(message: SampleMessage) -> str:
     facts = [f"round {message.round + 1}"] if message.round else []
     if message.after is not None:
         facts.append(f"after the first {message.after} messages alone" if message.after else "sent alone")
@@ -49,7 +49,7 @@ def _heading(message: Message) -> str:
     return f"[{role}{''.join(f', {fact}' for fact in facts)}]"
 
 
-def _content(message: Message, media: Sequence[Any]) -> str:
+def _content(message: SampleMessage, media: Sequence[Any]) -> str:
     return "".join(piece.text if piece.kind == "text" else _mark(piece, media) for piece in message.content)
 
 
@@ -217,7 +217,7 @@ def _asked(sample: Sample) -> Iterator[tuple[str, str]]:
     yield "media", "\n".join(media_lines(media, is_numbered=True))
 
 
-def _repeat(repeat: Repeat) -> str:
+def _repeat(repeat: SampleRepeat) -> str:
     """Format one of several answers with its own scores, tokens and time."""
     facts = [f"{name}: {_value(value)}" for name, value in repeat.metrics.items()]
     facts += [f"{repeat.tokens.output} tokens out"] if repeat.tokens.output is not None else []

@@ -21,7 +21,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from lmms_eval.api import records
 from lmms_eval.api.outcome import SubScore
 from lmms_eval.api.records import JudgementLine, JudgeVerdict, Medium, Message, OnlyTrue, ResponseLine, ScoreLine
-from lmms_eval.engine.batch_check import Difference, Trouble
+from lmms_eval.engine.batch_check import BatchDifference, Trouble
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.stats import Interval
 from lmms_eval.storage.run_folder import RunFile, RunState
@@ -151,7 +151,7 @@ class BatchCheckPart(Open, kw_only=True):
     """Requests that had shared their batch with others."""
     differing: int
     """Requests whose answers differ."""
-    rows: list[Difference]
+    rows: list[BatchDifference]
     """The differing answers."""
     failed: list[Trouble]
     """Requests that could not be sent again."""

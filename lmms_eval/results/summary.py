@@ -12,7 +12,7 @@ from msgspec import Struct
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
-from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.results.document import cost_lines
 from lmms_eval.utils.prices import Tariffs
 from lmms_eval.utils.signatures import place_of
@@ -110,7 +110,7 @@ def header(facts: ReportFacts) -> str:
     )
 
 
-def notes(run: RunResult, facts: ReportFacts) -> list[str]:
+def notes(run: RunScores, facts: ReportFacts) -> list[str]:
     """Return lines about everything that is not a plain score. A clean run has only those about written files."""
     lines: list[str] = []
     alike = _unscored_alike(run.tasks)
@@ -141,7 +141,7 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
     )
 
 
-def _endings(run: RunResult, command: str) -> list[str]:
+def _endings(run: RunScores, command: str) -> list[str]:
     """Return lines about unfinished parts of the run, and the command that continues it."""
     lines = _early_stops(run)
     if run.asking.give_up:
@@ -160,7 +160,7 @@ def _endings(run: RunResult, command: str) -> list[str]:
     return lines
 
 
-def _early_stops(run: RunResult) -> list[str]:
+def _early_stops(run: RunScores) -> list[str]:
     """Return lines about tasks that stopped early."""
     lines = []
     for result in run.tasks:
@@ -190,7 +190,7 @@ def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
     return {reason: alike for reason, alike in found.items() if len(alike) > MAX_SHOWN_ALIKE}
 
 
-def _served(run: RunResult, asked: str) -> list[str]:
+def _served(run: RunScores, asked: str) -> list[str]:
     """Return a line if the server used another model, since it may route a name to a dated version of it."""
     others = ", ".join(f"{name} ({count} answers)" for name, count in run.served.items() if name != asked)
     return [f"asked for the model {asked}, the server says that it served {others}"] if asked and others else []

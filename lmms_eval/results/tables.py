@@ -12,7 +12,7 @@ from lmms_eval import stats
 from lmms_eval.api.task import Selection, Task
 from lmms_eval.config.rules import control_name
 from lmms_eval.engine.aggregate import MetricResult
-from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.engine.looks import stop_mark
 from lmms_eval.engine.outcomes import TaskOutcome, described_counts
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
@@ -44,7 +44,7 @@ _LEAST_SHOWN = 0.0001
 """Smaller p-values are printed as ``<0.0001``."""
 
 
-class Comparison(Struct, frozen=True):
+class BaselineComparison(Struct, frozen=True):
     """A paired comparison with a baseline."""
 
     baseline: str
@@ -73,7 +73,7 @@ class TableRow(Struct, frozen=True):
     stderr: Any = NOT_AVAILABLE
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """Numbers of ``OPTIONAL``, by name."""
-    comparison: Comparison | None = None
+    comparison: BaselineComparison | None = None
     gap: Gap | None = None
     chance: str = ""
     """The score of guessing, in units of the metric."""
@@ -167,7 +167,7 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
     def column(heading: str, cell: Callable[[TableRow], str], is_text: bool = False) -> Column:
         return Column(heading, tuple(map(cell, rows)), is_text)
 
-    def compared(heading: str, cell: Callable[[Comparison], str], is_text: bool = False) -> Column:
+    def compared(heading: str, cell: Callable[[BaselineComparison], str], is_text: bool = False) -> Column:
         return column(
             heading, lambda row: _uncompared(row) if row.comparison is None else cell(row.comparison), is_text
         )
@@ -213,7 +213,7 @@ def _signed(value: float | None, unit: str) -> str:
     return f"{value:+.1f}%" if unit == "percent" else f"{value:+.4g}"
 
 
-def _difference_interval(paired: Comparison) -> str:
+def _difference_interval(paired: BaselineComparison) -> str:
     if paired.low is None or paired.high is None:
         return ""
     return f"[{_signed(paired.low, paired.unit)}, {_signed(paired.high, paired.unit)}]"
@@ -325,7 +325,7 @@ Paired = Mapping[str, Mapping[str, PairedScores]]
 """Comparisons with a baseline by task and ``METRIC,FILTER``."""
 
 
-def tables(run: RunResult, selection: Selection, paired: Paired, controls: Controls = NO_CONTROLS) -> str:
+def tables(run: RunScores, selection: Selection, paired: Paired, controls: Controls = NO_CONTROLS) -> str:
     """Format the table of tasks, the speeds below it, and the table of groups if a group aggregates."""
     tasks = {result.task.name: result for result in run.tasks}
     higher = directions(tasks, run.groups)
@@ -387,7 +387,7 @@ def _compared(rows: Sequence[TableRow], paired: Mapping[str, PairedScores]) -> I
     for row in rows:
         one = paired.get(f"{row.metric},{row.filter}")
         if one is not None:
-            comparison = Comparison(
+            comparison = BaselineComparison(
                 redact_text(one.baseline), one.unit, one.difference, one.ci_lower, one.ci_upper, one.pvalue
             )
             row = replace(row, comparison=comparison)
@@ -522,10 +522,10 @@ def _answers(outcome: Mapping[str, Any]) -> str:
     return described_counts(outcome, shares)
 
 
-def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Comparison | None:
+def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> BaselineComparison | None:
     """Read the row's comparison from ``paired``; if the document has no such part, from the family's keys."""
     if paired:
-        return Comparison(
+        return BaselineComparison(
             str(paired.get("baseline", "")), paired["unit"], paired.get("difference"), paired.get("ci_lower"),
             paired.get("ci_upper"), paired.get("pvalue"),
         )  # fmt: skip
@@ -533,4 +533,4 @@ def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> C
         return None
     low, high = entry.get("paired_ci_lower"), entry.get("paired_ci_upper")
     middle = (low + high) / 2 if isinstance(low, int | float) and isinstance(high, int | float) else None
-    return Comparison(str(entry["paired_baseline"]), "percent", middle, low, high, entry.get("paired_pvalue"))
+    return BaselineComparison(str(entry["paired_baseline"]), "percent", middle, low, high, entry.get("paired_pvalue"))

@@ -26,7 +26,7 @@ from lmms_eval.http.bounds import BoundedBody
 from lmms_eval.http.guard import Guard, Rates, is_loopback
 from lmms_eval.server.endpoints import answer_error, contents_router, job_router
 from lmms_eval.server.events import Feeds
-from lmms_eval.server.outcome import Runs
+from lmms_eval.server.outcome import RunCache
 from lmms_eval.server.service import Service
 from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
 from lmms_eval.utils.redaction import learn_secrets
@@ -135,11 +135,11 @@ def make_app(service: Service) -> FastAPI:
     app = FastAPI(title="lmms-eval", docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.service = service
     app.add_exception_handler(LmmsEvalError, answer_error)
-    app.state.runs, app.state.feeds, app.state.metrics = Runs(), Feeds(service), Metrics(service)
+    app.state.runs, app.state.feeds, app.state.metrics = RunCache(), Feeds(service), Metrics(service)
     app.include_router(job_router())
     app.include_router(contents_router())
     app.add_middleware(BoundedBody)
-    app.add_middleware(Timing, metrics=app.state.metrics)
+    app.add_middleware(TimingMiddleware, metrics=app.state.metrics)
     app.add_api_route("/docs", docs, methods=["GET"], include_in_schema=False, response_class=HTMLResponse)
     return app
 
@@ -152,7 +152,7 @@ def docs(request: Request) -> HTMLResponse:
     )
 
 
-class Timing:
+class TimingMiddleware:
     """Middleware that records how long answers take to begin."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -222,7 +222,7 @@ def guarded(app: ASGIApp, settings: ServerSettings, port: int) -> ASGIApp:
 
 
 def guard_of(settings: ServerSettings, port: int) -> Guard:
-    """Return the rules by which a server answers requests."""
+    """Return a server's rules for answering requests."""
     is_open = not is_loopback(settings.host)
     own = {settings.host, socket.gethostname()} if is_open else set()
     names = frozenset(name.lower().rstrip(".") for name in (*own, *settings.allow_hosts))

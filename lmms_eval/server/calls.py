@@ -46,7 +46,7 @@ PATIENCE_S = 60.0
 CONNECT_S = 10.0
 
 
-class Score(Struct, frozen=True):
+class TaskNumber(Struct, frozen=True):
     """One number of a task or group.
 
     Args:
@@ -84,7 +84,7 @@ class JobResults(Struct, frozen=True):
     job_id: str
     status: str
     states: Mapping[str, str]
-    scores: tuple[Score, ...]
+    scores: tuple[TaskNumber, ...]
     content: Mapping[str, Any]
 
     @classmethod
@@ -98,7 +98,7 @@ class JobResults(Struct, frozen=True):
         try:
             models = content["models"]
             found = tuple(
-                Score(model, **{name: row[name] for name in names}, higher_is_better=row["higher"])
+                TaskNumber(model, **{name: row[name] for name in names}, higher_is_better=row["higher"])
                 for model, run in models.items()
                 for row in run["scores"]
             )
@@ -125,7 +125,7 @@ class JobResults(Struct, frozen=True):
         return found[0].value
 
 
-class Download:
+class ArchiveDownload:
     """Context manager that receives an archive and unpacks it.
 
     Args:
@@ -200,7 +200,7 @@ def _unwritten(folder: Path, error: OSError) -> DataError:
     return DataError(f"{folder}: the job's files cannot be written: {error.strerror or error}")
 
 
-class Call(Struct, frozen=True):
+class HttpCall(Struct, frozen=True):
     """One request.
 
     Args:
@@ -220,7 +220,7 @@ class Call(Struct, frozen=True):
         return orjson.dumps({name: value for name, value in self.body.items() if value is not None})
 
 
-class Reply(Struct, frozen=True):
+class CallReply(Struct, frozen=True):
     """Answer to a call, or the reason why it failed.
 
     Args:
@@ -234,11 +234,11 @@ class Reply(Struct, frozen=True):
     retry_after: float | None = None
 
 
-Exchange = Generator[Call | float, Reply | None, _T]
+Exchange = Generator[HttpCall | float, CallReply | None, _T]
 """Generator that yields calls, and receives the reply to each, and pauses in seconds."""
 
 
-class Patience(Struct):
+class RetryPauses(Struct):
     """Pauses between the attempts of one call, with jitter. Retries end ``seconds`` after the first failure."""
 
     seconds: float
@@ -260,39 +260,39 @@ class Patience(Struct):
 
 def evaluation(
     model: str, tasks: Sequence[str], options: Mapping[str, Any], idempotency_key: str | None = None
-) -> Call:
+) -> HttpCall:
     """Submit an evaluation. A call that is sent several times with the same key is one submission."""
     body = {"model": model, "tasks": list(tasks), **options}
-    return Call("POST", "/evaluate", body, headers={IDEMPOTENCY_HEADER: idempotency_key or str(uuid4())})
+    return HttpCall("POST", "/evaluate", body, headers={IDEMPOTENCY_HEADER: idempotency_key or str(uuid4())})
 
 
-def job(job_id: str, what: str = "") -> Call:
+def job(job_id: str, what: str = "") -> HttpCall:
     """Ask for a job, or for one of its parts (``/results``, ``/events``, …)."""
-    return Call("GET", f"/jobs/{quote(job_id, safe='')}{what}")
+    return HttpCall("GET", f"/jobs/{quote(job_id, safe='')}{what}")
 
 
-def cancellation(job_id: str) -> Call:
-    return Call("DELETE", f"/jobs/{quote(job_id, safe='')}")
+def cancellation(job_id: str) -> HttpCall:
+    return HttpCall("DELETE", f"/jobs/{quote(job_id, safe='')}")
 
 
-def samples(job_id: str, task: str | None, offset: int, limit: int, where: str | None) -> Call:
+def samples(job_id: str, task: str | None, offset: int, limit: int, where: str | None) -> HttpCall:
     query = {"task": task, "offset": str(offset), "limit": str(limit), "where": where}
     stated = {name: value for name, value in query.items() if value is not None}
-    return Call("GET", job(job_id, "/samples").path, query=stated)
+    return HttpCall("GET", job(job_id, "/samples").path, query=stated)
 
 
-def merging(checkpoint_path: str, output_path: str | None, checkpoint_type: str) -> Call:
+def merging(checkpoint_path: str, output_path: str | None, checkpoint_type: str) -> HttpCall:
     body = {"checkpoint_path": checkpoint_path, "output_path": output_path, "checkpoint_type": checkpoint_type}
-    return Call("POST", "/merge", body)
+    return HttpCall("POST", "/merge", body)
 
 
-def asked(call: Call, patience: float) -> Exchange[dict[str, Any]]:
+def asked(call: HttpCall, patience: float) -> Exchange[dict[str, Any]]:
     """Make a call, and retry it for ``patience`` seconds while the server cannot be reached or is busy.
 
     Raises:
         EvaluationServerError: the server refuses, cannot be reached, or does not answer with JSON.
     """
-    waiting = Patience(patience)
+    waiting = RetryPauses(patience)
     while True:
         reply = yield call
         assert reply is not None
@@ -305,7 +305,7 @@ def asked(call: Call, patience: float) -> Exchange[dict[str, Any]]:
         yield pause_before(call, reply, waiting)
 
 
-def pause_before(call: Call, reply: Reply, waiting: Patience) -> float:
+def pause_before(call: HttpCall, reply: CallReply, waiting: RetryPauses) -> float:
     """Return the seconds to wait before a call is retried.
 
     Raises:
@@ -389,7 +389,7 @@ def headers(token: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"} if token else {}
 
 
-def request(http: httpx2.Client | httpx2.AsyncClient, call: Call, silence: float | None = None) -> httpx2.Request:
+def request(http: httpx2.Client | httpx2.AsyncClient, call: HttpCall, silence: float | None = None) -> httpx2.Request:
     """Build a request. After ``silence`` seconds without a byte its connection counts as lost."""
     headers = dict(call.headers) if call.body is None else {**call.headers, "content-type": "application/json"}
     allowed = http.timeout if silence is None else limits(silence)
@@ -398,19 +398,19 @@ def request(http: httpx2.Client | httpx2.AsyncClient, call: Call, silence: float
     )
 
 
-def reply(found: httpx2.Response) -> Reply:
+def reply(found: httpx2.Response) -> CallReply:
     """Convert a response whose body has been read."""
-    return Reply(found.status_code, found.content, retry_after(found.headers))
+    return CallReply(found.status_code, found.content, retry_after(found.headers))
 
 
-def no_reply(error: httpx2.TransportError) -> Reply:
+def no_reply(error: httpx2.TransportError) -> CallReply:
     """Convert a lost connection."""
-    return Reply(0, (str(error) or type(error).__name__).encode())
+    return CallReply(0, (str(error) or type(error).__name__).encode())
 
 
 SILENCE_S = 60.0
 """A server sends something more often than this. A connection that is silent for longer counts as lost."""
-ENDED_EARLY = Reply(0, b"the connection has ended before the job")
+ENDED_EARLY = CallReply(0, b"the connection has ended before the job")
 
 
 class StateEvent(Struct, frozen=True):
@@ -450,7 +450,7 @@ class Following(Struct):
     Args:
         job_id: the job.
         place: id of the last event that was received.
-        patience: seconds for which a lost connection is retried.
+        patience: seconds of retrying a lost connection.
     """
 
     job_id: str
@@ -459,12 +459,12 @@ class Following(Struct):
     has_ended: bool = False
     _last: dict[str, bytes] = field(default_factory=dict)
     """Data of the last event of each kind: a new connection sends them again."""
-    _waiting: Patience | None = None
+    _waiting: RetryPauses | None = None
 
     @property
-    def call(self) -> Call:
+    def call(self) -> HttpCall:
         headers = {"accept": "text/event-stream"} | ({"last-event-id": self.place} if self.place else {})
-        return Call("GET", job(self.job_id, "/events").path, headers=headers)
+        return HttpCall("GET", job(self.job_id, "/events").path, headers=headers)
 
     def read(self, kind: str, event_id: str, data: str) -> JobEvent | None:
         """Read a received event; ``None`` if it is a repetition or of an unknown kind.
@@ -486,13 +486,13 @@ class Following(Struct):
         self.has_ended = isinstance(found, StateEvent) and found.status in FINAL
         return found
 
-    def pause(self, reply: Reply) -> float:
+    def pause(self, reply: CallReply) -> float:
         """Return the seconds to wait before the next connection, after one was lost or refused.
 
         Raises:
             EvaluationServerError: the server has refused for good, or no time is left to retry.
         """
-        self._waiting = self._waiting or Patience(self.patience)
+        self._waiting = self._waiting or RetryPauses(self.patience)
         return pause_before(self.call, reply, self._waiting)
 
 

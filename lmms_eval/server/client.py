@@ -22,15 +22,15 @@ from lmms_eval.server.calls import (
     ENDED_EARLY,
     PATIENCE_S,
     SILENCE_S,
-    Call,
-    Download,
+    ArchiveDownload,
+    CallReply,
     Exchange,
     Following,
+    HttpCall,
     Job,
     JobEvent,
     JobResults,
     ProgressEvent,
-    Reply,
     headers,
     limits,
     no_reply,
@@ -55,7 +55,7 @@ class EvalClient:
         base_url: the server's address.
         timeout: seconds to wait for an answer; ``None`` for no limit.
         token: the server's token; the default is the environment variable ``LMMS_EVAL_SERVER_TOKEN``.
-        patience: seconds for which a call is retried.
+        patience: seconds of retrying a call.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class EvalClient:
 
     def health(self) -> dict[str, Any]:
         """Return ``status, timestamp, queue_size``."""
-        return self._ask(Call("GET", "/health"), patience=0)
+        return self._ask(HttpCall("GET", "/health"), patience=0)
 
     def is_healthy(self) -> bool:
         try:
@@ -91,10 +91,10 @@ class EvalClient:
             return False
 
     def list_tasks(self) -> list[str]:
-        return list(self._ask(Call("GET", "/tasks"))["tasks"])
+        return list(self._ask(HttpCall("GET", "/tasks"))["tasks"])
 
     def list_models(self) -> list[str]:
-        return list(self._ask(Call("GET", "/models"))["models"])
+        return list(self._ask(HttpCall("GET", "/models"))["models"])
 
     def evaluate(  # noqa: PLR0913 - a public interface
         self,
@@ -218,15 +218,15 @@ class EvalClient:
             EvaluationServerError: the job does not exist, the server cannot be reached, or the archive cannot be used.
             DataError: the folder cannot be written.
         """
-        call, waiting = calls.job(job_id, "/files"), calls.Patience(self._patience)
-        with Download(Path(folder)) as download:
+        call, waiting = calls.job(job_id, "/files"), calls.RetryPauses(self._patience)
+        with ArchiveDownload(Path(folder)) as download:
             while (found := self._fetch(call, download)).status != 200:
                 time.sleep(calls.pause_before(call, found, waiting))
             return download.unpack()
 
     def get_queue_status(self) -> dict[str, Any]:
         """Return ``queue_size, running_job, queued_jobs, completed_jobs, failed_jobs``."""
-        return self._ask(Call("GET", "/queue"))
+        return self._ask(HttpCall("GET", "/queue"))
 
     def merge_checkpoint(
         self,
@@ -237,10 +237,10 @@ class EvalClient:
         """Merge a sharded checkpoint on the server; returns ``success, message, merged_path``."""
         return self._ask(calls.merging(checkpoint_path, output_path, checkpoint_type), patience=0)
 
-    def _ask(self, call: Call, patience: float | None = None) -> dict[str, Any]:
+    def _ask(self, call: HttpCall, patience: float | None = None) -> dict[str, Any]:
         return self._run(calls.asked(call, self._patience if patience is None else patience))
 
-    def _fetch(self, call: Call, download: Download) -> Reply:
+    def _fetch(self, call: HttpCall, download: ArchiveDownload) -> CallReply:
         try:
             with closing(self._http.send(request(self._http, call), stream=True)) as found:
                 if found.status_code != 200:
@@ -249,19 +249,19 @@ class EvalClient:
                 download.begin()
                 for data in found.iter_bytes():
                     download.add(data)
-                return Reply(200, b"")
+                return CallReply(200, b"")
         except httpx2.TransportError as error:
             return no_reply(error)
 
     def _run(self, exchange: Exchange[_T]) -> _T:
-        answer: Reply | None = None
+        answer: CallReply | None = None
         while True:
             try:
                 step = exchange.send(answer)
             except StopIteration as end:
                 return cast(_T, end.value)
             answer = None
-            if not isinstance(step, Call):
+            if not isinstance(step, HttpCall):
                 time.sleep(step)
                 continue
             try:
@@ -296,7 +296,7 @@ class AsyncEvalClient:
         await self._http.aclose()
 
     async def health(self) -> dict[str, Any]:
-        return await self._ask(Call("GET", "/health"), patience=0)
+        return await self._ask(HttpCall("GET", "/health"), patience=0)
 
     async def is_healthy(self) -> bool:
         try:
@@ -305,10 +305,10 @@ class AsyncEvalClient:
             return False
 
     async def list_tasks(self) -> list[str]:
-        return list((await self._ask(Call("GET", "/tasks")))["tasks"])
+        return list((await self._ask(HttpCall("GET", "/tasks")))["tasks"])
 
     async def list_models(self) -> list[str]:
-        return list((await self._ask(Call("GET", "/models")))["models"])
+        return list((await self._ask(HttpCall("GET", "/models")))["models"])
 
     async def evaluate(
         self, model: str, tasks: Sequence[str], *, idempotency_key: str | None = None, **options: Any
@@ -372,14 +372,14 @@ class AsyncEvalClient:
 
     async def download(self, job_id: str, folder: str | Path) -> list[Path]:
         """Write the files of a job's run into a folder as ``EvalClient.download`` does."""
-        call, waiting = calls.job(job_id, "/files"), calls.Patience(self._patience)
-        with Download(Path(folder)) as download:
+        call, waiting = calls.job(job_id, "/files"), calls.RetryPauses(self._patience)
+        with ArchiveDownload(Path(folder)) as download:
             while (found := await self._fetch(call, download)).status != 200:
                 await asyncio.sleep(calls.pause_before(call, found, waiting))
             return await asyncio.to_thread(download.unpack)
 
     async def get_queue_status(self) -> dict[str, Any]:
-        return await self._ask(Call("GET", "/queue"))
+        return await self._ask(HttpCall("GET", "/queue"))
 
     async def merge_checkpoint(
         self,
@@ -389,10 +389,10 @@ class AsyncEvalClient:
     ) -> dict[str, Any]:
         return await self._ask(calls.merging(checkpoint_path, output_path, checkpoint_type), patience=0)
 
-    async def _ask(self, call: Call, patience: float | None = None) -> dict[str, Any]:
+    async def _ask(self, call: HttpCall, patience: float | None = None) -> dict[str, Any]:
         return await self._run(calls.asked(call, self._patience if patience is None else patience))
 
-    async def _fetch(self, call: Call, download: Download) -> Reply:
+    async def _fetch(self, call: HttpCall, download: ArchiveDownload) -> CallReply:
         try:
             async with aclosing(await self._http.send(request(self._http, call), stream=True)) as found:
                 if found.status_code != 200:
@@ -401,19 +401,19 @@ class AsyncEvalClient:
                 download.begin()
                 async for data in found.aiter_bytes():
                     download.add(data)
-                return Reply(200, b"")
+                return CallReply(200, b"")
         except httpx2.TransportError as error:
             return no_reply(error)
 
     async def _run(self, exchange: Exchange[_T]) -> _T:
-        answer: Reply | None = None
+        answer: CallReply | None = None
         while True:
             try:
                 step = exchange.send(answer)
             except StopIteration as end:
                 return cast(_T, end.value)
             answer = None
-            if not isinstance(step, Call):
+            if not isinstance(step, HttpCall):
                 await asyncio.sleep(step)
                 continue
             try:

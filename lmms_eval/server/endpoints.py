@@ -26,7 +26,7 @@ from lmms_eval.http.guard import is_loopback, retry_after
 from lmms_eval.server.command import KINDS, MergeRequest, NoCheckpointError, merge, shards_of
 from lmms_eval.server.events import Feeds
 from lmms_eval.server.job_log import JobLog
-from lmms_eval.server.outcome import Runs, files_of, named_files, page_of, scores_of, zip_stream
+from lmms_eval.server.outcome import RunCache, files_of, named_files, page_of, scores_of, zip_stream
 from lmms_eval.server.policy import without_paths
 from lmms_eval.server.requests import InvalidBodyError, body_type
 from lmms_eval.server.service import Service
@@ -218,7 +218,7 @@ def samples(
 ) -> dict[str, Any]:
     """Read samples of a task, all or those that match an expression, also while the run continues."""
     job = job_of(request, job_id)
-    runs: Runs = request.app.state.runs
+    runs: RunCache = request.app.state.runs
     return {"job_id": job_id, **page_of(runs.of(job), task, offset, limit, where)}
 
 

@@ -22,7 +22,7 @@ from starlette.concurrency import run_in_threadpool
 
 from lmms_eval.errors import BusyError
 from lmms_eval.results.follow import FollowedRun, Snapshot
-from lmms_eval.server.job_log import JobLog, Piece
+from lmms_eval.server.job_log import JobLog, LogPiece
 from lmms_eval.server.outcome import records
 from lmms_eval.server.service import Service
 from lmms_eval.server.store import Job
@@ -139,7 +139,7 @@ class Feed(Struct):
     _last: Look | None = None
     _at: float = -1.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _piece: tuple[int, Piece] | None = None
+    _piece: tuple[int, LogPiece] | None = None
 
     async def look(self) -> Look:
         """Return a look at the job that is not older than ``EVERY_S``."""
@@ -158,7 +158,7 @@ class Feed(Struct):
         state: dict[str, Any] = {"status": job.state, "position_in_queue": self.service.store.position(job)}
         return Look(job, json.dumps(state), progress, end)
 
-    async def piece(self, job: Job, place: int) -> Piece:
+    async def piece(self, job: Job, place: int) -> LogPiece:
         """Read the log from a position on. Streams at the same position share what was read."""
         async with self._lock:
             if self._piece is None or self._piece[0] != place or not self._piece[1].data:
@@ -167,12 +167,12 @@ class Feed(Struct):
             return self._piece[1]
 
 
-def _whole_lines(piece: Piece, job: Job) -> Piece:
+def _whole_lines(piece: LogPiece, job: Job) -> LogPiece:
     """Leave an incomplete last line to the next piece."""
     cut = piece.data.rfind(b"\n") + 1
     if cut == len(piece.data) or job.has_ended or (cut == 0 and len(piece.data) >= _PIECE_BYTES):
         return piece
-    return Piece(piece.data[:cut], piece.next - len(piece.data) + cut, piece.left_out)
+    return LogPiece(piece.data[:cut], piece.next - len(piece.data) + cut, piece.left_out)
 
 
 class Feeds:

@@ -100,7 +100,7 @@ class LogWriter:
             part.path.unlink(missing_ok=True)
 
 
-class Piece(Struct, frozen=True):
+class LogPiece(Struct, frozen=True):
     """A piece of a log."""
 
     data: bytes
@@ -147,7 +147,7 @@ class JobLog(Struct, frozen=True):
         parts = _parts(self.folder)
         return parts[-1].end if parts else 0
 
-    def read(self, place: int, most: int) -> Piece:
+    def read(self, place: int, most: int) -> LogPiece:
         """Read up to ``most`` bytes from a position; empty at the end. Raises ``OSError``."""
         for part in _parts(self.folder):
             try:
@@ -160,8 +160,8 @@ class JobLog(Struct, frozen=True):
                     data = file.read(min(most, end - begin))
             except FileNotFoundError:  # deleted meanwhile
                 continue
-            return Piece(data, begin + len(data), begin - place)
-        return Piece(b"", place)
+            return LogPiece(data, begin + len(data), begin - place)
+        return LogPiece(b"", place)
 
     def lines(self, piece_bytes: int = 1 << 20) -> Iterator[str]:
         """Yield the lines of the log with their line ends. Raises ``OSError``."""

@@ -22,7 +22,7 @@ from lmms_eval.results.run import Choice, Run, RunTask, load
 from lmms_eval.results.sample import Sample
 from lmms_eval.server.folder import Exit, JobFolder
 from lmms_eval.server.job_log import JobLog
-from lmms_eval.server.store import Ending, Job
+from lmms_eval.server.store import Job, JobEnding
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.utils.redaction import redact_text
 from lmms_eval.utils.where import parse_where
@@ -39,19 +39,19 @@ _LEFT_OUT = frozenset({"owner.json"})
 _INTERRUPTS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
-def ending_of(job: Job, ended: Exit) -> Ending:
+def ending_of(job: Job, ended: Exit) -> JobEnding:
     """Decide how a job has ended, from the end of its process and the results that it wrote."""
     result = result_of(job)
     if ended.code == 0 and result:
-        return Ending("completed", result)
+        return JobEnding("completed", result)
     if job.is_cancelled and ended.code != 0:
-        return Ending("cancelled", result or None)
-    return Ending("failed", result or None, _reason(job.files, ended, result))
+        return JobEnding("cancelled", result or None)
+    return JobEnding("failed", result or None, _reason(job.files, ended, result))
 
 
-def lost(job: Job) -> Ending:
+def lost(job: Job) -> JobEnding:
     """Return the end of a job whose processes were killed too often."""
-    return Ending("failed", None, "its processes were killed from outside repeatedly\n" + _last_lines(job.files))
+    return JobEnding("failed", None, "its processes were killed from outside repeatedly\n" + _last_lines(job.files))
 
 
 def _reason(folder: JobFolder, ended: Exit, result: Mapping[str, Any]) -> str:
@@ -204,7 +204,7 @@ def _scores(run: Run) -> dict[str, Any]:
     }
 
 
-class Runs:
+class RunCache:
     """Cache of the runs whose samples were read last, so that their index is not built for every page."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from lmms_eval.server.command import Additions, command_line, environment, run_o
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.outcome import ending_of, lost
 from lmms_eval.server.settings import ServerSettings
-from lmms_eval.server.store import Ending, Job, JobStore, Submission, now
+from lmms_eval.server.store import Job, JobEnding, JobStore, Submission, now
 from lmms_eval.storage.atomic import write_atomically
 
 _WORKERS = ("media_workers", "score_workers")
@@ -100,14 +100,14 @@ def _named_gpu(request: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(slots=True)
-class Worker:
+class RunningJob:
     """A running job. An earlier server may have started it; its keeper outlives that server.
 
     Args:
         job: the job, as of the time when it was claimed or found.
         additions: tasks and models that every run of this server gets.
         room: resources that this server assigns to runs.
-        grace_s: seconds in which a stopped run may finish its requests in flight; then it is killed.
+        grace_s: seconds that a stopped run has to finish its requests in flight; then it is killed.
     """
 
     job: Job
@@ -182,8 +182,8 @@ class Scheduler:
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
-    def _worker(self, job: Job) -> Worker:
-        return Worker(job, self._additions, self.room, self.settings.grace)
+    def _worker(self, job: Job) -> RunningJob:
+        return RunningJob(job, self._additions, self.room, self.settings.grace)
 
     def start(self) -> None:
         """Continue the running jobs and begin with the queued ones."""
@@ -297,7 +297,7 @@ class Scheduler:
                 except LmmsEvalError as error:
                     if isinstance(error.__cause__, OSError) and error.__cause__.errno in _PASSING:
                         raise  # retried: the queued jobs must not fail because the disk is full
-                    self._end(worker, Ending("failed", None, str(error)))
+                    self._end(worker, JobEnding("failed", None, str(error)))
 
     def _settle_all(self) -> None:
         for worker in [*self._workers.values()]:
@@ -310,20 +310,20 @@ class Scheduler:
                 try:
                     ending = ending_of(worker.job, ended)
                 except (OSError, LmmsEvalError, ValueError) as error:
-                    ending = Ending("failed", None, f"the run's files cannot be read: {error}")
+                    ending = JobEnding("failed", None, f"the run's files cannot be read: {error}")
                 self._end(worker, ending)
             elif worker.folder.start_file.exists():
                 self._after_death(worker)
 
-    def _after_death(self, worker: Worker) -> None:
+    def _after_death(self, worker: RunningJob) -> None:
         """Handle a job whose keeper left no record of the end: an earlier server stopped it, or it was killed."""
         worker.deaths += 1
         if worker.job.is_cancelled:
-            self._end(worker, Ending("cancelled"))
+            self._end(worker, JobEnding("cancelled"))
         elif worker.deaths > MOST_DEATHS:
             self._end(worker, lost(worker.job))
 
-    def _end(self, worker: Worker, ending: Ending) -> None:
+    def _end(self, worker: RunningJob, ending: JobEnding) -> None:
         """Record the end of a job, once. Raises ``JobStoreError`` if the disk is full; the caller retries."""
         job_id = worker.job.job_id
         is_first = self.store.finish(job_id, ending)

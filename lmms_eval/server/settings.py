@@ -102,7 +102,7 @@ class ServerSettings:
     """Submissions that one client may make per minute on average, and as a burst."""
     max_queued_jobs: int = 10_000
     grace: float = 30.0
-    """Seconds in which a stopped run may finish its requests in flight; then it is killed."""
+    """Seconds that a stopped run has to finish its requests in flight; then it is killed."""
     leave_running: bool = False
     """Runs continue when the server stops."""
 

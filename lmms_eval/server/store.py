@@ -94,7 +94,7 @@ class Job(Struct, frozen=True):
         return self.state in FINAL
 
 
-class Ending(Struct, frozen=True):
+class JobEnding(Struct, frozen=True):
     """The end of a job."""
 
     state: FinalState
@@ -271,7 +271,7 @@ class JobStore:
             request: body of the submission.
             folder: folder of the job's files.
             created_at: time of the submission.
-            key: the client's key of the submission, by which a repetition is recognized.
+            key: the client's key of the submission, which shows a repetition.
 
         Raises:
             RepeatedKeyError: a different request was submitted with the same key.
@@ -349,7 +349,7 @@ class JobStore:
                 self._change(job_id, "is_cancelled = 1 WHERE job_id = ? AND state = 'running'", (job_id,))
         return self.get(job_id)
 
-    def finish(self, job_id: str, ending: Ending) -> bool:
+    def finish(self, job_id: str, ending: JobEnding) -> bool:
         """End a running job; ``False`` if it has already ended."""
         result = None if ending.result is None else json.dumps(ending.result)
         change = (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from lmms_eval.errors import UsageError
-from lmms_eval.stats.interval import ANY_NUMBER, Interval, Spread, pop_stddev, sample_stddev, score_interval
+from lmms_eval.stats.interval import ANY_NUMBER, Interval, MeanSpread, pop_stddev, sample_stddev, score_interval
 from lmms_eval.utils.numbers import ScoreRange
 
 Scores = Sequence[Sequence[float]]
@@ -217,5 +217,5 @@ def corrected_mean(
     value = weight * math.fsum(judged) / many + math.fsum(rest) / few
     spread = sample_stddev(judged) if many > 1 else 0.0
     error = math.sqrt(weight**2 * spread**2 / many + sample_stddev(rest) ** 2 / few)
-    found = score_interval(value, Spread(error, few - 1, few), within, level)
+    found = score_interval(value, MeanSpread(error, few - 1, few), within, level)
     return CorrectedMean(value, error, found if isinstance(found, Interval) else None, weight, many, few)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Statistic = str | Callable[[Sequence[Any]], float]
 NORMAL_FROM = 20_000
-"""Number of units from which ``Redraws.sums`` draws from the normal limit."""
+"""Least number of units for the normal limit in ``Redraws.sums``."""
 _REDRAWN_ELEMENTS = 500_000
 """Weights in memory at once: 4 MB."""
 _BLOCK_ELEMENTS = 1_000_000
@@ -87,7 +87,7 @@ class Redraws(Struct, frozen=True):
 
 
 def unit_codes(clusters: Sequence[str | None]) -> NDArray[intp]:
-    """Number the clusters from 0, in the order in which they first occur."""
+    """Number the clusters from 0, in the order of their first documents."""
     import numpy as np
 
     numbers: dict[str | None, int] = {}

@@ -1,7 +1,7 @@
 """Means over the cells of a division of documents, with their spreads and intervals, for all cells at once.
 
-The numbers equal those of ``Spread.of_scores`` and ``Spread.clustered`` for each cell, and are computed fast enough for
-many columns of many documents.
+The numbers equal those of ``MeanSpread.of_scores`` and ``MeanSpread.clustered`` for each cell, and are computed fast
+enough for many columns of many documents.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from lmms_eval.stats.interval import Spread
+from lmms_eval.stats.interval import MeanSpread
 from lmms_eval.stats.sequence import GREATEST_STAKE, rates
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -132,7 +132,7 @@ class _Bets(Struct, frozen=True):
 
 
 def _floors(values: Floats, codes: Codes, count: int, stakes: _Stakes, alpha: float) -> Floats:
-    """Return lower limits of the cells' means, each of which fails with probability ``alpha``; rounded downwards."""
+    """Return lower limits of the cells' means, rounded downwards. Each fails with probability ``alpha``."""
     import numpy as np
 
     inside = codes >= 0
@@ -161,7 +161,7 @@ class CellMean(Struct, frozen=True):
     n: int
     mean: float
     """NaN without documents."""
-    spread: Spread
+    spread: MeanSpread
 
 
 def cell_means(
@@ -253,8 +253,10 @@ class _Groups(Struct, frozen=True):
         return found
 
 
-def _of_scores(values: Values, deviations: Values, squares: Values, cells: _Groups, within: ScoreRange) -> list[Spread]:
-    """Spreads of the means of documents drawn independently (``Spread.of_scores``)."""
+def _of_scores(
+    values: Values, deviations: Values, squares: Values, cells: _Groups, within: ScoreRange
+) -> list[MeanSpread]:
+    """Spreads of the means of documents drawn independently (``MeanSpread.of_scores``)."""
     import numpy as np
 
     is_bounded = math.isfinite(within.high - within.low)
@@ -265,12 +267,14 @@ def _of_scores(values: Values, deviations: Values, squares: Values, cells: _Grou
     for cell, n in enumerate(cells.sizes.tolist()):
         error = math.nan if n < 2 else 0.0 if alike[cell] else math.sqrt(squares[cell] / (n - 1) / n)
         silent = 0.0 if error > 0 else 1 / max(1, n)
-        found.append(Spread(error, float(freedom[cell]), n, bool(binary[cell]), silent=silent))
+        found.append(MeanSpread(error, float(freedom[cell]), n, bool(binary[cell]), silent=silent))
     return found
 
 
-def _clustered(values: Values, deviations: Values, squares: Values, cells: _Groups, clusters: Codes) -> list[Spread]:
-    """Spreads of the means of documents in clusters, these drawn independently (``Spread.clustered``)."""
+def _clustered(
+    values: Values, deviations: Values, squares: Values, cells: _Groups, clusters: Codes
+) -> list[MeanSpread]:
+    """Spreads of the means of documents in clusters, these drawn independently (``MeanSpread.clustered``)."""
     import numpy as np
 
     width = int(clusters.max(initial=0)) + 1
@@ -289,5 +293,5 @@ def _clustered(values: Values, deviations: Values, squares: Values, cells: _Grou
             square = squares[cell] / (n - 1) / n + (of_sums[cell] - squares[cell]) / n**2
             error = math.sqrt(max(0.0, square))
         silent = 0.0 if error > 0 else 1 / max(1, size)
-        spreads.append(Spread(error, float(freedom[cell]), size, silent=silent))
+        spreads.append(MeanSpread(error, float(freedom[cell]), size, silent=silent))
     return spreads

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 EXACT_UNITS = 14
-"""Largest number of differing units for which all flips (2^14) are enumerated."""
+"""Largest number of differing units whose flips (2^14) are all enumerated."""
 LARGEST = 2_048
 """Number of units whose signs are drawn one by one."""
 _BLOCK_ELEMENTS = 500_000
@@ -473,7 +473,7 @@ def _upper_tail(statistic: float, found: PairedFinding) -> float:
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """P-values by which rejecting at α keeps the chance of any false rejection at α.
+    """P-values that keep the chance of any false rejection at α, if one rejects at α.
 
     Holm 1979, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6.
 
@@ -490,7 +490,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
-    """P-values by which rejecting at α keeps the expected share of false ones among the rejections at α.
+    """P-values that keep the expected share of false ones among the rejections at α, if one rejects at α.
 
     Benjamini and Hochberg 1995, "Controlling the false discovery rate", Journal of the Royal Statistical Society B 57;
     for tests that are independent or positively dependent.

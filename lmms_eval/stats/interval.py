@@ -1,6 +1,6 @@
 """Standard errors, Student's t, and the interval of a score by the project's one rule (``docs/statistics.md``).
 
-``Spread`` describes the error of a mean over documents, clusters of documents, or other means. ``score_interval``
+``MeanSpread`` describes the error of a mean over documents, clusters of documents, or other means. ``score_interval``
 computes the interval from it, within the range of the score.
 """
 
@@ -250,7 +250,7 @@ def _density(t: float, df: float) -> float:
 
 
 MANY = 30
-"""Number of documents from which the normal quantile is used."""
+"""Least number of documents for the normal quantile."""
 ANY_NUMBER = ScoreRange()
 _ROUNDING = 1e-12
 """Squares with a smaller relative difference are equal."""
@@ -276,7 +276,7 @@ class NoInterval(Struct, frozen=True):
     reason: str
 
 
-class Spread(Struct, frozen=True):
+class MeanSpread(Struct, frozen=True):
     """The components of the interval of a mean."""
 
     error: float
@@ -295,7 +295,7 @@ class Spread(Struct, frozen=True):
     for a plain sample, Σ w² silent for strata."""
 
     @classmethod
-    def of_scores(cls, scores: Sequence[float], within: ScoreRange = ANY_NUMBER) -> Spread:
+    def of_scores(cls, scores: Sequence[float], within: ScoreRange = ANY_NUMBER) -> MeanSpread:
         """Return the spread of the mean of independently drawn documents."""
         n = len(scores)
         is_bounded = math.isfinite(within.high - within.low)
@@ -305,7 +305,7 @@ class Spread(Struct, frozen=True):
         return cls(error, freedom, n, is_binary, silent=0.0 if error > 0 else 1 / max(1, n))
 
     @classmethod
-    def of_moments(cls, count: int, total: float, squares: float, within: ScoreRange) -> Spread:
+    def of_moments(cls, count: int, total: float, squares: float, within: ScoreRange) -> MeanSpread:
         """Return the same from the number, sum and sum of squares of scores ``within`` a range with two ends."""
         if count < 2:
             return cls(math.nan, count - 1, count, silent=1.0)
@@ -316,7 +316,7 @@ class Spread(Struct, frozen=True):
         return cls(error, count - 1, count, is_binary, silent=0.0 if error > 0 else 1 / count)
 
     @classmethod
-    def clustered(cls, scores: Sequence[float], clusters: Sequence[Hashable]) -> Spread:
+    def clustered(cls, scores: Sequence[float], clusters: Sequence[Hashable]) -> MeanSpread:
         """Return the spread of the mean of documents in independently drawn clusters."""
         members: dict[Hashable, list[float]] = {}
         for score, cluster in zip(scores, clusters, strict=True):
@@ -329,7 +329,7 @@ class Spread(Struct, frozen=True):
         return cls(error, freedom, len(members), silent=0.0 if error > 0 else 1 / len(members))
 
     @classmethod
-    def stratified(cls, parts: Sequence[Spread], weights: Sequence[float]) -> Spread:
+    def stratified(cls, parts: Sequence[MeanSpread], weights: Sequence[float]) -> MeanSpread:
         """Return the spread of a weighted mean of means, each over documents drawn within its own part.
 
         The error is √(Σ w² se²) with weights that sum to 1, its degrees of freedom Satterthwaite's (1946, "An
@@ -367,7 +367,7 @@ def range_of_scores(scores: Sequence[float], stated: ScoreRange | None) -> Score
 
 
 def score_interval(
-    value: float, spread: Spread, within: ScoreRange = ANY_NUMBER, level: float = 0.95
+    value: float, spread: MeanSpread, within: ScoreRange = ANY_NUMBER, level: float = 0.95
 ) -> Interval | NoInterval:
     """Compute the interval of a score by the project's rule.
 
@@ -425,7 +425,7 @@ def variance_freedom(values: Sequence[float]) -> float:
     return min(n - 1, max(2.0, 2 * n / (kurtosis - 1))) if kurtosis > 1 else n - 1
 
 
-def _within_two_ends(share: float, spread: Spread, within: ScoreRange, level: float) -> Interval:
+def _within_two_ends(share: float, spread: MeanSpread, within: ScoreRange, level: float) -> Interval:
     width = within.high - within.low
     found = plain = _share_interval(share, spread.size, _z(level), level)
     error = spread.error / width
@@ -454,7 +454,7 @@ def _share_interval(share: float, n: float, q: float, level: float) -> Interval:
 
 
 def _rare_limit(count: float, n: float, alpha: float) -> float:
-    """Poisson limit that replaces Wilson's for 1 to 3 successes, for which Wilson's covers the true share only in 84 %.
+    """Poisson limit that replaces Wilson's for 1 to 3 successes, since Wilson's covers the share in only 84 % there.
 
     It applies to up to 2 successes of up to 50, else to 3 (Brown, Cai and DasGupta 2001, "Interval estimation for a
     binomial proportion", Statistical Science 16, section 4.1.1); infinite for other counts.
@@ -488,7 +488,7 @@ def _gamma_share(a: float, x: float) -> float:
     return total * math.exp(a * math.log(x) - x - math.lgamma(a))
 
 
-def _beyond_one_end(distance: float, spread: Spread, level: float) -> tuple[float, float]:
+def _beyond_one_end(distance: float, spread: MeanSpread, level: float) -> tuple[float, float]:
     """Return the two m above 0 with |distance − m| = quantile · error · √(m / distance)."""
     half = quantile(spread.freedom, level) * spread.error
     if distance <= 0:

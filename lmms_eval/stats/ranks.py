@@ -101,7 +101,7 @@ def _mean_residuals(
 
 
 class _Pair(Struct):
-    """Two runs, either of which may be shown to be better."""
+    """Two runs. Either may be shown to be better."""
 
     first: int
     second: int

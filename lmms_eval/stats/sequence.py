@@ -34,7 +34,7 @@ _RATIO = 2.0
 _NEWTON_STEPS = 20
 
 
-class Plan(Struct, frozen=True):
+class StrataPlan(Struct, frozen=True):
     """The order, by round, of documents of the strata that take part in every round; fixed before the first value."""
 
     rounds: int
@@ -58,7 +58,7 @@ class Plan(Struct, frozen=True):
     """Rates × rounds: the factor that keeps stakes at or below ``MOST``."""
 
     @classmethod
-    def of(cls, totals: Sequence[int], weights: Sequence[float], alpha: float) -> Plan:
+    def of(cls, totals: Sequence[int], weights: Sequence[float], alpha: float) -> StrataPlan:
         import numpy as np
 
         rounds = _number_of_rounds(totals, weights)
@@ -106,7 +106,7 @@ def rounds_before(count: Any, total: Any, rounds: int) -> Any:
 class StrataFloor:
     """Lower limit of the weighted mean of the included strata."""
 
-    def __init__(self, plan: Plan, total: int, alpha: float) -> None:
+    def __init__(self, plan: StrataPlan, total: int, alpha: float) -> None:
         import numpy as np
 
         self._plan = plan
@@ -288,7 +288,7 @@ _DOCUMENTS_AT_ONCE = 4096
 
 
 class Sampled:
-    """Interval for the mean of ``total`` values ``within`` a range, of which some are known, in random order.
+    """Interval for the mean of ``total`` values ``within`` a range; some are known, in random order.
 
     The values are fixed and the order is random. Nothing is assumed about their distribution, and documents need not be
     independent. With probability ``level`` the interval contains the mean over all ``total`` values after every ``add``
@@ -422,7 +422,7 @@ class StratifiedSampled:
         self.totals, self.weights = tuple(totals), tuple(weight / whole for weight in weights)
         self._width = within.high - within.low
         alpha = (1 - level) / 2
-        self._plan = Plan.of(self.totals, self.weights, alpha)
+        self._plan = StrataPlan.of(self.totals, self.weights, alpha)
         self._sides = StrataFloor(self._plan, sum(totals), alpha), StrataFloor(self._plan, sum(totals), alpha)
         self._first = [sum(self.totals[:k]) for k in range(len(totals))]
         self._counts = [0] * len(totals)

@@ -297,7 +297,7 @@ def _owner_of(line: bytes) -> str:
     return ""  # torn or damaged
 
 
-class Place(Struct, frozen=True):
+class RecordPlace(Struct, frozen=True):
     """Position of a record in a ``JournalSet``."""
 
     file: int
@@ -317,17 +317,17 @@ class JournalSet:
 
     def load(
         self, path: Path, quietly: bool = False, kind: type[Struct] | None = None
-    ) -> Iterator[tuple[Place, dict[str, Any]]]:
+    ) -> Iterator[tuple[RecordPlace, dict[str, Any]]]:
         """Open a journal and yield its records (``read_lines``)."""
         file = self.add(path)
         for offset, record in read_lines(path, quietly, kind):
-            yield Place(file, offset), record
+            yield RecordPlace(file, offset), record
 
-    def at(self, place: Place) -> dict[str, Any]:
+    def at(self, place: RecordPlace) -> dict[str, Any]:
         """Return one record. Raises ``JournalError`` (``LineReader.at``)."""
         return self._readers[place.file].at(place.offset)
 
-    def line_at(self, place: Place) -> tuple[bytes, dict[str, Any]]:
+    def line_at(self, place: RecordPlace) -> tuple[bytes, dict[str, Any]]:
         """Return one line with its record. Raises ``JournalError`` (``LineReader.line_at``)."""
         return self._readers[place.file].line_at(place.offset)
 

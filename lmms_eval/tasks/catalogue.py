@@ -58,7 +58,7 @@ class _LeftOut(Struct):
         )
 
 
-class Entry(Struct, frozen=True):
+class IndexEntry(Struct, frozen=True):
     """A task or a group of the index."""
 
     name: str
@@ -87,8 +87,8 @@ class Catalogue:
     def __init__(
         self, include_paths: Sequence[str | Path] = (), plugins: Sequence[str] = (), include_defaults: bool = True
     ) -> None:
-        self.tasks: dict[str, Entry] = {}
-        self.groups: dict[str, Entry] = {}
+        self.tasks: dict[str, IndexEntry] = {}
+        self.groups: dict[str, IndexEntry] = {}
         self.tags: dict[str, list[str]] = {}
         self.broken: dict[Path, str] = {}
         """Files that could not be read, with the reason."""
@@ -121,7 +121,7 @@ class Catalogue:
             found.update(dict.fromkeys(self._matches(pattern)))
         return list(found)
 
-    def add_file(self, file: Path) -> list[Entry]:
+    def add_file(self, file: Path) -> list[IndexEntry]:
         """Add one YAML file to the index. Returns an empty list if it holds neither tasks nor groups.
 
         Raises:
@@ -191,7 +191,7 @@ class Catalogue:
         elif left_out.names and folder != PACKAGE_FOLDER:
             log.info("%s", left_out.summary())
 
-    def _collision(self, entry: Entry, before: dict[str, Entry]) -> str:
+    def _collision(self, entry: IndexEntry, before: dict[str, IndexEntry]) -> str:
         """Describe the entry whose name this one takes; empty if the name is free."""
         earlier = self.tasks.get(entry.name) or self.groups.get(entry.name)
         if earlier is None or earlier.file == entry.file:
@@ -214,22 +214,22 @@ class Catalogue:
         self.notices.append(text)
         log.warning("%s", text)
 
-    def _entries(self, file: Path) -> list[Entry]:
+    def _entries(self, file: Path) -> list[IndexEntry]:
         data = self._reader.read(file)
         if TABLE_KEY in data:
             table = table_of(data, file)
             kind = str(table.set.get("output_type", data.get("output_type", "generate_until")))
             tags = [*_texts(data.get("tag")), *_texts(table.set.get("tag"))]
             tasks = [
-                Entry(name, "task", file, tuple(filled(tags, row, str(file))), filled(kind, row, str(file)))
+                IndexEntry(name, "task", file, tuple(filled(tags, row, str(file))), filled(kind, row, str(file)))
                 for name, row in table.rows.items()
             ]
-            groups = [Entry(name, "group", file, _texts(keys.get("tag"))) for name, keys in table.groups.items()]
+            groups = [IndexEntry(name, "group", file, _texts(keys.get("tag"))) for name, keys in table.groups.items()]
             return tasks + groups
         entry = _classified(data, file)
         return [] if entry is None else [entry]
 
-    def _add(self, entries: Iterable[Entry]) -> None:
+    def _add(self, entries: Iterable[IndexEntry]) -> None:
         for entry in entries:
             if entry.name in self.tasks or entry.name in self.groups:
                 self.tasks.pop(entry.name, None)
@@ -243,14 +243,14 @@ class Catalogue:
                 self.tags.setdefault(tag, []).append(entry.name)
 
 
-def _classified(data: dict[str, Any], file: Path) -> Entry | None:
+def _classified(data: dict[str, Any], file: Path) -> IndexEntry | None:
     name, group = data.get("task"), data.get("group")
     if isinstance(name, list):
-        return Entry(group, "group", file, _texts(data.get("tag"))) if isinstance(group, str) else None
+        return IndexEntry(group, "group", file, _texts(data.get("tag"))) if isinstance(group, str) else None
     if not isinstance(name, str):
         return None
     tags = (*_texts(data.get("tag")), *_texts(group))
-    return Entry(name, "task", file, tags, str(data.get("output_type", "generate_until")))
+    return IndexEntry(name, "task", file, tags, str(data.get("output_type", "generate_until")))
 
 
 def _texts(value: Any) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from lmms_eval.config.rules import CONTROLS
 from lmms_eval.metrics.table import METRICS
-from lmms_eval.tasks.catalogue import Catalogue, Entry
+from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
 from lmms_eval.tasks.facts import Facts, facts_of
 from lmms_eval.tasks.selection import choose
 from lmms_eval.tasks.yaml.metrics import DEFAULTS
@@ -26,7 +26,7 @@ _CONTROLLED = ("image", "video", "audio")
 EntryKind = Literal["task", "group", "tag"]
 
 
-class Metric(Struct, frozen=True):
+class StatedMetric(Struct, frozen=True):
     """A metric as the task file states it."""
 
     name: str
@@ -36,7 +36,7 @@ class Metric(Struct, frozen=True):
     high: float | None
 
 
-class Part(Struct, frozen=True):
+class DescribedTask(Struct, frozen=True):
     """A task of the group, tag or task that is described."""
 
     name: str
@@ -46,7 +46,7 @@ class Part(Struct, frozen=True):
     split: str
     needs: tuple[str, ...]
     uses: tuple[str, ...]
-    metrics: tuple[Metric, ...]
+    metrics: tuple[StatedMetric, ...]
     controls: tuple[str, ...] = ()
     """Controls that make sense, with ``permute-choices`` for rotations of the choices."""
 
@@ -70,7 +70,7 @@ class Description(Struct, frozen=True):
     published: tuple[str, ...]
     controls: tuple[str, ...]
     """Controls that make sense for one of the tasks or more (``docs/controls.md``)."""
-    parts: tuple[Part, ...]
+    parts: tuple[DescribedTask, ...]
 
 
 def describe(name: str, catalogue: Catalogue) -> Description:
@@ -108,7 +108,7 @@ def describe(name: str, catalogue: Catalogue) -> Description:
     )
 
 
-class Wanted(Struct, frozen=True):
+class SearchTerms(Struct, frozen=True):
     """Terms of a search. An empty or ``None`` term matches every task."""
 
     word: str = ""
@@ -118,7 +118,7 @@ class Wanted(Struct, frozen=True):
     without: str | None = None
     """A need that a task must not have; empty: it needs nothing."""
 
-    def fits(self, entry: Entry, facts: Facts | None) -> bool:
+    def fits(self, entry: IndexEntry, facts: Facts | None) -> bool:
         """Return whether a task matches. A task without facts is matched by its words alone."""
         if not _holds(self.word, (entry.name, *entry.tags, card_of(entry.file.parent))):
             return False
@@ -129,7 +129,7 @@ class Wanted(Struct, frozen=True):
         return has_need and lacks and (not self.modality or self.modality in facts.modalities)
 
 
-def search(catalogue: Catalogue, wanted: Wanted) -> list[Entry]:
+def search(catalogue: Catalogue, wanted: SearchTerms) -> list[IndexEntry]:
     """Find tasks by facts and words. Tasks whose name or tag holds the word come first, each part sorted by name."""
     found = [entry for name, entry in sorted(catalogue.tasks.items()) if wanted.fits(entry, facts_of(name))]
     return sorted(found, key=lambda entry: not _holds(wanted.word, (entry.name, *entry.tags)))
@@ -154,11 +154,11 @@ def _archives(sources: Iterable[TaskSource]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(size) for source in sources if (size := source.raw.get("media_archive"))))
 
 
-def _part(source: TaskSource) -> Part:
+def _part(source: TaskSource) -> DescribedTask:
     raw = source.raw
     facts = facts_of(source.base or source.name)
     path = raw.get("dataset_path")
-    return Part(
+    return DescribedTask(
         name=source.name,
         documents=_documents(raw, facts),
         data_set=str(path) if isinstance(path, str) else "",
@@ -191,7 +191,7 @@ def _documents(raw: Mapping[str, Any], facts: Facts | None) -> int | None:
     return facts.documents if facts is not None else None
 
 
-def _metrics(raw: Mapping[str, Any]) -> Iterator[Metric]:
+def _metrics(raw: Mapping[str, Any]) -> Iterator[StatedMetric]:
     stated = raw.get("metric_list")
     names = DEFAULTS.get(str(raw.get("output_type")), ("exact_match",))
     for entry in [{"metric": name} for name in names] if stated is None else stated:
@@ -201,7 +201,7 @@ def _metrics(raw: Mapping[str, Any]) -> Iterator[Metric]:
         bounds = entry.get("range")
         within = known.score_range if known else None
         ends = list(bounds) if bounds else [within.low, within.high] if within is not None else [None, None]
-        yield Metric(name, bool(higher), _end(ends[0]), _end(ends[1]))
+        yield StatedMetric(name, bool(higher), _end(ends[0]), _end(ends[1]))
 
 
 def _end(stated: float | None) -> float | None:

@@ -20,7 +20,7 @@ from lmms_eval.utils.files import read_table
 FACTS = Path(__file__).resolve().parent / "facts.tsv"
 MODALITIES = ("text", "image", "video", "audio", "3d")
 NO_CONTROL = "none"
-"""Cell of a task for which no control makes sense."""
+"""Cell of a task without a control that makes sense."""
 NEEDS = {
     "judge": "a judge (--judge_model)",
     "java": "Java",

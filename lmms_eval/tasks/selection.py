@@ -26,7 +26,7 @@ from lmms_eval.tasks.yaml.task_table import keys_of
 log = logging.getLogger(__name__)
 
 
-class Choice(Struct, frozen=True):
+class SelectedEntries(Struct, frozen=True):
     """Tasks and groups that names select, before any task is built."""
 
     sources: tuple[TaskSource, ...]
@@ -47,7 +47,7 @@ def select_tasks(names: Sequence[str], catalogue: Catalogue, options: TaskOption
     return Selection(tuple(build_task(source, options) for source in choice.sources), choice.groups, choice.direct)
 
 
-def choose(names: Sequence[str], catalogue: Catalogue) -> Choice:
+def choose(names: Sequence[str], catalogue: Catalogue) -> SelectedEntries:
     """Expand names into tasks and groups. Only YAML and the aggregations of groups are read.
 
     Raises:
@@ -60,7 +60,7 @@ def choose(names: Sequence[str], catalogue: Catalogue) -> Choice:
     for name in chosen:
         for known in _known_names(name, catalogue):
             walk.visit(known, None, {})
-    return Choice(tuple(walk.leaves.values()), tuple(walk.groups.values()), frozenset(walk.direct))
+    return SelectedEntries(tuple(walk.leaves.values()), tuple(walk.groups.values()), frozenset(walk.direct))
 
 
 def _known_names(name: str, catalogue: Catalogue) -> list[str]:

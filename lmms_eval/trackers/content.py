@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.results.sample import Sample, SampleKeys
-from lmms_eval.trackers.contract import Cell, Results, Step, Table, TaskSamples
+from lmms_eval.trackers.contract import Cell, FinalResults, LiveNumbers, TaskSamples, TrackerTable
 from lmms_eval.utils.redaction import mask_known, redact
-from lmms_eval.viewer.media import MediaStore, Places, made_in, media_of
+from lmms_eval.viewer.media import MediaFolders, MediaStore, made_in, media_of
 
 if TYPE_CHECKING:
     from lmms_eval.engine.live import MeanSoFar, ProgressLook
@@ -44,7 +44,7 @@ def name_of_file(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)[:_MOST_FILE_NAME]
 
 
-def package_table(package: Any, table: Table) -> Any:
+def package_table(package: Any, table: TrackerTable) -> Any:
     """Convert a table to that of wandb or trackio."""
     return package.Table(columns=list(table.columns), data=[list(row) for row in table.rows])
 
@@ -62,7 +62,7 @@ def log_samples_file(package: Any, run: Any, samples: TaskSamples) -> None:
         log_file(package, run, (f"samples_{samples.task}", "samples"), samples.file, Path(samples.file).name)
 
 
-def live_step(look: ProgressLook, sent: Mapping[str, MeanSoFar]) -> Step:
+def live_step(look: ProgressLook, sent: Mapping[str, MeanSoFar]) -> LiveNumbers:
     """Return the live numbers, with those scores by task that differ from what was ``sent`` before."""
     values: dict[str, float] = {
         f"{LIVE}/documents": look.done,
@@ -74,10 +74,10 @@ def live_step(look: ProgressLook, sent: Mapping[str, MeanSoFar]) -> Step:
         if sent.get(task) != score:
             values[f"{LIVE}/{task}/score"] = score.value
             values[f"{LIVE}/{task}/n"] = score.documents
-    return Step(look.done, values)
+    return LiveNumbers(look.done, values)
 
 
-def results_of(document: Mapping[str, Any], documents: int, file: str) -> Results:
+def results_of(document: Mapping[str, Any], documents: int, file: str) -> FinalResults:
     """Extract the numbers and tables of a results document.
 
     Args:
@@ -98,7 +98,7 @@ def results_of(document: Mapping[str, Any], documents: int, file: str) -> Result
     if document.get("groups"):
         tables[GROUPS_TABLE] = _table(document, "groups", "Groups")
     config = {"task_configs": document.get("configs", {}), "cli_configs": document.get("config", {})}
-    return Results(documents, scalars, texts, tables, config, file)
+    return FinalResults(documents, scalars, texts, tables, config, file)
 
 
 def evenly(numbers: Sequence[int], most: int) -> list[int]:
@@ -108,9 +108,9 @@ def evenly(numbers: Sequence[int], most: int) -> list[int]:
     return [numbers[place * len(numbers) // most] for place in range(most)]
 
 
-def _table(document: Mapping[str, Any], part: str, heading: str) -> Table:
+def _table(document: Mapping[str, Any], part: str, heading: str) -> TrackerTable:
     rows = tuple(row for name in document[part] for row in _rows(document, part, name))
-    return Table((heading, *_COLUMNS), rows)
+    return TrackerTable((heading, *_COLUMNS), rows)
 
 
 def _rows(document: Mapping[str, Any], part: str, name: str) -> Iterator[tuple[Cell, ...]]:
@@ -145,7 +145,7 @@ MOST_FILE = 100 << 20
 _FIXED = ("doc_id", "filter", "status", "prompt", "answer", "prediction", "target", "reason")
 
 
-class TaskRows(Struct, frozen=True):
+class TrackedSamples(Struct, frozen=True):
     """The finished samples of one task."""
 
     task: str
@@ -157,20 +157,20 @@ class TaskRows(Struct, frozen=True):
     """Path of the samples file, which is empty if it was not written."""
 
 
-class Bounds(Struct, frozen=True):
+class RowLimits(Struct, frozen=True):
     """Most rows and pictures of one task."""
 
     rows: int = MOST_ROWS
     pictures: int = MOST_PICTURES
 
     @classmethod
-    def of(cls, tasks: int) -> Bounds:
+    def of(cls, tasks: int) -> RowLimits:
         """Return the bounds for a run with this number of tasks."""
         return cls(min(MOST_ROWS, max(1, MOST_OF_ALL // tasks)), min(MOST_PICTURES, MOST_PICTURES_OF_ALL // tasks))
 
 
 def task_samples(
-    found: TaskRows, documents: int, media: MediaStore, folders: Sequence[Path], bounds: Bounds
+    found: TrackedSamples, documents: int, media: MediaStore, folders: Sequence[Path], bounds: RowLimits
 ) -> TaskSamples:
     """Build the rows of a task, and write its pictures into the folder of ``media``.
 
@@ -201,7 +201,7 @@ def task_samples(
 
 def _futures(line: Mapping[str, Any], media: MediaStore, folders: Sequence[Path]) -> list[Any]:
     shown = [*media_of(line), *made_in({"parts": line.get("parts")}).values()]
-    places = Places(tuple(folders))
+    places = MediaFolders(tuple(folders))
     return [media.add(one, places) for one in shown[:MOST_OF_SAMPLE] if one.get("type", "image") != "audio"]
 
 

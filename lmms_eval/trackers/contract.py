@@ -30,7 +30,7 @@ class Beginning(Struct, frozen=True):
     """Name of the model's folder of results, which is empty if the arguments name no model."""
 
 
-class Place(Struct, frozen=True):
+class TrackerPlace(Struct, frozen=True):
     """Address or folder where people find a run."""
 
     url: str = ""
@@ -39,21 +39,21 @@ class Place(Struct, frozen=True):
     """What to do with the folder, or the reason why there is no place."""
 
 
-class Step(Struct, frozen=True):
+class LiveNumbers(Struct, frozen=True):
     """Live numbers by name, after a number of documents."""
 
     documents: int
     values: Mapping[str, float]
 
 
-class Table(Struct, frozen=True):
+class TrackerTable(Struct, frozen=True):
     """Rows of equal length."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
-class Results(Struct, frozen=True):
+class FinalResults(Struct, frozen=True):
     """Final numbers and tables of the run."""
 
     documents: int
@@ -61,7 +61,7 @@ class Results(Struct, frozen=True):
     """Numbers by ``TASK/METRIC``."""
     texts: Mapping[str, str]
     """Values that are not numbers, by the same names."""
-    tables: Mapping[str, Table]
+    tables: Mapping[str, TrackerTable]
     config: Mapping[str, Any]
     """Additions to the run's configuration."""
     file: str
@@ -82,29 +82,31 @@ class TaskSamples(Struct, frozen=True):
     """Path of the task's whole samples file, which is empty if there is no file or it is too large."""
 
 
-class Ending(Struct, frozen=True):
+class RunEnding(Struct, frozen=True):
     """The end of the run."""
 
     state: str
     has_succeeded: bool = True
 
 
-Message = Beginning | Step | Results | TaskSamples | Ending
+Message = Beginning | LiveNumbers | FinalResults | TaskSamples | RunEnding
 
 
 class Tracker(Protocol):
     """Receives the messages of a run. It may raise any exception of its package, which does not affect the run."""
 
-    def start(self, beginning: Beginning) -> Place: ...
-    def step(self, step: Step) -> None: ...
-    def results(self, results: Results) -> None: ...
+    def start(self, beginning: Beginning) -> TrackerPlace: ...
+    def step(self, step: LiveNumbers) -> None: ...
+    def results(self, results: FinalResults) -> None: ...
     def samples(self, samples: TaskSamples) -> None: ...
-    def finish(self, ending: Ending) -> Place:
+    def finish(self, ending: RunEnding) -> TrackerPlace:
         """Send everything that is left, close, and return where the run is."""
         ...
 
 
-_KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in (Beginning, Step, Results, TaskSamples, Ending)}
+_KINDS: dict[str, type[Message]] = {
+    kind.__name__: kind for kind in (Beginning, LiveNumbers, FinalResults, TaskSamples, RunEnding)
+}
 
 
 class TrackerError(Exception):
@@ -126,20 +128,20 @@ def read_line(line: bytes) -> Mapping[str, Any]:
             content[part] = tuple(tuple(row) if isinstance(row, list) else row for row in content[part])
     if "tables" in content:
         content["tables"] = {
-            name: Table(tuple(table["columns"]), tuple(map(tuple, table["rows"])))
+            name: TrackerTable(tuple(table["columns"]), tuple(map(tuple, table["rows"])))
             for name, table in content["tables"].items()
         }
     return {**found, "message": _KINDS[found["kind"]](**content)}
 
 
-def reply_of(place: Place | None = None, error: str = "") -> bytes:
+def reply_of(place: TrackerPlace | None = None, error: str = "") -> bytes:
     """Encode the reply to a message as one line."""
     return orjson.dumps({"place": None if place is None else to_dict(place), "error": error})
 
 
-def read_reply(line: bytes) -> Place | None:
+def read_reply(line: bytes) -> TrackerPlace | None:
     """Decode a reply. Raises ``TrackerError`` if it contains an error."""
     found = orjson.loads(line)
     if found["error"]:
         raise TrackerError(found["error"])
-    return None if found["place"] is None else Place(**found["place"])
+    return None if found["place"] is None else TrackerPlace(**found["place"])

@@ -10,7 +10,15 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, TaskSamples, TrackerError
+from lmms_eval.trackers.contract import (
+    Beginning,
+    FinalResults,
+    LiveNumbers,
+    RunEnding,
+    TaskSamples,
+    TrackerError,
+    TrackerPlace,
+)
 
 CARD = "README.md"
 LATEST = "latest"
@@ -167,7 +175,7 @@ class Hub:
         self._results: Path | None = None
         self._samples: dict[str, Path] = {}
 
-    def start(self, beginning: Beginning) -> Place:
+    def start(self, beginning: Beginning) -> TrackerPlace:
         from huggingface_hub import HfApi, get_token
 
         if get_token() is None:
@@ -181,23 +189,23 @@ class Hub:
         except Exception as error:  # a hub that does not answer now may do so at the end of the run
             if _status(error) in _REFUSED:
                 raise TrackerError(f"the token is refused: {_first_line(error)}") from error
-        return Place()
+        return TrackerPlace()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: LiveNumbers) -> None:
         """Ignore live numbers."""
 
-    def results(self, results: Results) -> None:
+    def results(self, results: FinalResults) -> None:
         self._results = Path(results.file)
 
     def samples(self, samples: TaskSamples) -> None:
         if samples.file:
             self._samples[samples.task] = Path(samples.file)
 
-    def finish(self, ending: Ending) -> Place:
+    def finish(self, ending: RunEnding) -> TrackerPlace:
         if self._api is None:
-            return Place()
+            return TrackerPlace()
         if not ending.has_succeeded or self._results is None:
-            return Place(hint=f"nothing was pushed, since the run is {ending.state}")
+            return TrackerPlace(hint=f"nothing was pushed, since the run is {ending.state}")
         try:
             if not self._organisation:
                 self._check_token()
@@ -210,7 +218,7 @@ class Hub:
             except Exception as error:
                 done = f"; pushed already: {', '.join(pushed)}" if pushed else ""
                 raise TrackerError(f"{_first_line(error)}{done}; {_by_hand(repository, files)}") from error
-        return Place(url=", ".join(pushed))
+        return TrackerPlace(url=", ".join(pushed))
 
     def _check_token(self) -> None:
         """Look up the token's user, whose name is the default of the organisation.

@@ -13,11 +13,20 @@ from loguru import logger
 from msgspec import Struct
 
 from lmms_eval.config.tracking import HUB, Destination
-from lmms_eval.engine.live import MeanSoFar, Progress
+from lmms_eval.engine.live import MeanSoFar, ProgressLine
 from lmms_eval.engine.signals import Interrupts
 from lmms_eval.processes import Child, ChildError
 from lmms_eval.trackers.content import live_step
-from lmms_eval.trackers.contract import Beginning, Ending, Message, Place, Step, TrackerError, line_of, read_reply
+from lmms_eval.trackers.contract import (
+    Beginning,
+    LiveNumbers,
+    Message,
+    RunEnding,
+    TrackerError,
+    TrackerPlace,
+    line_of,
+    read_reply,
+)
 from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.redaction import redact_text
 from lmms_eval.utils.terminal import printable
@@ -30,7 +39,7 @@ _LOOK_S, _KILLED_S = 0.5, 5.0
 State = Literal["starting", "running", "finished", "failed"]
 
 
-class Patience(Struct, frozen=True):
+class TrackerTimeouts(Struct, frozen=True):
     """Seconds after which a tracker is given up."""
 
     start: float = 120.0
@@ -46,7 +55,7 @@ class TrackerReport(Struct, frozen=True):
 
     name: str
     state: State
-    place: Place
+    place: TrackerPlace
     error: str = ""
     """The first error, secrets masked."""
 
@@ -61,14 +70,14 @@ class TrackerProcess:
         patience: the times after which the tracker is given up.
     """
 
-    def __init__(self, name: str, module: str, beginning: Beginning, patience: Patience | None = None) -> None:
+    def __init__(self, name: str, module: str, beginning: Beginning, patience: TrackerTimeouts | None = None) -> None:
         self.name, self._module, self._beginning = name, module, beginning
-        self._patience = patience or Patience()
+        self._patience = patience or TrackerTimeouts()
         self._changed = threading.Condition()
         self._waiting: deque[Message] = deque()
         self._is_killed = False
         self._state: State = "starting"
-        self._place, self._error = Place(), ""
+        self._place, self._error = TrackerPlace(), ""
         self._process: Child | None = None
         self._thread = threading.Thread(target=self._send_all, name=f"tracker-{name}", daemon=True)
         self._thread.start()
@@ -78,17 +87,17 @@ class TrackerProcess:
         """Most seconds from the end of the run until everything is sent."""
         return self._patience.end
 
-    def offer(self, step: Step) -> None:
+    def offer(self, step: LiveNumbers) -> None:
         """Queue live numbers for sending, merged with those that still wait."""
         with self._changed:
-            if self._waiting and isinstance(last := self._waiting[-1], Step):
-                self._waiting[-1] = Step(step.documents, {**last.values, **step.values})
+            if self._waiting and isinstance(last := self._waiting[-1], LiveNumbers):
+                self._waiting[-1] = LiveNumbers(step.documents, {**last.values, **step.values})
             else:
                 self._waiting.append(step)
             self._changed.notify()
 
     def send(self, message: Message) -> None:
-        """Queue a message after all others. ``Ending`` must be the last one. ``wait`` blocks until it is sent."""
+        """Queue a message after all others. ``RunEnding`` must be the last one. ``wait`` blocks until it is sent."""
         with self._changed:
             self._waiting.append(message)
             self._changed.notify()
@@ -145,7 +154,7 @@ class TrackerProcess:
                     self._ask(message, self._patience.answer)
                 except TrackerError as error:  # the next message may succeed
                     self.fail(str(error))
-                if isinstance(message, Ending):
+                if isinstance(message, RunEnding):
                     break
         except (TrackerError, ChildError) as error:
             self.fail(str(error))
@@ -184,7 +193,7 @@ class TrackerProcess:
 
 STEP_S = 5.0
 """Seconds between live numbers."""
-UPLOAD = Patience(answer=1_800.0, end=1_800.0)
+UPLOAD = TrackerTimeouts(answer=1_800.0, end=1_800.0)
 """Patience with the hub, which uploads files of any size between two replies."""
 
 
@@ -200,7 +209,7 @@ class Session:
         step_s: seconds between live numbers.
     """
 
-    def __init__(self, step_s: float = STEP_S, patience: Patience | None = None) -> None:
+    def __init__(self, step_s: float = STEP_S, patience: TrackerTimeouts | None = None) -> None:
         self._step_s, self._patience = step_s, patience
         self._trackers: list[TrackerProcess] = []
         self._absent: list[TrackerReport] = []
@@ -211,14 +220,14 @@ class Session:
         """Start a tracker, without waiting for it."""
         if package_version(destination.package) is None:
             error = f"the package {destination.package} is missing: pip install 'lmms_eval[{destination.name}]'"
-            self._absent.append(TrackerReport(destination.name, "failed", Place(), error))
+            self._absent.append(TrackerReport(destination.name, "failed", TrackerPlace(), error))
             logger.warning("{}: {}; the run does not depend on it", destination.name, error)
             return
         module = f"{__package__}.{destination.name}"
-        patience = self._patience or (UPLOAD if destination is HUB else Patience())
+        patience = self._patience or (UPLOAD if destination is HUB else TrackerTimeouts())
         self._trackers.append(TrackerProcess(destination.name, module, beginning, patience))
 
-    def follow(self, progress: Progress) -> None:
+    def follow(self, progress: ProgressLine) -> None:
         """Send live numbers from now on until the end."""
         self._follower = threading.Thread(target=self._steps, args=(progress,), name="tracker-steps", daemon=True)
         self._follower.start()
@@ -235,7 +244,7 @@ class Session:
             if tracker.name in names:
                 tracker.fail(error)
 
-    def end(self, ending: Ending, grace_s: float, interrupted: int | None = None) -> tuple[TrackerReport, ...]:
+    def end(self, ending: RunEnding, grace_s: float, interrupted: int | None = None) -> tuple[TrackerReport, ...]:
         """Send the last message and wait until everything is sent or the patience with each tracker ends.
 
         Args:
@@ -272,7 +281,7 @@ class Session:
         if self._follower is not None:
             self._follower.join()
 
-    def _steps(self, progress: Progress) -> None:
+    def _steps(self, progress: ProgressLine) -> None:
         sent: Mapping[str, MeanSoFar] = {}
         known = -1
         is_last = False

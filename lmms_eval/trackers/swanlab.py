@@ -7,7 +7,15 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from lmms_eval.trackers.content import evenly
-from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, Table, TaskSamples
+from lmms_eval.trackers.contract import (
+    Beginning,
+    FinalResults,
+    LiveNumbers,
+    RunEnding,
+    TaskSamples,
+    TrackerPlace,
+    TrackerTable,
+)
 
 PROJECT = "lmms-eval"
 PREVIEW = 10
@@ -33,7 +41,7 @@ class Swanlab:
     def __init__(self) -> None:
         self._run: Any = None
 
-    def start(self, beginning: Beginning) -> Place:
+    def start(self, beginning: Beginning) -> TrackerPlace:
         import swanlab
 
         arguments = {"id": beginning.run_id, "resume": "allow", "name": beginning.name, **beginning.arguments}
@@ -42,10 +50,10 @@ class Swanlab:
         self._run = swanlab.init(config=dict(beginning.config), **arguments)
         return self._place()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: LiveNumbers) -> None:
         self._run.log(dict(step.values), step=step.documents)
 
-    def results(self, results: Results) -> None:
+    def results(self, results: FinalResults) -> None:
         self._run.config.update({**results.config, "results": dict(results.texts)})
         self._run.log({**results.scalars, **{name: _table(one) for name, one in results.tables.items()}})
 
@@ -66,7 +74,7 @@ class Swanlab:
         if shown:
             self._run.log(shown)
 
-    def finish(self, ending: Ending) -> Place:
+    def finish(self, ending: RunEnding) -> TrackerPlace:
         place = self._place()
         if self._run is not None:
             self._run.config.update({"state": ending.state})
@@ -74,16 +82,16 @@ class Swanlab:
             self._run.finish(state=state, error=None if state == "success" else ending.state)
         return place
 
-    def _place(self) -> Place:
+    def _place(self) -> TrackerPlace:
         if self._run is None or self._run.mode == "disabled":
-            return Place()
+            return TrackerPlace()
         if self._run.mode == "online":
-            return Place(url=str(self._run.url or ""))
+            return TrackerPlace(url=str(self._run.url or ""))
         folder = str(self._run.dir)
-        return Place(folder=folder, hint=f"send it with: swanlab sync {folder}")
+        return TrackerPlace(folder=folder, hint=f"send it with: swanlab sync {folder}")
 
 
-def _table(table: Table) -> Any:
+def _table(table: TrackerTable) -> Any:
     import swanlab
 
     cells = [["" if cell is None else cell for cell in row] for row in table.rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lmms_eval.trackers.content import log_file, log_samples_file, package_table
-from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, TaskSamples
+from lmms_eval.trackers.contract import Beginning, FinalResults, LiveNumbers, RunEnding, TaskSamples, TrackerPlace
 
 PROJECT = "lmms-eval"
 
@@ -21,7 +21,7 @@ class Trackio:
     def __init__(self) -> None:
         self._run: Any = None
 
-    def start(self, beginning: Beginning) -> Place:
+    def start(self, beginning: Beginning) -> TrackerPlace:
         import trackio
 
         # The package finds a run by its name alone, and another run may have the same name.
@@ -35,10 +35,10 @@ class Trackio:
         self._run = trackio.init(config=dict(beginning.config), **arguments)
         return self._place()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: LiveNumbers) -> None:
         self._run.log(dict(step.values))
 
-    def results(self, results: Results) -> None:
+    def results(self, results: FinalResults) -> None:
         import trackio
 
         tables = {name: package_table(trackio, table) for name, table in results.tables.items()}
@@ -57,20 +57,20 @@ class Trackio:
         self._run.log({f"samples/{samples.task}": trackio.Table(columns=columns, data=rows)})
         log_samples_file(trackio, self._run, samples)
 
-    def finish(self, ending: Ending) -> Place:
+    def finish(self, ending: RunEnding) -> TrackerPlace:
         place = self._place()
         if self._run is not None:
             self._run.log({"state": ending.state})
             self._run.finish()
         return place
 
-    def _place(self) -> Place:
+    def _place(self) -> TrackerPlace:
         import trackio
 
         if self._run is None:
-            return Place()
+            return TrackerPlace()
         if self._run.url:
-            return Place(url=str(self._run.url))
-        return Place(
+            return TrackerPlace(url=str(self._run.url))
+        return TrackerPlace(
             folder=str(trackio.TRACKIO_DIR), hint=f"look at it with: trackio show --project {self._run.project}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lmms_eval.trackers.content import LIVE, log_file, log_samples_file, package_table
-from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, TaskSamples
+from lmms_eval.trackers.contract import Beginning, FinalResults, LiveNumbers, RunEnding, TaskSamples, TrackerPlace
 
 
 def new() -> Wandb:
@@ -19,7 +19,7 @@ class Wandb:
     def __init__(self) -> None:
         self._run: Any = None
 
-    def start(self, beginning: Beginning) -> Place:
+    def start(self, beginning: Beginning) -> TrackerPlace:
         import wandb
 
         settings = wandb.Settings(console="off", silent=True, disable_code=True, disable_git=True)
@@ -29,10 +29,10 @@ class Wandb:
         self._run.define_metric(f"{LIVE}/*", step_metric=f"{LIVE}/documents")
         return self._place()
 
-    def step(self, step: Step) -> None:
+    def step(self, step: LiveNumbers) -> None:
         self._run.log(dict(step.values))
 
-    def results(self, results: Results) -> None:
+    def results(self, results: FinalResults) -> None:
         import wandb
 
         self._run.config.update(dict(results.config), allow_val_change=True)
@@ -56,20 +56,20 @@ class Wandb:
         self._run.log({f"samples/{samples.task}": table})
         log_samples_file(wandb, self._run, samples)
 
-    def finish(self, ending: Ending) -> Place:
+    def finish(self, ending: RunEnding) -> TrackerPlace:
         place = self._place()
         if self._run is not None:
             self._run.summary["state"] = ending.state
             self._run.finish(exit_code=0 if ending.has_succeeded else 1)
         return place
 
-    def _place(self) -> Place:
+    def _place(self) -> TrackerPlace:
         if self._run is None or self._run.disabled:
-            return Place()
+            return TrackerPlace()
         if self._run.offline:
             folder = self._run.settings.sync_dir
-            return Place(folder=folder, hint=f"send it with: wandb sync {folder}")
-        return Place(url=str(self._run.url or ""))
+            return TrackerPlace(folder=folder, hint=f"send it with: wandb sync {folder}")
+        return TrackerPlace(url=str(self._run.url or ""))
 
 
 def _opened(path: str) -> Any:

@@ -7,13 +7,13 @@ import importlib
 from lmms_eval.processes import Parent
 from lmms_eval.trackers.contract import (
     Beginning,
-    Ending,
+    FinalResults,
+    LiveNumbers,
     Message,
-    Place,
-    Results,
-    Step,
+    RunEnding,
     Tracker,
     TrackerError,
+    TrackerPlace,
     read_line,
     reply_of,
 )
@@ -40,19 +40,19 @@ def main() -> None:
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - a package may raise anything, which is replied
             error = f"{type(raised).__name__}: {raised}"[:MOST_TEXT]
         parent.send(reply_of(place, error))
-    if tracker is not None and not isinstance(message, Ending):
-        tracker.finish(Ending("killed", has_succeeded=False))
+    if tracker is not None and not isinstance(message, RunEnding):
+        tracker.finish(RunEnding("killed", has_succeeded=False))
 
 
-def _pass_on(tracker: Tracker, message: Message) -> Place | None:
+def _pass_on(tracker: Tracker, message: Message) -> TrackerPlace | None:
     """Call the tracker's method for a message. Returns the place of the run if the method does."""
     if isinstance(message, Beginning):
         return tracker.start(message)
-    if isinstance(message, Ending):
+    if isinstance(message, RunEnding):
         return tracker.finish(message)
-    if isinstance(message, Step):
+    if isinstance(message, LiveNumbers):
         tracker.step(message)
-    elif isinstance(message, Results):
+    elif isinstance(message, FinalResults):
         tracker.results(message)
     else:
         tracker.samples(message)

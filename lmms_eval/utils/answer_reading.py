@@ -30,7 +30,7 @@ _NOTES: ContextVar[ReadingNotes | None] = ContextVar("_NOTES", default=None)
 T = TypeVar("T")
 RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
 """Seed of the run that calls a task's function; 0 outside a run."""
-_CHANCE: ContextVar[Chance | None] = ContextVar("_CHANCE", default=None)
+_CHANCE: ContextVar[RandomDraw | None] = ContextVar("_CHANCE", default=None)
 
 
 class AnswerReading(Struct, frozen=True):
@@ -85,7 +85,7 @@ def noting_reading() -> Iterator[ReadingNotes]:
         _NOTES.reset(token)
 
 
-class Chance(Struct):
+class RandomDraw(Struct):
     """Whether scoring drew at random."""
 
     drew: bool = False
@@ -114,13 +114,13 @@ def note_chance() -> None:
 
 
 @contextmanager
-def noting_chance(watch_generators: bool = False) -> Iterator[Chance]:
+def noting_chance(watch_generators: bool = False) -> Iterator[RandomDraw]:
     """Note guesses within the block, and with ``watch_generators`` also draws from the process's random generators.
 
     These generators are Python's and, if NumPy is loaded, its legacy one. All threads share them, so a draw of another
     thread counts too; watch them only for code that uses ``random``.
     """
-    chance = Chance()
+    chance = RandomDraw()
     token = _CHANCE.set(chance)
     before = _generators() if watch_generators else None
     try:

@@ -65,7 +65,7 @@ class Decision(Struct, frozen=True):
     should_reduce: bool
 
 
-class Window(Struct, frozen=True):
+class LatencyWindow(Struct, frozen=True):
     """The requests completed since the last decision; ``latencies`` in seconds."""
 
     total_requests: int
@@ -85,7 +85,7 @@ def compute_p95(values: Sequence[float]) -> float:
     return ordered[int(0.95 * (len(ordered) - 1))] if ordered else 0.0
 
 
-def decide(current: int, window: Window, config: AdaptiveConfig) -> Decision:
+def decide(current: int, window: LatencyWindow, config: AdaptiveConfig) -> Decision:
     """Decide the number of requests in flight: fewer after rate limits, failures or slow answers, else more."""
     total = max(1, window.total_requests)
     failure_rate, limit_rate = window.failed_requests / total, window.rate_limited_requests / total

@@ -120,7 +120,7 @@ def own_gpus(environ: Mapping[str, str], gpus: Sequence[str], each: int, name: s
     if each * processes > len(gpus):
         raise ModelError(
             f"{name} takes {each} GPU(s) in each of the {processes} processes on this machine, which has {len(gpus)}: "
-            "start fewer processes, or one plain `python -m lmms_eval` without accelerate or torchrun, in which "
+            "start fewer processes, or one plain `python -m lmms_eval` without accelerate or torchrun, where "
             f"{name} starts its own"
         )
     first = int(environ.get("LOCAL_RANK") or 0) * each

@@ -16,21 +16,21 @@ INSTRUCTION = (
 _MARK = re.compile(r"<image>(?P<text>(?:(?!<image>).)*?)</image>|<image>|\[image\]", re.DOTALL | re.IGNORECASE)
 
 
-class Wanted(Struct, frozen=True):
+class WantedPicture(Struct, frozen=True):
     """A picture that a text asks for."""
 
     description: str
 
 
-def split_marks(text: str) -> list[str | Wanted]:
+def split_marks(text: str) -> list[str | WantedPicture]:
     """Split a text into texts and wanted pictures. A mark without description and without text before it is dropped."""
-    pieces: list[str | Wanted] = []
+    pieces: list[str | WantedPicture] = []
     place = 0
     for mark in _MARK.finditer(text):
         if before := text[place : mark.start()]:
             pieces.append(before)
         if description := (mark["text"] or "").strip() or before.strip()[-MAX_DESCRIPTION_CHARS:]:
-            pieces.append(Wanted(description))
+            pieces.append(WantedPicture(description))
         place = mark.end()
     if rest := text[place:]:
         pieces.append(rest)
@@ -44,4 +44,4 @@ def in_words(text: str) -> str:
 
 def count_marks(text: str) -> int:
     """Return the number of pictures that a text asks for."""
-    return sum(isinstance(piece, Wanted) for piece in split_marks(text))
+    return sum(isinstance(piece, WantedPicture) for piece in split_marks(text))

@@ -249,7 +249,7 @@ def _first_number(ids: Sequence[str]) -> int | None:
 
 
 def _ordered(ids: Sequence[str]) -> list[tuple[str, int]]:
-    """Return distinct ids with their places, in the order in which browsers compare texts."""
+    """Return distinct ids with their places, in the order of browsers' comparison of texts."""
     places: dict[str, int] = {}
     for place, name in enumerate(ids):
         places.setdefault(name, place)

@@ -16,7 +16,7 @@ from lmms_eval.results.sample import finite
 from lmms_eval.tasks.general_bench.measures.mask_math import as_pixels
 from lmms_eval.tasks.general_bench.regions import MASK_FORMS, Bodies, Regions, bodies_of, regions_of
 from lmms_eval.utils.redaction import REDACTED
-from lmms_eval.viewer.media import SIDE, MediaStore, Places, file_of, made_in
+from lmms_eval.viewer.media import SIDE, MediaFolders, MediaStore, file_of, made_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,7 +172,7 @@ def has_masks(sample: Mapping[str, Any]) -> bool:
     )
 
 
-def masks_of(sample: Mapping[str, Any], store: MediaStore, places: Places) -> list[Shape]:
+def masks_of(sample: Mapping[str, Any], store: MediaStore, places: MediaFolders) -> list[Shape]:
     """Draw the masks of a sample's line: for each side and each picture, one small file of the store.
 
     Tasks of instances may have key points instead of masks. These are returned as points.
@@ -221,7 +221,7 @@ def _folder(stated: Any, media: Sequence[Mapping[str, Any]]) -> Path:
     return Path(_NOWHERE)
 
 
-def _prediction(sample: Mapping[str, Any], places: Places) -> Any:
+def _prediction(sample: Mapping[str, Any], places: MediaFolders) -> Any:
     """Return the value that was scored. If it is a file, it must be a picture that the model made."""
     prediction = prediction_of(sample)
     if not isinstance(prediction, str):

@@ -21,7 +21,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import Bounds, Sampling, fit, load_audio, load_preview, read_frames, resolve
+from lmms_eval.media import Bounds, FrameSampling, fit, load_audio, load_preview, read_frames, resolve
 from lmms_eval.media.audio import encode_wav
 from lmms_eval.viewer.chunks import write_file
 from lmms_eval.viewer.page import Media
@@ -152,13 +152,13 @@ Item = dict[str, Any]
 ``frames`` (``src`` and ``time``), ``seconds``, ``name``, ``missing`` (the reason why it is not shown)."""
 
 
-class Places(Struct, frozen=True):
+class MediaFolders(Struct, frozen=True):
     """Folders with the files of a run's media."""
 
     folders: tuple[Path, ...]
-    """Folders in which relative names are looked up, in this order."""
+    """Folders to look up relative names, in this order."""
     bounds: tuple[Path, ...] | None = None
-    """Folders outside of which no file is opened, because a foreign run may name any file of this machine. ``None`` if
+    """The only folders with files that are opened, because a foreign run may name any file of this machine. ``None`` if
     the run was made here."""
 
     def permit(self, path: Path) -> bool:
@@ -169,7 +169,7 @@ class Places(Struct, frozen=True):
 class MediaMaker(Protocol):
     """Makes items of media."""
 
-    def add(self, medium: Mapping[str, Any], places: Places) -> Future[Item]:
+    def add(self, medium: Mapping[str, Any], places: MediaFolders) -> Future[Item]:
         """Begin to make the item of an entry of ``sent_media`` or of a part of an answer."""
 
 
@@ -184,7 +184,7 @@ class MediaStore:
     """Media that could not be shown."""
     _pool: ThreadPoolExecutor = field(init=False)
     _kept: KeptMedia | None = None
-    _made: dict[tuple[str, Places | None], Future[Item]] = field(default_factory=dict)
+    _made: dict[tuple[str, MediaFolders | None], Future[Item]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     """Names of the written files."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -204,7 +204,7 @@ class MediaStore:
         if self._kept is not None and self._kept.write():
             self.names.add(INDEX)
 
-    def add(self, medium: Mapping[str, Any], places: Places) -> Future[Item]:
+    def add(self, medium: Mapping[str, Any], places: MediaFolders) -> Future[Item]:
         """Begin to make the item of an entry of ``sent_media`` or of a part of an answer.
 
         A damaged file does not raise: its item has the reason why it is not shown.
@@ -220,7 +220,7 @@ class MediaStore:
         """Begin to draw shapes over pictures. If no media are shown, there are no shapes."""
         return self._pool.submit(make if self.mode != "none" else list)
 
-    def _item(self, medium: Mapping[str, Any], places: Places) -> Item:
+    def _item(self, medium: Mapping[str, Any], places: MediaFolders) -> Item:
         kind = str(medium.get("type", "image"))
         item: Item = {"kind": kind, "name": str(medium.get("path") or medium.get("url") or medium.get("name") or "")}
         item |= {key: medium[key] for key in ("width", "height", "seconds") if isinstance(medium.get(key), int | float)}
@@ -268,7 +268,7 @@ class MediaStore:
         given = medium.get("frames")
         seen = [number for number in given if isinstance(number, int)] if isinstance(given, list) else []
         step = max(1, -(-len(seen) // MOST_FRAMES))
-        sampling = Sampling(indices=tuple(sorted(set(seen[::step])))) if seen else Sampling(count=8)
+        sampling = FrameSampling(indices=tuple(sorted(set(seen[::step])))) if seen else FrameSampling(count=8)
         found = read_frames(resolve(path), sampling)
         stated = medium.get("times")
         times = dict(zip(seen, stated, strict=False)) if isinstance(stated, list) else {}
@@ -349,7 +349,7 @@ def medium_key(medium: Mapping[str, Any]) -> str:
     return repr(tuple(named))
 
 
-def file_of(medium: Mapping[str, Any], places: Places) -> Path:
+def file_of(medium: Mapping[str, Any], places: MediaFolders) -> Path:
     """Find the file of a medium.
 
     Raises:

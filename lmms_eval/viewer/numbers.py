@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval.compare.runs import Column, TaskRows
+from lmms_eval.compare.runs import MetricColumn, TaskRows
 from lmms_eval.results.audit import CHOSEN
-from lmms_eval.results.breakdown import AskedDocuments, Cell, Documents, cells, divisions, whole_cell
+from lmms_eval.results.breakdown import AskedDocuments, Cell, MetricDocuments, cells, divisions, whole_cell
 from lmms_eval.results.facts import part_of
 from lmms_eval.results.sample import finite
 from lmms_eval.viewer.runs import ReportRun
-from lmms_eval.viewer.samples import TaskFacts
+from lmms_eval.viewer.samples import IndexedTask
 
 Plain = dict[str, Any]
 """A JSON object."""
@@ -182,7 +182,7 @@ def warning(kind: str, task: str, text: str) -> Plain:
 BINS = 32
 
 
-def distributions(tasks: Sequence[TaskFacts]) -> dict[str, dict[str, Any] | None]:
+def distributions(tasks: Sequence[IndexedTask]) -> dict[str, dict[str, Any] | None]:
     """Make the histograms over the samples of all given tasks."""
     return {
         "latency": histogram([value for task in tasks for value in task.latencies]),
@@ -225,11 +225,11 @@ def result_rows(run: ReportRun) -> list[Plain]:
     return [row for name in results for row in stated_rows(run.document, name)]
 
 
-def _with_scores(task: TaskRows) -> list[Column]:
+def _with_scores(task: TaskRows) -> list[MetricColumn]:
     return [column for column in task.columns.values() if not all(math.isnan(score) for score in column.scores)]
 
 
-def _mean_row(run: ReportRun, task: TaskRows, column: Column) -> Plain:
+def _mean_row(run: ReportRun, task: TaskRows, column: MetricColumn) -> Plain:
     cell = whole_cell(_documents(run, task)(column))
     row: Plain = {"task": task.task, "metric": column.metric, "filter": column.filter, **_plain(cell, column)}
     if column.reported is not None and column.scale == 0:  # it is not a mean, so the documents give no interval
@@ -264,15 +264,15 @@ def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
         }
 
 
-def _documents(run: ReportRun, task: TaskRows) -> Callable[[Column], Documents]:
+def _documents(run: ReportRun, task: TaskRows) -> Callable[[MetricColumn], MetricDocuments]:
     """Return a function that gets the documents of a metric's numbers."""
     has_clusters = task.clusters is not None or run.keys(task.task).cluster_key is not None
     clusters = (task.clusters or [None] * len(task.ids)) if has_clusters else None
     asked = None if task.early_stop is None else AskedDocuments.find(task.early_stop, task.task, task.ids)
-    return lambda column: Documents.of(column.scores, column.score_range, clusters, asked)
+    return lambda column: MetricDocuments.of(column.scores, column.score_range, clusters, asked)
 
 
-def breakdowns(run: ReportRun, task: TaskRows, shown: TaskFacts, without_interval: str = "") -> list[Plain]:
+def breakdowns(run: ReportRun, task: TaskRows, shown: IndexedTask, without_interval: str = "") -> list[Plain]:
     """Divide the documents by each metadata column with few values, and compute number, mean and interval of the parts.
 
     Args:
@@ -300,7 +300,7 @@ def breakdowns(run: ReportRun, task: TaskRows, shown: TaskFacts, without_interva
     ]
 
 
-def _of_all(shown: TaskFacts, count: int) -> Mapping[str, Sequence[str | None]]:
+def _of_all(shown: IndexedTask, count: int) -> Mapping[str, Sequence[str | None]]:
     """Expand the metadata columns to all samples of the task."""
     if len(shown.rows) == count:
         return shown.metadata
@@ -311,7 +311,7 @@ def _of_all(shown: TaskFacts, count: int) -> Mapping[str, Sequence[str | None]]:
     return columns
 
 
-def _plain(cell: Cell, column: Column) -> Plain:
+def _plain(cell: Cell, column: MetricColumn) -> Plain:
     """Convert a cell to the units of the run's own number."""
     scale = column.scale or 1.0
     value, low, high = (None if end is None else end * scale for end in (cell.mean, cell.low, cell.high))

@@ -204,7 +204,7 @@ class ReportOptions:
     """Keys of samples, documents and settings with values that are left out. Leaving out a prompt or an answer also
     leaves out the conversation and the judge's prompt."""
     allowed: tuple[Path, ...] = ()
-    """Additional folders from which media of foreign runs are shown."""
+    """Additional folders with media of foreign runs that are shown."""
     single_file: bool = False
     compare: bool = True
     """True if the runs are compared with each other."""

@@ -38,12 +38,12 @@ from lmms_eval.viewer.page import (
     writing_alone,
 )
 from lmms_eval.viewer.runs import ReportRun, read_report_runs
-from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, check_columns, choosing_options, redacted
+from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, check_columns, choosing_options, redacted
 
 DATA, MEDIA = "data", "media"
 
 
-class Report(Struct, frozen=True):
+class WrittenReport(Struct, frozen=True):
     """A written report."""
 
     page: Path
@@ -56,7 +56,7 @@ class Report(Struct, frozen=True):
 
 def write_report(
     paths: Sequence[str], out: Path, options: ReportOptions, before_piece: Callable[[], None] | None = None
-) -> Report:
+) -> WrittenReport:
     """Write a report of runs.
 
     Args:
@@ -83,12 +83,12 @@ def write_report(
     finally:
         media.close()
     write_file(out, single_page(chunks.texts).encode())
-    return Report(out, len(runs), samples, media.missing, tuple(problems))
+    return WrittenReport(out, len(runs), samples, media.missing, tuple(problems))
 
 
 def _write_folder(
     runs: Sequence[ReportRun], out: Path, options: ReportOptions, command: str, before_piece: Callable[[], None]
-) -> Report:
+) -> WrittenReport:
     # The page comes first, so that an interrupted writing leaves a folder that is recognised as a report.
     write_file(out / PAGE, folder_page().encode())
     for name in (SCRIPT, STYLE):
@@ -100,7 +100,7 @@ def _write_folder(
         media.close()
     delete_others(out / DATA, chunks.names)
     delete_others(out / MEDIA, media.names)
-    return Report(out / PAGE, len(runs), samples, media.missing, tuple(problems))
+    return WrittenReport(out / PAGE, len(runs), samples, media.missing, tuple(problems))
 
 
 def _unfinished(run: ReportRun, command: str) -> list[dict[str, str]]:
@@ -124,7 +124,7 @@ def _write_runs(
         tasks: list[dict[str, Any]] = []
         shown.append([])
         torn: list[str] = []
-        written: dict[str, TaskFacts] = {}
+        written: dict[str, IndexedTask] = {}
         for place, task in enumerate(run.rows.tasks.values()):
             writer = TaskWriter(run, task, f"{number}-{place}", options, media)
             facts = writer.write(chunks)
@@ -165,7 +165,7 @@ def task_entry(writer: TaskWriter, samples: int) -> dict[str, Any]:
 
 
 def run_details(
-    run: ReportRun, facts: Mapping[str, TaskFacts], redact: frozenset[str], without_interval: str = ""
+    run: ReportRun, facts: Mapping[str, IndexedTask], redact: frozenset[str], without_interval: str = ""
 ) -> dict[str, Any]:
     """Make the piece of a run: breakdowns and distributions of each task, the results document and the run's record.
 
@@ -187,7 +187,7 @@ def run_details(
     return found
 
 
-def _task_details(run: ReportRun, task: str, facts: TaskFacts, without_interval: str) -> dict[str, Any]:
+def _task_details(run: ReportRun, task: str, facts: IndexedTask, without_interval: str) -> dict[str, Any]:
     return {
         "breakdowns": breakdowns(run, run.rows.tasks[task], facts, without_interval),
         **distributions([facts]),

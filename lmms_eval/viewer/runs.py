@@ -19,7 +19,7 @@ from lmms_eval.results.facts import record_facts, sample_keys
 from lmms_eval.results.files import RUNS, find_runs, read_state, run_path
 from lmms_eval.results.run import read_run, record_keys, results_of_record
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
-from lmms_eval.viewer.media import Places
+from lmms_eval.viewer.media import MediaFolders
 
 
 class ReportRun(Struct, frozen=True):
@@ -30,7 +30,7 @@ class ReportRun(Struct, frozen=True):
     """The results document, which is empty if the run has no results."""
     state: Mapping[str, Any]
     """The content of ``run.json``, which is empty if the run has no record."""
-    places: Places
+    places: MediaFolders
     problems: tuple[str, ...] = ()
     """Sentences about things that could not be read."""
     prompts: JudgePrompts = field(default_factory=lambda: JudgePrompts(None))
@@ -42,7 +42,7 @@ class ReportRun(Struct, frozen=True):
         return self.document or record_facts(self.state)
 
     def keys(self, task: str) -> SampleKeys:
-        """Return the keys by which samples of a task are typed. A record does not list all metrics of its journals."""
+        """Return the keys that type a task's samples. A record does not list all metrics of its journals."""
         return sample_keys(self.document, task) if self.document else record_keys(self.stated, task)
 
 
@@ -65,7 +65,7 @@ def read_report_runs(paths: Sequence[str], allowed: Sequence[Path] = ()) -> tupl
             if len(paths) == 1:
                 raise
             rows = RunRows(name=place.name or str(place), source=str(place), kind="unreadable", tasks={})
-            damaged.append(ReportRun(rows, {}, {}, Places((place,), ()), (str(error),)))
+            damaged.append(ReportRun(rows, {}, {}, MediaFolders((place,), ()), (str(error),)))
     found, damaged = list(_once(found)), list(_once(damaged))
     if not found:
         raise DataError("; ".join(problem for run in damaged for problem in run.problems))
@@ -113,20 +113,22 @@ def report_run(path: Path, allowed: Sequence[Path] = ()) -> ReportRun:
     record = run.record or run.source.parent / RUNS / str(run.document.get("run_key", ""))
     state = read_state(record) if is_own(run.facts) or not run.document else {}
     folder = run.source.parent
-    places = record_places(record, allowed) if state or not run.document else Places((folder,), (folder, *allowed))
+    places = (
+        record_places(record, allowed) if state or not run.document else MediaFolders((folder,), (folder, *allowed))
+    )
     prompts = JudgePrompts(record if state else None)
     return ReportRun(rows, run.document, state, places, rows.notes, prompts)
 
 
-def record_places(folder: Path, allowed: Sequence[Path]) -> Places:
+def record_places(folder: Path, allowed: Sequence[Path]) -> MediaFolders:
     """Return where the media of a run with a record may be: anywhere, if the record belongs to the present user."""
     output = folder.parent.parent
     try:
         is_ours = folder.stat().st_uid == os.getuid()
     except OSError:
         is_ours = False
-    return Places((output, folder), None if is_ours else (output, *allowed))
+    return MediaFolders((output, folder), None if is_ours else (output, *allowed))
 
 
 def _of_rows(rows: RunRows, folder: Path, allowed: Sequence[Path]) -> ReportRun:
-    return ReportRun(rows, rows.results or {}, {}, Places((folder,), (folder, *allowed)), rows.notes)
+    return ReportRun(rows, rows.results or {}, {}, MediaFolders((folder,), (folder, *allowed)), rows.notes)

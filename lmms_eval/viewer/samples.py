@@ -169,7 +169,7 @@ _KINDS: Mapping[str, Kind] = {
 """Columns that every index has. ``thumb`` is the name of a thumbnail."""
 
 
-class TaskFacts(Struct, frozen=True):
+class IndexedTask(Struct, frozen=True):
     """Values of the index for breakdowns and histograms, one for each sample that is shown."""
 
     rows: Sequence[int]
@@ -210,7 +210,7 @@ class TaskWriter:
         self._metadata = MetadataColumns()
         self._audit = self._new_audit()
 
-    def write(self, chunks: Chunks) -> TaskFacts:
+    def write(self, chunks: Chunks) -> IndexedTask:
         """Write all pieces.
 
         Raises:
@@ -256,7 +256,7 @@ class TaskWriter:
         for row in range(len(self._index["id"])):
             self._audited(row)
 
-    def facts(self, rows: Sequence[int], without_interval: str = "") -> TaskFacts:
+    def facts(self, rows: Sequence[int], without_interval: str = "") -> IndexedTask:
         """Return the facts of the added rows.
 
         ``without_interval``: the reason why differences of the audit have no interval.
@@ -264,7 +264,7 @@ class TaskWriter:
         columns = self._index
         if without_interval or self.options.choice.where is None:
             self._audit.auditor.without_interval = without_interval
-        return TaskFacts(
+        return IndexedTask(
             rows, columns["latency"], columns["in"], columns["out"], columns["finish"], columns["reason"],
             self._metadata.found(), self._audit.found(), self.options.choice.where is not None,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from lmms_eval.checks import findings
 from lmms_eval.checks.findings import (
-    Checked,
+    CheckReport,
     Finding,
     RefusedConnectionError,
     _audit,
@@ -56,7 +56,7 @@ class Plug(lmms):
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Checked]:
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, CheckReport]:
     home = tmp_path_factory.mktemp("plugins")
     models = home / "checkplug" / "models"
     models.mkdir(parents=True)
@@ -100,7 +100,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Checked]:
         ("service", "skipped", "text", "192.0.2.1"),
     ],
 )
-def test_finding(name: str, status: str, step: str, text: str, reports: Mapping[str, Checked]) -> None:
+def test_finding(name: str, status: str, step: str, text: str, reports: Mapping[str, CheckReport]) -> None:
     each = reports[name]
     assert each.status == status, each
     assert each.findings[-1].step == step

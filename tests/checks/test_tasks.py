@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 from msgspec import structs
 
-from lmms_eval.checks.findings import Checked, Checks, check_lines, joined
+from lmms_eval.checks.findings import CheckReport, Checks, check_lines, joined
 from lmms_eval.checks.workers import CheckOptions, check_tasks
 from lmms_eval.tasks.catalogue import Catalogue
 from tests.painting import png
@@ -162,12 +162,12 @@ def checks(tmp_path_factory: pytest.TempPathFactory) -> Checks:
 
 
 @pytest.fixture(scope="module")
-def reports(checks: Checks) -> Mapping[str, Checked]:
+def reports(checks: Checks) -> Mapping[str, CheckReport]:
     return {each.name: each for each in checks.checked}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_finding(name: str, reports: Mapping[str, Checked]) -> None:
+def test_finding(name: str, reports: Mapping[str, CheckReport]) -> None:
     each = reports[name]
     worst = each.decisive
     found = (each.status, "", "") if worst is None else (each.status, worst.step, worst.kind)
@@ -197,7 +197,7 @@ def test_every_name_is_reported_once(checks: Checks) -> None:
         ("no_aggregation", "did you mean mean"),
     ],
 )
-def test_message_says_where_and_what_to_do(name: str, text: str, reports: Mapping[str, Checked]) -> None:
+def test_message_says_where_and_what_to_do(name: str, text: str, reports: Mapping[str, CheckReport]) -> None:
     worst = reports[name].decisive
     assert worst is not None
     assert text in worst.message
@@ -230,7 +230,7 @@ def test_processes_share_the_folders(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_all_absent_packages_of_a_file_are_told_at_once(reports: Mapping[str, Checked]) -> None:
+def test_all_absent_packages_of_a_file_are_told_at_once(reports: Mapping[str, CheckReport]) -> None:
     message = reports["no_packages"].decisive.message  # type: ignore[union-attr]
     assert "absent here: nobody_first, azure.identity, reka.client, latex2sympy2;" in message
     for part in ("pip install azure-identity nobody-first reka-api, if these", "runtime 4.7.2", "lmms_eval[math]"):

@@ -15,7 +15,7 @@ def test_examples_are_right_command_lines(example) -> None:
     config = build_config(parse_flags(example.words), {})
     check_config(config)
     assert config.model in {model.name for model in ModelRegistry().list_models()}
-    assert Catalogue().match(config.task_names)
+    assert Catalogue().match(config.names("tasks"))
 
 
 @pytest.mark.parametrize("example", NEXT_STEPS, ids=lambda example: example.purpose)

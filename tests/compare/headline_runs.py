@@ -10,7 +10,7 @@ import numpy as np
 
 from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
 from lmms_eval.compare.redrawing import USUAL, Redrawing
-from lmms_eval.compare.runs import Column, RunRows, TaskRows
+from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.results.facts import EarlyStop
 from lmms_eval.stats import item_number
 
@@ -33,7 +33,7 @@ def rows(task: str, values: Mapping[str, Sequence[Any]], reported: Mapping[str, 
         metric, _, pipeline = key.rpartition(",")
         scale = 0.0 if key in reported else 1.0
         whole = reported.get(key, float(np.nanmean(scores)) if np.isfinite(scores).any() else None)
-        columns[key] = Column(metric, pipeline, scores, facts.get("within"), None, whole, scale)
+        columns[key] = MetricColumn(metric, pipeline, scores, facts.get("within"), None, whole, scale)
     statuses = ["scored" if values[next(iter(values))][row] is not None else "unscored" for row in range(count)]
     return TaskRows(
         task,

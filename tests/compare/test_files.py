@@ -8,7 +8,7 @@ import math
 from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.flips import flips_of
 from lmms_eval.compare.matching import match_runs
-from lmms_eval.compare.runs import Answer
+from lmms_eval.compare.runs import DocumentTexts
 from lmms_eval.compare.table import comparison_csv, comparison_json, flips_json
 from lmms_eval.compare.verdicts import CompareOptions
 from tests.compare.runs import column, run, task
@@ -42,7 +42,7 @@ def test_csv_has_a_line_for_each_row_and_cell_and_no_formulas() -> None:
 
 
 def test_flips_are_lines_of_json_with_hostile_answers_whole() -> None:
-    answer = Answer('\x1b[2J"\n</script>\ud800', "=1+1")
+    answer = DocumentTexts('\x1b[2J"\n</script>\ud800', "=1+1")
     first = task([1.0], ids=["\x1b]0;x\x07"], answer=lambda row: answer)
     pairs = match_runs([run("a", first), run("b", task([0.0], ids=["\x1b]0;x\x07"]))], CompareOptions())
     (line,) = flips_json(flips_of(pairs))

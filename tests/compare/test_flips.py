@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.compare.flips import flip_lines, flips_of
 from lmms_eval.compare.matching import match_runs
-from lmms_eval.compare.runs import Answer
+from lmms_eval.compare.runs import DocumentTexts
 from lmms_eval.compare.verdicts import CompareOptions
 from tests.compare.runs import column, run, task
 
@@ -46,7 +46,7 @@ def test_a_document_that_all_others_get_right_is_more_surprising() -> None:
 
 def test_a_flip_has_what_both_runs_hold_of_the_document() -> None:
     def answers(text: str):
-        return lambda row: Answer(f"{text} {row}", "gold")
+        return lambda row: DocumentTexts(f"{text} {row}", "gold")
 
     first = task([1.0, 0.0], hashes=["h0", "h1"], answer=answers("said"))
     second = task([1.0, 1.0], answer=lambda row: None)

@@ -19,7 +19,7 @@ from lmms_eval.errors import ConfigError
         ({"LMMS_EVAL_DATASETS_CACHE": "", "HF_DATASETS_CACHE": "/b", "HF_HOME": "/c"}, "datasets_cache", "/b"),
         ({"HF_HOME": "/c"}, "datasets_cache", "/c/datasets"),
         ({"LMMS_EVAL_MEDIA_ROOT": "/m"}, "media_root", "/m"),
-        ({"LMMS_EVAL_PLUGINS": "p,q"}, "plugin_packages", ("p", "q")),
+        ({"LMMS_EVAL_PLUGINS": "p,q"}, "plugins", "p,q"),
         ({"LMMS_IMAGE_ENCODE_FORMAT": "jpg"}, "image_encode_format", "JPEG"),
         ({"LMMS_IMAGE_JPEG_QUALITY": "70"}, "image_jpeg_quality", 70),
         ({"GITHUB_SHA": "abc"}, "git_commit", "abc"),

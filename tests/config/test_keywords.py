@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import typing
-from types import UnionType
-from typing import Any
+from collections.abc import Sequence
+
+import pytest
 
 from lmms_eval import evaluator
-from lmms_eval.config.keywords import EvaluateArguments, OptionArguments
-from lmms_eval.config.options import RunConfig
+from lmms_eval.config import load_configs
+from lmms_eval.config.keywords import EvaluateArguments
+from lmms_eval.config.options import RunConfig, options
+from release import keywords
 
 
-def members(hint: Any) -> set[Any]:
-    return (
-        set(typing.get_args(hint)) if isinstance(hint, UnionType) or typing.get_origin(hint) is typing.Union else {hint}
-    )
+def test_the_file_is_written_from_the_options() -> None:
+    assert keywords.FILE.read_text() == keywords.text(), "run make keywords"
 
 
 def test_the_arguments_are_the_options() -> None:
-    declared, stated = typing.get_type_hints(OptionArguments), typing.get_type_hints(RunConfig)
-    options = [field.name for field in dataclasses.fields(RunConfig) if field.name != "model"]
-    assert list(declared) == options
-    written = {dict[str, Any], tuple[str, ...], tuple[int | None, ...]}  # mappings and lists: wider ones are declared
-    for name in options:
-        assert members(stated[name]) - written <= members(declared[name]), name
-        assert type(None) in members(declared[name]), name
+    declared, stated = typing.get_type_hints(EvaluateArguments), typing.get_type_hints(RunConfig)
+    names = [option.name for option in options() if option.name != "model"]
+    assert list(declared) == [*names, *evaluator.SEEDS, *evaluator.IGNORED]
+    assert declared["seed"] == int | str | Sequence[int | None] | None
+    assert declared["limit"] == stated["limit"] == float | None
+    assert declared["until"] == str | Sequence[str] | None
 
 
 def test_the_function_takes_them() -> None:
     parameter = inspect.signature(evaluator.simple_evaluate, eval_str=True).parameters["arguments"]
     assert typing.get_args(parameter.annotation) == (EvaluateArguments,)
-    assert set(typing.get_type_hints(EvaluateArguments)) >= evaluator._IGNORED
-    assert set(evaluator._SEEDS) <= set(typing.get_type_hints(EvaluateArguments))
+
+
+@pytest.mark.parametrize("name", ["tasks", "plugins", "allow_media", "ablate", "include_path"])
+def test_lists_are_taken(name: str) -> None:
+    (config,) = load_configs({name: ["no-media", "choices-only"]}, {}).configs
+    assert getattr(config, name) in ("no-media,choices-only", ("no-media", "choices-only"))

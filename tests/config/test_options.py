@@ -42,13 +42,13 @@ def test_grace_depends_on_the_launcher_unless_given() -> None:
 
 def test_lists_inside_texts() -> None:
     config = RunConfig(tasks=" a, b ,,c*", include_path="folder", plugins="p,q")
-    assert config.task_names == ("a", "b", "c*")
+    assert config.names("tasks") == ("a", "b", "c*")
     assert config.include_paths == ("folder",)
-    assert config.plugin_packages == ("p", "q")
-    assert RunConfig().task_names == RunConfig().include_paths == RunConfig().plugin_packages == ()
+    assert config.names("plugins") == ("p", "q")
+    assert RunConfig().names("tasks") == RunConfig().include_paths == RunConfig().names("plugins") == ()
 
 
 def test_defaults_as_values() -> None:
     config = RunConfig()
-    assert config.reasoning_tag_pairs == (("<think>", "</think>"), ("<analysis>", "</analysis>"))
-    assert config.model_arguments == config.generation_arguments == {}
+    assert config.tag_pairs("reasoning_tags") == (("<think>", "</think>"), ("<analysis>", "</analysis>"))
+    assert config.arguments("model_args") == config.arguments("gen_kwargs") == {}

@@ -95,31 +95,33 @@ def test_a_flag_equal_to_its_default_wins() -> None:
         ("seed: [1, null, None, 4]", "seed", (1, None, None, 4)),
         ("tasks: [a, b]", "tasks", "a,b"),
         ("tasks: {a: , b: true, c: false}", "tasks", "a,b"),
-        ("model_args: 'a=1,b=x'", "model_arguments", {"a": 1, "b": "x"}),
-        ("model_args: {a: 1, b: [x, y]}", "model_arguments", {"a": 1, "b": ["x", "y"]}),
-        ("model_args: ['a=1', 'b=x']", "model_arguments", {"a": 1, "b": "x"}),
-        ("model_args: ['a=1,c=2', {a: 2}]", "model_arguments", {"a": 2, "c": 2}),
-        ("gen_kwargs: {temperature: 0}", "generation_arguments", {"temperature": 0}),
+        ("model_args: 'a=1,b=x'", "arguments model_args", {"a": 1, "b": "x"}),
+        ("model_args: {a: 1, b: [x, y]}", "arguments model_args", {"a": 1, "b": ["x", "y"]}),
+        ("model_args: ['a=1', 'b=x']", "arguments model_args", {"a": 1, "b": "x"}),
+        ("model_args: ['a=1,c=2', {a: 2}]", "arguments model_args", {"a": 2, "c": 2}),
+        ("gen_kwargs: {temperature: 0}", "arguments gen_kwargs", {"temperature": 0}),
         ("batch_size: '4'", "batch_size", 4),
         ("batch_size: auto:2", "batch_size", "auto:2"),
         ("limit: '0.5'", "limit", 0.5),
         ("device: 0", "device", "0"),
         ("include_path: [a, b]", "include_paths", ("a", "b")),
-        ("reasoning_tags: none", "reasoning_tag_pairs", ()),
-        ("reasoning_tags: false", "reasoning_tag_pairs", ()),
-        ("reasoning_tags: null", "reasoning_tag_pairs", ()),
-        ("reasoning_tags: [[<r>, </r>]]", "reasoning_tag_pairs", (("<r>", "</r>"),)),
+        ("reasoning_tags: none", "tag_pairs reasoning_tags", ()),
+        ("reasoning_tags: false", "tag_pairs reasoning_tags", ()),
+        ("reasoning_tags: null", "tag_pairs reasoning_tags", ()),
+        ("reasoning_tags: [[<r>, </r>]]", "tag_pairs reasoning_tags", (("<r>", "</r>"),)),
         ("resume: true", "resume", True),
         ("resume: folder", "resume", "folder"),
         ("output_path: 2024", "output_path", "2024"),
         ("verbosity: debug", "verbosity", "DEBUG"),
         ("num_fewshot: null", "num_fewshot", None),
-        ("plugins: [p, q]", "plugin_packages", ("p", "q")),
+        ("plugins: [p, q]", "names plugins", ("p", "q")),
         ("predict_only: true", "log_samples", True),
     ],
 )
 def test_file_values_pass_the_same_conversions(text: str, name: str, value: object) -> None:
-    assert getattr(_load(text), name) == value
+    member, *option = name.split()
+    found = getattr(_load(text), member)
+    assert (found(*option) if option else found) == value
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ SECRET = "sk-very-secret-0123456789"
 @pytest.mark.parametrize("model_args", [f"model=m,api_key={SECRET}", {"model": "m", "api_key": SECRET}])
 def test_secrets_leave_neither_in_the_record_nor_in_the_run_key(model_args: Any) -> None:
     config = build_config({"tasks": "t", "model_args": model_args}, {})
-    assert config.model_arguments["api_key"] == SECRET
+    assert config.arguments("model_args")["api_key"] == SECRET
     assert SECRET not in str(resolved_cli_args(config))
     assert answer_options(config)["model_args"] == {"model": "m"}
 
@@ -245,9 +247,8 @@ def test_every_option_is_a_field_with_a_known_type() -> None:
 
 @pytest.mark.parametrize("name", ["include_path", "plugins", "allow_media"])
 def test_lists_may_be_given_flag_by_flag(name: str, tmp_path: Path) -> None:
-    places = {"include_path": "include_paths", "plugins": "plugin_packages", "allow_media": "allowed_media"}
     words = [word for part in ("a", "b", "c") for word in (f"--{name}", part)]
-    config = load_configs(parse_flags(words), {}).configs[0]
-    assert getattr(config, places[name]) == ("a", "b", "c")
-    alone = load_configs(parse_flags(words[:2]), {}).configs[0]
-    assert getattr(alone, name) == "a" and getattr(alone, places[name]) == ("a",)
+    for line, found in ((words, ("a", "b", "c")), (words[:2], ("a",))):
+        config = load_configs(parse_flags(line), {}).configs[0]
+        assert (config.include_paths if name == "include_path" else config.names(name)) == found
+    assert getattr(config, name) == "a"

@@ -46,7 +46,7 @@ def test_what_a_program_changes_is_given(copy: Any, caplog: pytest.LogCaptureFix
     assert "not options of an evaluation: of_the_launcher" in caplog.text
     (config,) = load_configs(stated, {}).configs
     assert (config.limit, config.log_samples, config.tasks, config.seed) == (2.0, False, "a,b", (1, 2, 3, None))
-    assert config.model_arguments == {"text": "B", "n": [1, 2]}
+    assert config.arguments("model_args") == {"text": "B", "n": [1, 2]}
 
 
 def test_the_environment_fills_in_what_is_at_its_default() -> None:

@@ -13,7 +13,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request, Response, ResponseError
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc, Selection
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.judging import JudgementStore, JudgeSetup
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.response_cache import CacheKeys, ResponseCache
@@ -83,7 +83,7 @@ def run(
     cache: ResponseCache | None = None,
     limits: StreamLimits | None = None,
     budget: float | None = None,
-) -> RunResult:
+) -> RunScores:
     """One start; the scores hold for any judge, as if judges differed only by their journal of judgements."""
     store = RunStore(folder, "scoring")
     setup = None

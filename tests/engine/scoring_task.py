@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lmms_eval.api.task import Answer
-from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.scoring import WorkerOptions
 from lmms_eval.tasks.yaml.task import YamlTask
 from tests.tasks.kit import Function, loaded
@@ -80,5 +80,5 @@ def workers(count: int) -> WorkerOptions | None:
     return WorkerOptions(MODULE, count) if count else None
 
 
-def jobs(task: YamlTask) -> list[Job]:
-    return [Job(task, number, (ANSWER,)) for number in range(len(task))]
+def jobs(task: YamlTask) -> list[AnsweredDocument]:
+    return [AnsweredDocument(task, number, (ANSWER,)) for number in range(len(task))]

@@ -48,7 +48,7 @@ def test_the_mean_has_its_errors_and_interval(tmp_path: Path) -> None:
     assert (result.value, result.n) == (mean(VALUES), 8)
     assert result.stderr == result.stderr_clt == pytest.approx(error)
     assert result.stderr_clustered == NOT_AVAILABLE
-    assert result.interval == stats.score_interval(mean(VALUES), stats.Spread(error, 7, 8))
+    assert result.interval == stats.score_interval(mean(VALUES), stats.MeanSpread(error, 7, 8))
     assert result.interval is not None and result.interval.method == "t"
 
 
@@ -486,7 +486,7 @@ def test_an_estimate_over_documents_all_right_or_all_wrong_has_wilsons_interval(
 def test_an_estimate_over_scores_has_the_interval_of_the_scores(tmp_path: Path) -> None:
     values = [{"answer": "A"}] * 8
     mixed = one(tmp_path / "mixed", _named([1.0, 0, 1, 1, 0, 1, 1, 1]), values).interval
-    plain = stats.score_interval(0.75, stats.Spread(math.nan, 7, 8, is_binary=True), SHARE)
+    plain = stats.score_interval(0.75, stats.MeanSpread(math.nan, 7, 8, is_binary=True), SHARE)
     assert mixed is not None and isinstance(plain, stats.Interval)
     assert (mixed.low, mixed.high) == pytest.approx((100 * plain.low, 100 * plain.high))
     inner = one(tmp_path / "inner", _named([0.5] * 8), values)
@@ -500,11 +500,11 @@ def test_an_estimate_over_scores_has_the_interval_of_the_scores(tmp_path: Path) 
 def test_an_estimate_over_clusters_has_their_interval(tmp_path: Path) -> None:
     clusters, values = [name for name in "abcdefgh" for _ in range(4)], [{"answer": "A"}] * 32
     alike = one(tmp_path / "alike", _named([1.0] * 32, clusters), values).interval
-    eight = stats.score_interval(100.0, stats.Spread(0.0, 7, 8, silent=1 / 8), ScoreRange(0.0, 100.0))
+    eight = stats.score_interval(100.0, stats.MeanSpread(0.0, 7, 8, silent=1 / 8), ScoreRange(0.0, 100.0))
     assert isinstance(eight, stats.Interval) and alike == eight
     scores = [1.0, 1, 1, 0] * 4 + [0.0, 0, 1, 0] * 4
     mixed = one(tmp_path / "mixed", _named(scores, clusters), values)
     wide = stats.score_interval(
-        50.0, stats.Spread.clustered([100 * score for score in scores], clusters), ScoreRange(0.0, 100.0)
+        50.0, stats.MeanSpread.clustered([100 * score for score in scores], clusters), ScoreRange(0.0, 100.0)
     )
     assert mixed.interval == wide

@@ -16,14 +16,14 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, ScoredDoc, Selection
 from lmms_eval.engine import scoring
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import MediaError, ModelError
 from tests.engine.fakes import FakeModel, FakeTask, right_answer
 
 
-def run(folder: Path, task: FakeTask, model: Model, retry_truncated: str = "", **options: object) -> RunResult:
+def run(folder: Path, task: FakeTask, model: Model, retry_truncated: str = "", **options: object) -> RunScores:
     store = RunStore(folder, "scoring")
     try:
         terms = AggregateOptions(**options)  # type: ignore[arg-type]
@@ -33,7 +33,7 @@ def run(folder: Path, task: FakeTask, model: Model, retry_truncated: str = "", *
         store.close()
 
 
-def value(result: RunResult) -> object:
+def value(result: RunScores) -> object:
     return result.tasks[0].metrics[0].value
 
 

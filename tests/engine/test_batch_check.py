@@ -10,7 +10,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import GeneratedImage, Request, Response
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.batch_check import BatchCheck, check_batch, is_same, spread
-from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.store import RunStore
 from tests.engine.fakes import FakeModel, FakeTask, right_answer
@@ -47,7 +47,7 @@ class Asynchronous(Model):
             yield right_answer(requests[0])
 
 
-def run(folder: Path, model: Model, count: int, task: FakeTask | None = None) -> RunResult:
+def run(folder: Path, model: Model, count: int, task: FakeTask | None = None) -> RunScores:
     chosen = task or FakeTask(12)
     store = RunStore(folder, "scoring")
     try:
@@ -59,7 +59,7 @@ def run(folder: Path, model: Model, count: int, task: FakeTask | None = None) ->
     return result
 
 
-def checked(result: RunResult) -> BatchCheck:
+def checked(result: RunScores) -> BatchCheck:
     assert result.batch_check is not None
     return result.batch_check
 

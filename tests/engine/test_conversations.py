@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Exchange
-from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
+from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.errors import DataError, ModelError
 from tests.engine.fakes import EchoExchange, FakeTask
 
@@ -16,10 +16,10 @@ class Desk:
     """Conversations over a task, with a journal in memory and the delivered jobs."""
 
     def __init__(self, task: FakeTask, known: dict[str, str] | None = None, docs: int | None = None) -> None:
-        self.jobs: list[Job] = []
+        self.jobs: list[AnsweredDocument] = []
         held = {key: Response(key, text=text) for key, text in (known or {}).items()}
         units = [Unit(task, number, task.repeats) for number in range(task.size if docs is None else docs)]
-        self.conversations = Conversations(Documents(units, self.jobs.append), held.get)
+        self.conversations = Conversations(DocumentConversations(units, self.jobs.append), held.get)
 
     def ask_all(self) -> list[str]:
         """Answer everything, round after round; ids in the order asked."""

@@ -8,7 +8,7 @@ import pytest
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, Thoughts
-from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
+from lmms_eval.engine.conversations import AnsweredDocument, Conversations, DocumentConversations, Unit
 from lmms_eval.engine.drive import Drive, Driven
 from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache
 from lmms_eval.engine.stream import StreamLimits
@@ -36,14 +36,18 @@ class Noted:
     def counted(self, response: Response) -> None:
         self.events.append(("counted", response.request_id))
 
-    def delivered(self, job: Job) -> None:
+    def delivered(self, job: AnsweredDocument) -> None:
         self.events.append(("delivered", f"{job.task.name}/{job.doc_id}"))
 
 
 def drive(
-    model: Model, journal: Noted, size: int, deliver: Callable[[Job], None], cache: ResponseCache | None = None
+    model: Model,
+    journal: Noted,
+    size: int,
+    deliver: Callable[[AnsweredDocument], None],
+    cache: ResponseCache | None = None,
 ) -> Drive:
-    conversations = Conversations(Documents([Unit(FakeTask(size), n, 1) for n in range(size)], deliver))
+    conversations = Conversations(DocumentConversations([Unit(FakeTask(size), n, 1) for n in range(size)], deliver))
     limits = StreamLimits(threads=1)
     return Drive(Driven(model, journal, cache), conversations, limits, on_counted=journal.counted)
 
@@ -59,7 +63,7 @@ def test_a_response_is_durable_before_it_counts_and_counts_before_it_is_passed_o
 
 
 def test_what_the_journal_recalls_is_neither_asked_nor_counted_nor_kept_again() -> None:
-    journal, model, jobs = Noted({"fake/1/0/0/0": "known"}), FakeModel(), list[Job]()
+    journal, model, jobs = Noted({"fake/1/0/0/0": "known"}), FakeModel(), list[AnsweredDocument]()
     driven = drive(model, journal, 3, jobs.append)
     driven.run()
     driven.stream.close()
@@ -93,7 +97,7 @@ def test_thoughts_are_apart_wherever_an_answer_comes_from(tmp_path: Path) -> Non
     for _ in range(2):  # the second time the answers come out of the cache
         cache = ResponseCache(CacheFile(tmp_path / "cache.db"), CacheKeys({"name": "m"}, False), "m")
         journal = Noted({"fake/1/0/0/0": "<think>hm</think>known"})
-        jobs: list[Job] = []
+        jobs: list[AnsweredDocument] = []
         driven = drive(FakeModel(thinks), journal, 3, jobs.append, cache)
         driven.run()
         driven.stream.close()
@@ -109,7 +113,7 @@ def test_a_preparation_that_raises_is_a_failure_of_its_request() -> None:
                 raise ValueError("no such size")
             return super().prepare(request)
 
-    jobs: list[Job] = []
+    jobs: list[AnsweredDocument] = []
     driven = drive(Picky(), Noted(), 3, jobs.append)
     driven.run()
     driven.stream.close()
@@ -125,7 +129,7 @@ def test_what_is_open_when_the_model_ends_fails_and_so_does_what_comes_later() -
             stream.take(1)
             yield from ()
 
-    journal, jobs = Noted(), list[Job]()
+    journal, jobs = Noted(), list[AnsweredDocument]()
     driven = drive(Ends(), journal, 1, jobs.append)
     driven.run()
     driven.stream.close()
@@ -133,7 +137,7 @@ def test_what_is_open_when_the_model_ends_fails_and_so_does_what_comes_later() -
     driven.fail_open("it is gone")
     assert [job.reason for job in jobs] == ["internal: it is gone"]
     assert journal.events == [("kept", "fake/0/0/0/0"), ("counted", "fake/0/0/0/0")]
-    late = Documents([Unit(FakeTask(1, "late"), 0, 1)], jobs.append)
+    late = DocumentConversations([Unit(FakeTask(1, "late"), 0, 1)], jobs.append)
     assert [request for one in late for request in driven._conversations.begin(one)] == []
     assert jobs[1].reason == "internal: it is gone"
 

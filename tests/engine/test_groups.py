@@ -42,8 +42,8 @@ def test_the_plain_mean_counts_every_part_once(tasks: dict[str, TaskResult]) -> 
     assert (row.value, row.n) == (0.625, 6)
     assert row.stderr == pytest.approx(error)
     within = ScoreRange(0.0, 1.0)
-    parts = [stats.Spread.of_scores(scores, within) for scores in (LEFT, RIGHT)]
-    assert row.interval == stats.score_interval(0.625, stats.Spread.stratified(parts, [1, 1]), within)
+    parts = [stats.MeanSpread.of_scores(scores, within) for scores in (LEFT, RIGHT)]
+    assert row.interval == stats.score_interval(0.625, stats.MeanSpread.stratified(parts, [1, 1]), within)
 
 
 def test_a_group_of_tasks_without_a_right_answer_is_not_certain(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import GeneratedImage, Request, Response
 from lmms_eval.api.task import Selection, TaskOptions
 from lmms_eval.engine.drive import AskReport
-from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.records import response_record
 from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, is_good
@@ -54,7 +54,7 @@ def task(folder: Path, scoring: str = "inline", **changes: Any) -> YamlTask:
     return loaded(folder, {**functions, "doc_to_text": "question", **changes}, CODE, options, ROWS)
 
 
-def run(folder: Path, asked: YamlTask, model: Model, cache: ResponseCache | None = None) -> RunResult:
+def run(folder: Path, asked: YamlTask, model: Model, cache: ResponseCache | None = None) -> RunScores:
     store = RunStore(folder, "scoring")
     try:
         options = EngineOptions(grace_s=1.0, cache=cache, score_workers=workers(1))
@@ -67,7 +67,7 @@ def run(folder: Path, asked: YamlTask, model: Model, cache: ResponseCache | None
     return result
 
 
-def rows(folder: Path, result: RunResult) -> list[dict[str, Any]]:
+def rows(folder: Path, result: RunScores) -> list[dict[str, Any]]:
     store = RunStore(folder, "scoring")
     found = json.loads(json.dumps(list(sample_rows(result.tasks[0], store))))
     store.close()
@@ -320,7 +320,7 @@ def noted(team: Team) -> list[str]:
 def test_processes_without_shared_files_bring_their_pictures_together(tmp_path: Path) -> None:
     teams = team_of(2)
     published = noted(teams[1])
-    found: dict[int, RunResult | None] = {}
+    found: dict[int, RunScores | None] = {}
 
     def slowly(request: Request) -> Response:
         time.sleep(0.02)

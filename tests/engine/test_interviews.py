@@ -4,7 +4,7 @@ import pytest
 
 from lmms_eval.api.request import Response, ResponseError, Usage
 from lmms_eval.api.task import Answer
-from lmms_eval.engine.conversations import Conversations, Job
+from lmms_eval.engine.conversations import AnsweredDocument, Conversations
 from lmms_eval.engine.judging import Case, Inquiry
 from lmms_eval.errors import ModelError
 from lmms_eval.filters.reasoning import thoughts_apart
@@ -16,8 +16,8 @@ class Court:
 
     def __init__(self, retries: int = 0) -> None:
         self.task, self.inquiry = JudgedTask(), Inquiry("jury", retries)
-        self.job = Job(self.task, 4, (Answer("reply"),))
-        self.judged: list[Job] = []
+        self.job = AnsweredDocument(self.task, 4, (Answer("reply"),))
+        self.judged: list[AnsweredDocument] = []
         self.conversations = Conversations()
         self.form, self.content = self.begin()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.engine import live
-from lmms_eval.engine.live import MeanSoFar, Progress
+from lmms_eval.engine.live import MeanSoFar, ProgressLine
 
 
 def record(value: Any = 1.0, **more: Any) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def record(value: Any = 1.0, **more: Any) -> dict[str, Any]:
 
 
 def test_documents_failures_and_tokens_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress(10, 2, enabled=False)
+    progress = ProgressLine(10, 2, enabled=False)
     progress.document(record())
     progress.document({"failed": "timeout"})
     progress.document({"scores": []})
@@ -27,7 +27,7 @@ def test_documents_failures_and_tokens_are_counted(capsys: pytest.CaptureFixture
 
 def test_plain_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "PLAIN_INTERVAL_S", 0.0)
-    progress = Progress(4, 1)
+    progress = ProgressLine(4, 1)
     progress.document(record(1.0))
     progress.document(record(0.5))
     progress.add_tokens(5)
@@ -39,7 +39,7 @@ def test_plain_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], monk
 
 
 def test_a_short_run_says_nothing_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress(1)
+    progress = ProgressLine(1)
     progress.document(record())
     progress.close()
     assert capsys.readouterr().err == ""
@@ -47,7 +47,7 @@ def test_a_short_run_says_nothing_without_a_terminal(capsys: pytest.CaptureFixtu
 
 def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    progress = Progress(3, 1)
+    progress = ProgressLine(3, 1)
     progress.document(record(0.25))
     progress.close()
     shown = capsys.readouterr().err
@@ -58,11 +58,11 @@ def test_other_processes_are_shown_with_this_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "PLAIN_INTERVAL_S", 0.0)
-    other = Progress(10, 4, enabled=False)
+    other = ProgressLine(10, 4, enabled=False)
     other.document(record(0.0))
     other.document({"failed": "timeout"})
     other.add_tokens(30)
-    first = Progress(10, 4)
+    first = ProgressLine(10, 4)
     first.document(record(1.0))
     first.add_tokens(5)
     first.add_others(other.counts())
@@ -75,7 +75,7 @@ def test_the_bar_moves_while_only_others_work(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    progress = Progress(9, 1)
+    progress = ProgressLine(9, 1)
     for done in (2, 7):
         progress.add_others({"done": done})
     progress.close()
@@ -101,7 +101,7 @@ def test_a_display_that_cannot_be_written_ends_alone(is_terminal: bool, monkeypa
 
     monkeypatch.setattr(live, "PLAIN_INTERVAL_S", 0.0)
     monkeypatch.setattr(sys, "stderr", Broken())
-    progress = Progress(400)
+    progress = ProgressLine(400)
     for _ in range(300):
         progress.document(record())
     time.sleep(0.15)  # the bar is drawn ten times a second at most
@@ -121,7 +121,7 @@ def test_the_running_number_is_asked_for_once_a_second_at_most(
         asked.append("score 0.5000 [0.4000, 0.6000] over the first 7")
         return asked[-1]
 
-    progress = Progress(400, running=running)
+    progress = ProgressLine(400, running=running)
     for _ in range(200):
         progress.document(record())
     assert len(asked) < 5
@@ -131,7 +131,7 @@ def test_the_running_number_is_asked_for_once_a_second_at_most(
 
 
 def test_scores_are_told_by_task_with_those_of_earlier_starts_and_other_processes() -> None:
-    progress, other = Progress(10, 2, enabled=False), Progress(10, enabled=False)
+    progress, other = ProgressLine(10, 2, enabled=False), ProgressLine(10, enabled=False)
     progress.count_by_task([record(0.0, task="a"), {"task": "a", "failed": "timeout"}])
     other.count_by_task([])
     progress.document(record(1.0, task="a"))
@@ -144,4 +144,4 @@ def test_scores_are_told_by_task_with_those_of_earlier_starts_and_other_processe
     look = progress.look()
     assert (look.done, look.total, look.failed, look.tokens) == (7, 10, 1, 7)
     assert look.scores == {"a": MeanSoFar(0.5, 3), "b": MeanSoFar(0.25, 1)}
-    assert Progress(1, enabled=False).look().scores == {}
+    assert ProgressLine(1, enabled=False).look().scores == {}

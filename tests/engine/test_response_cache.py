@@ -17,7 +17,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.drive import AskReport
-from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.evaluate import EngineOptions, RunScores, evaluate
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.response_cache import CacheFile, CacheKeys, ResponseCache, is_good, is_sampled
 from lmms_eval.engine.share import _add_report
@@ -39,7 +39,7 @@ def said() -> Iterator[list[str]]:
     logger.remove(handler)
 
 
-def ask(folder: Path, cache: ResponseCache, model: FakeModel, task: FakeTask | None = None) -> RunResult:
+def ask(folder: Path, cache: ResponseCache, model: FakeModel, task: FakeTask | None = None) -> RunScores:
     """One run with its own journal."""
     folder.mkdir()
     task = task or FakeTask(20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmms_eval.engine.headline import Part, RandomOrder
+from lmms_eval.engine.headline import HeadlinePart, RandomOrder
 from lmms_eval.engine.live import OF_A_CONTROL, OUTLINE, outline_of, read_outline, write_outline
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import plan_task
@@ -15,7 +15,9 @@ from tests.engine.fakes import FakeTask
 def test_order_and_parts_are_read_as_they_were_written(tmp_path: Path) -> None:
     plans = [plan_task(FakeTask(30, "one"), None, 0), plan_task(FakeTask(9, "two"), 5, 1)]
     strata = {doc_id: "odd" if doc_id % 2 else "even" for doc_id in plans[0].doc_ids}
-    part = Part("one", "acc", "none", ScoreRange(0, 2), weight=3.0, is_binary=True, strata=strata, is_macro=True)
+    part = HeadlinePart(
+        "one", "acc", "none", ScoreRange(0, 2), weight=3.0, is_binary=True, strata=strata, is_macro=True
+    )
     outline = outline_of(plans, Sampling(RandomOrder(4), shown=(part,)), {"one": part})
     write_outline(tmp_path, outline)
     found = read_outline(tmp_path)

@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval.api.task import Answer, Task
 from lmms_eval.engine import scoring
-from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.scoring import Scorer, score_document
 from lmms_eval.errors import JournalError
 from tests.engine.fakes import FakeTask
@@ -18,7 +18,7 @@ from tests.engine.scoring_task import jobs, make, workers
 Records = dict[int, dict[str, Any]]
 
 
-def run(task: Task, work: list[Job], count: int = 1, **options: Any) -> Records:
+def run(task: Task, work: list[AnsweredDocument], count: int = 1, **options: Any) -> Records:
     """All jobs through a scorer; records by document."""
     records: Records = {}
     scorer = Scorer([task], lambda record: records.update({record["doc_id"]: record}), workers(count), **options)
@@ -98,7 +98,7 @@ def test_a_worker_needs_no_data(tmp_path: Path) -> None:
 
 def test_failed_answers_are_recorded_without_scoring() -> None:
     task = FakeTask(2)
-    job = Job(task, 0, (Answer(None, error="timeout: no answer", input="asked"),))
+    job = AnsweredDocument(task, 0, (Answer(None, error="timeout: no answer", input="asked"),))
     assert run(task, [job])[0]["failed"] == "timeout: no answer"
     assert task.scored == []
 
@@ -110,7 +110,7 @@ def test_every_document_is_scored_once_however_many_threads_submit() -> None:
 
     def submit(start: int) -> None:
         for number in range(start, 200, 4):
-            scorer.submit(Job(task, number, (Answer("answer"),)))
+            scorer.submit(AnsweredDocument(task, number, (Answer("answer"),)))
 
     threads = [threading.Thread(target=submit, args=(start,)) for start in range(4)]
     for thread in threads:
@@ -157,7 +157,7 @@ def test_a_full_queue_holds_the_submitter_back_and_says_so(monkeypatch: pytest.M
 
     def submit() -> None:
         for number in range(5):
-            scorer.submit(Job(task, number, (Answer("answer"),)))
+            scorer.submit(AnsweredDocument(task, number, (Answer("answer"),)))
 
     thread = threading.Thread(target=submit)
     assert not scorer.is_behind()
@@ -187,6 +187,6 @@ def test_closing_does_not_wait_for_a_worker_that_hangs(tmp_path: Path) -> None:
 
 
 def test_scoring_that_raises_keeps_what_was_said() -> None:
-    record = score_document(Job(FakeTask(3, unscorable=[1]), 1, (Answer("said", input="asked"),)))
+    record = score_document(AnsweredDocument(FakeTask(3, unscorable=[1]), 1, (Answer("said", input="asked"),)))
     assert record["failed"] == "scoring raised ZeroDivisionError: cannot score this"
     assert record["answers"][0]["value"] == "said"

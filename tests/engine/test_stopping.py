@@ -18,7 +18,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import PipelineScore, Selection
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
-from lmms_eval.engine.headline import LEAST, Excludes, HalfWidth, Part, Prefix, RandomOrder, Statement
+from lmms_eval.engine.headline import LEAST, Excludes, HalfWidth, HeadlinePart, Prefix, RandomOrder, Statement
 from lmms_eval.engine.looks import LookExchange, Looks, Sampling, Stop, number_of
 from lmms_eval.engine.plan import TaskPlan, plan_task
 from lmms_eval.engine.stopping import TaskEnds
@@ -33,11 +33,11 @@ SHARE = ScoreRange(0.0, 1.0)
 WIDE = HalfWidth(0.15)
 
 
-def part(name: str = "fake", **more: Any) -> Part:
-    return Part(name, "acc", "none", SHARE, **more)
+def part(name: str = "fake", **more: Any) -> HeadlinePart:
+    return HeadlinePart(name, "acc", "none", SHARE, **more)
 
 
-def stop(statement: Statement = WIDE, *parts: Part, name: str = "fake") -> Stop:
+def stop(statement: Statement = WIDE, *parts: HeadlinePart, name: str = "fake") -> Stop:
     return Stop(name, parts or (part(),), statement, "the rule")
 
 
@@ -63,7 +63,7 @@ def test_the_first_look_at_which_the_statement_holds() -> None:
     prefix = Prefix([part()], {"fake": ORDER.of(plan)})
     known = set(ORDER.of(plan)[: length - 1])
 
-    def find(_: Part, doc_id: int) -> float:
+    def find(_: HeadlinePart, doc_id: int) -> float:
         if doc_id not in known:
             raise KeyError(doc_id)
         return value_of(doc_id)
@@ -109,7 +109,10 @@ def test_documents_without_a_number_count_from_end_to_end() -> None:
 
 
 def test_tasks_of_different_ranges_are_weighted_in_their_units() -> None:
-    parts = [Part("a", "acc", "none", SHARE, weight=3.0), Part("b", "acc", "none", ScoreRange(1.0, 5.0), weight=1.0)]
+    parts = [
+        HeadlinePart("a", "acc", "none", SHARE, weight=3.0),
+        HeadlinePart("b", "acc", "none", ScoreRange(1.0, 5.0), weight=1.0),
+    ]
     prefix = Prefix(parts, {"a": range(40), "b": range(40)})
     prefix.advance(lambda one, doc_id: value_of(doc_id) if one.task == "a" else 1.0 + doc_id % 5)
     mean = (3 * 26 / 40 + 3.0) / 4
@@ -132,9 +135,10 @@ def test_a_macro_mean_weighs_strata_alike_and_another_mean_documents() -> None:
         assert for_all.value() == pytest.approx(mean)
         ends[is_macro] = for_all.shown_interval()
     spreads = [
-        stats.Spread.of_scores([right[d] for d in strata if strata[d] == name], SHARE) for name in set(strata.values())
+        stats.MeanSpread.of_scores([right[d] for d in strata if strata[d] == name], SHARE)
+        for name in set(strata.values())
     ]
-    found = stats.score_interval(0.375, stats.Spread.stratified(spreads, [1.0, 1.0]), SHARE)
+    found = stats.score_interval(0.375, stats.MeanSpread.stratified(spreads, [1.0, 1.0]), SHARE)
     assert ends[True] == found and ends[False] is not None and ends[False].method == "wilson"
 
 
@@ -148,7 +152,7 @@ def test_a_look_waits_for_a_document_of_each_stratum() -> None:
 def test_numbers_are_scaled_and_strata_that_the_baseline_lacks_are_left_out() -> None:
     strata = {doc_id: "ab"[doc_id % 2] for doc_id in range(80)}
     baseline = dict.fromkeys(range(0, 80, 2), 0.0)
-    one = Part("fake", "acc", "none", ScoreRange(0.0, 100.0), strata=strata, is_macro=True, scale=100.0)
+    one = HeadlinePart("fake", "acc", "none", ScoreRange(0.0, 100.0), strata=strata, is_macro=True, scale=100.0)
     prefix = Prefix([structs.replace(one, baseline=baseline)], {"fake": range(80)})
     prefix.advance(lambda _, doc_id: 100 * value_of(doc_id))
     assert prefix.value() == pytest.approx(100 * sum(map(value_of, baseline)) / 40)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.conversations import AnsweredDocument
 from lmms_eval.engine.watchdog import HUNG, ScoringTimeout, ScoringWatch, hung_documents
 from lmms_eval.storage.run_folder import RunFolder
 from tests.engine.fakes import FakeTask
@@ -98,7 +98,7 @@ def test_what_hung_is_remembered_when_a_run_begins_anew(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one that strikes in a callback
 def test_an_end_hits_the_scoring_and_nothing_else() -> None:
     """Another thread ends documents at any moment, also while the watch begins and closes them."""
-    job, done = Job(FakeTask(1), 0, (ANSWER,)), threading.Event()
+    job, done = AnsweredDocument(FakeTask(1), 0, (ANSWER,)), threading.Event()
     with ScoringWatch(60.0) as watch:
 
         def disturb() -> None:
@@ -137,7 +137,7 @@ def test_an_end_that_is_swallowed_comes_again(tmp_path: Path) -> None:
             except ScoringTimeout:
                 swallowed += 1
 
-    def score(_: Job) -> dict[str, Any]:
+    def score(_: AnsweredDocument) -> dict[str, Any]:
         thing = Swallows()
         del thing
         return {"total": sum(n for n in range(10**10))}

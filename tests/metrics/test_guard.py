@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.metrics.guard import Guard, JobError, LimitExceeded
+from lmms_eval.metrics.guard import GuardedProcess, JobError, LimitExceeded
 from lmms_eval.tasks.megabench.metrics.latex_process import NEEDS, WORKER
 
 
 @pytest.fixture(scope="module")
-def guard() -> Iterator[Guard]:
-    guard = Guard(WORKER, NEEDS)
+def guard() -> Iterator[GuardedProcess]:
+    guard = GuardedProcess(WORKER, NEEDS)
     yield guard
     guard.close()
 
 
-def test_answers_come_from_one_child(guard: Guard) -> None:
+def test_answers_come_from_one_child(guard: GuardedProcess) -> None:
     assert guard.call("latex_text", r"\frac12", limit=10) == "1/2"
     child = guard.child_pid
     assert guard.call("latex_equal", "x+1", "1+x", limit=10) == "equal"
@@ -28,12 +28,12 @@ def test_answers_come_from_one_child(guard: Guard) -> None:
     assert guard.child_pid == child != os.getpid()
 
 
-def test_unreadable_text_has_no_printed_form(guard: Guard) -> None:
+def test_unreadable_text_has_no_printed_form(guard: GuardedProcess) -> None:
     assert guard.call("latex_text", "[1,2]", limit=10) is None
     assert guard.call("latex_text", "(" * 2000, limit=10) is None
 
 
-def test_an_error_of_the_job_is_named(guard: Guard) -> None:
+def test_an_error_of_the_job_is_named(guard: GuardedProcess) -> None:
     with pytest.raises(JobError, match="RecursionError"):
         guard.call("latex_equal", "(" * 2000, "x", limit=10)
     with pytest.raises(JobError, match="KeyError"):
@@ -41,7 +41,7 @@ def test_an_error_of_the_job_is_named(guard: Guard) -> None:
     assert guard.call("latex_text", "5", limit=10) == "5"
 
 
-def test_a_slow_job_is_killed_and_the_next_one_gets_a_new_child(guard: Guard) -> None:
+def test_a_slow_job_is_killed_and_the_next_one_gets_a_new_child(guard: GuardedProcess) -> None:
     guard.call("latex_text", "5", limit=10)
     before = guard.child_pid
     assert before is not None
@@ -65,7 +65,7 @@ def test_a_slow_job_is_killed_and_the_next_one_gets_a_new_child(guard: Guard) ->
         ("10^{10^{10}}+1", "10^{10^{10}}"),
     ],
 )
-def test_astronomical_numbers_are_not_computed(guard: Guard, first: str, second: str) -> None:
+def test_astronomical_numbers_are_not_computed(guard: GuardedProcess, first: str, second: str) -> None:
     guard.call("latex_text", "5", limit=10)
     start = time.monotonic()
     assert guard.call("latex_equal", first, second, limit=15) == "unparsed"
@@ -73,7 +73,7 @@ def test_astronomical_numbers_are_not_computed(guard: Guard, first: str, second:
 
 
 def test_children_are_recycled() -> None:
-    guard = Guard(WORKER, NEEDS, calls_per_child=2)
+    guard = GuardedProcess(WORKER, NEEDS, calls_per_child=2)
     try:
         children = []
         for _ in range(3):
@@ -107,12 +107,12 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
 
 def test_a_child_that_cannot_start_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotEvaluated, match=rf"did not start: is {NEEDS} installed"):
-        Guard("lmms_eval.no_such_module", NEEDS).call("latex_text", "1", limit=1)
+        GuardedProcess("lmms_eval.no_such_module", NEEDS).call("latex_text", "1", limit=1)
     with pytest.raises(NotEvaluated, match=r"ended with code 1: .*No module named lmms_eval\.no_such_module"):
-        Guard("lmms_eval.no_such_module", NEEDS).call("latex_text", "1", limit=1)
+        GuardedProcess("lmms_eval.no_such_module", NEEDS).call("latex_text", "1", limit=1)
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(NotEvaluated, match="could be started"):
-        Guard(WORKER, NEEDS).call("latex_text", "1", limit=1)
+        GuardedProcess(WORKER, NEEDS).call("latex_text", "1", limit=1)
 
 
 def _alive(pid: int | None) -> bool:
@@ -139,7 +139,7 @@ run({"loud": loud}, lambda: None)
 def test_what_a_job_prints_is_no_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "words_of_test.py").write_text(WORDS_OF_TEST)
-    guard = Guard("words_of_test", "nothing")
+    guard = GuardedProcess("words_of_test", "nothing")
     try:
         assert [guard.call("loud", text, limit=10) for text in ("a", "b")] == ["A", "B"]
     finally:

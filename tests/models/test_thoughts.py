@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.models.thoughts import Reading, Written
+from lmms_eval.models.thoughts import ReadingRules, Written
 from tests.models.chat_form.test_thoughts import WRITES
 from tests.models.offline.engines import Recorder, Writer, stand_ins
 from tests.models.scripted import CHAT, THINKS, Script, save_model, scripted
@@ -19,7 +19,7 @@ PAIRS = (("<think>", "</think>"), ("[T]", "[/T]"))
 
 
 def read(text: str, *until: str, **reading: Any) -> Written:
-    return Reading(until, PAIRS, **reading).read(text)
+    return ReadingRules(until, PAIRS, **reading).read(text)
 
 
 @pytest.mark.parametrize(

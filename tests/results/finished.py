@@ -9,7 +9,7 @@ from typing import Any
 from lmms_eval.api.task import Group, Selection
 from lmms_eval.engine.aggregate import aggregate_groups
 from lmms_eval.engine.drive import AskReport
-from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.results.document import GitState, RunFacts
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import TaskResult, aggregated, failed, metric, values_of
@@ -38,10 +38,10 @@ def task_result(
     return aggregated(folder / name, task, records, **options)
 
 
-def run_result(*tasks: TaskResult, groups: Sequence[Group] = (), **report: Any) -> RunResult:
+def run_result(*tasks: TaskResult, groups: Sequence[Group] = (), **report: Any) -> RunScores:
     by_name = {result.task.name: result for result in tasks}
     made = tuple(aggregate_groups(groups, by_name))
-    return RunResult(tasks, made, AskReport(**report), {"ask": 2.0}, 3, "f" * 64, 0)
+    return RunScores(tasks, made, AskReport(**report), {"ask": 2.0}, 3, "f" * 64, 0)
 
 
 def selection(*tasks: TaskResult, groups: Sequence[Group] = (), direct: Sequence[str] | None = None) -> Selection:

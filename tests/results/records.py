@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.engine.headline import Part, RandomOrder
-from lmms_eval.engine.live import Outline, outline_of, write_outline
+from lmms_eval.engine.headline import HeadlinePart, RandomOrder
+from lmms_eval.engine.live import RunOutline, outline_of, write_outline
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.results.files import RUNS
@@ -15,7 +15,7 @@ from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask
 
-PART = Part("quiz", "acc", "none", ScoreRange(0, 1))
+PART = HeadlinePart("quiz", "acc", "none", ScoreRange(0, 1))
 
 
 class Record:
@@ -27,7 +27,7 @@ class Record:
         self.write_state(date="2026-01-01")
         plan = plan_task(FakeTask(documents, "quiz"), None, 0)
         sampling = Sampling(RandomOrder(0), shown=(PART,)) if sampled else None
-        self.outline: Outline = outline_of([plan], sampling, {"quiz": PART})
+        self.outline: RunOutline = outline_of([plan], sampling, {"quiz": PART})
         write_outline(self.folder.path, self.outline)
         self.order = list(self.outline.tasks["quiz"].order) or list(range(documents))
 

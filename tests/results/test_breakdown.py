@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.results import load
 from lmms_eval.results.breakdown import breakdown, breakdown_text
-from lmms_eval.stats import Interval, Spread, score_interval
+from lmms_eval.stats import Interval, MeanSpread, score_interval
 from lmms_eval.utils.numbers import ScoreRange
 from tests.results.runs import FAILED, document, sample, write_run
 
@@ -31,7 +31,7 @@ def test_values_of_metadata_have_means_and_intervals_by_the_rule(tmp_path: Path)
     ]  # fmt: skip
     whole = cells["", ""]
     shares = ScoreRange(0, 1)
-    expected = score_interval(0.5, Spread.of_scores([0.0, 1.0] * 40, shares), shares)
+    expected = score_interval(0.5, MeanSpread.of_scores([0.0, 1.0] * 40, shares), shares)
     assert isinstance(expected, Interval)
     assert (whole.n, whole.mean, whole.low, whole.high) == (80, 0.5, expected.low, expected.high)
     topic = cells["topic", "b"]
@@ -54,7 +54,7 @@ def test_intervals_of_clusters_in_each_cell(tmp_path: Path) -> None:
     run = load(write_run(tmp_path, clustered(rows(), "video"), document(configs=configs)))
     found = {(cell.by, cell.value): cell for cell in breakdown(run, run.task("quiz"), "acc").cells}
     scores = [0.0, 1.0] * 40
-    spread = Spread.clustered(scores, [number // 4 for number in range(80)])
+    spread = MeanSpread.clustered(scores, [number // 4 for number in range(80)])
     expected = score_interval(0.5, spread, ScoreRange(0, 1))
     assert isinstance(expected, Interval)
     assert (found["", ""].low, found["", ""].high) == (expected.low, expected.high)

@@ -14,7 +14,7 @@ from lmms_eval.results.breakdown import (
     MOST_COLUMNS,
     MOST_VALUES,
     AskedDocuments,
-    Documents,
+    MetricDocuments,
     cells,
     divisions,
     natural,
@@ -51,22 +51,22 @@ def test_digits_within_texts_count_as_numbers() -> None:
 
 def test_scores_without_a_number_do_not_count() -> None:
     (division,) = divisions({"kind": ["a", "b", "a", "b"]})
-    first, second = cells(Documents.of([1.0, math.nan, 0.0, math.nan], None), division)
+    first, second = cells(MetricDocuments.of([1.0, math.nan, 0.0, math.nan], None), division)
     assert (first.n, first.mean, second.n, second.mean, second.no_interval) == (2, 0.5, 0, None, "n = 0")
 
 
 def test_a_cell_of_one_cluster_has_no_interval() -> None:
     (division,) = divisions({"kind": ["a"] * 40 + ["b"] * 40})
     clusters = ["one"] * 40 + [str(number) for number in range(40)]
-    first, second = cells(Documents.of([0.0, 1.0] * 40, SHARES, clusters), division)
+    first, second = cells(MetricDocuments.of([0.0, 1.0] * 40, SHARES, clusters), division)
     assert (first.no_interval, first.is_few, first.low) == ("one cluster", True, None)
     assert (second.no_interval, second.is_few) == ("", False)
 
 
 @pytest.mark.parametrize(("n", "is_few"), [(FEW - 1, True), (FEW, False)])
 def test_few_documents_are_marked(n: int, is_few: bool) -> None:
-    assert whole_cell(Documents.of([0.0, 1.0] * n, SHARES)).is_few is False
-    assert whole_cell(Documents.of([1.0] * n, SHARES)).is_few is is_few
+    assert whole_cell(MetricDocuments.of([0.0, 1.0] * n, SHARES)).is_few is False
+    assert whole_cell(MetricDocuments.of([1.0] * n, SHARES)).is_few is is_few
 
 
 def test_documents_that_do_not_count_are_left_out() -> None:
@@ -78,7 +78,7 @@ def test_documents_that_do_not_count_are_left_out() -> None:
     assert asked.rows.tolist() == order[:20]
     scores = np.zeros(30)
     scores[order[20:]] = 1.0
-    whole = whole_cell(Documents.of(scores, SHARES, asked=asked))
+    whole = whole_cell(MetricDocuments.of(scores, SHARES, asked=asked))
     assert (whole.n, whole.mean, whole.low) == (20, 0.0, 0.0)
     assert whole.high is not None and 0.08 < whole.high < 0.3
 
@@ -86,15 +86,15 @@ def test_documents_that_do_not_count_are_left_out() -> None:
 def test_what_is_not_known_of_a_document_widens_an_early_interval() -> None:
     asked = AskedDocuments(np.arange(60), 200)
     scores = np.array([0.0, 1.0] * 30)
-    whole = whole_cell(Documents.of(scores, SHARES, asked=asked))
+    whole = whole_cell(MetricDocuments.of(scores, SHARES, asked=asked))
     scores[:10] = math.nan
-    wider = whole_cell(Documents.of(scores, SHARES, asked=asked))
+    wider = whole_cell(MetricDocuments.of(scores, SHARES, asked=asked))
     assert wider.n == 50
     assert (wider.high or 0) - (wider.low or 0) > (whole.high or 0) - (whole.low or 0) + 0.1
 
 
 def test_no_early_interval_without_a_range() -> None:
-    whole = whole_cell(Documents.of([0.5, 7.0], None, asked=AskedDocuments(np.arange(2), 9)))
+    whole = whole_cell(MetricDocuments.of([0.5, 7.0], None, asked=AskedDocuments(np.arange(2), 9)))
     assert (whole.mean, whole.low, whole.no_interval) == (3.75, None, "stopped early, no range known")
-    whole = whole_cell(Documents.of([0.5, 1.0], SHARES, asked=NoInterval("why")))
+    whole = whole_cell(MetricDocuments.of([0.5, 1.0], SHARES, asked=NoInterval("why")))
     assert (whole.low, whole.no_interval) == (None, "why")

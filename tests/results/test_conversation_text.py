@@ -11,7 +11,7 @@ import pytest
 from lmms_eval.api.request import Request, Response
 from lmms_eval.cli.main import main
 from lmms_eval.results import load
-from lmms_eval.results.sample import Message, Piece, conversations_of
+from lmms_eval.results.sample import Piece, SampleMessage, conversations_of
 from tests.conversing import QUESTION, Speaker, rated_run, talked
 
 
@@ -86,7 +86,7 @@ def test_samples_are_typed(tmp_path: Path) -> None:
 
 
 MEDIUM = {"type": "image", "path": "/a.png"}
-ONLY = (Message("user", (Piece(kind="image", medium=MEDIUM), Piece("asked"))),)
+ONLY = (SampleMessage("user", (Piece(kind="image", medium=MEDIUM), Piece("asked"))),)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from lmms_eval.cli.main import main
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.config.rules import control_name
-from lmms_eval.engine.headline import Part, RandomOrder
+from lmms_eval.engine.headline import HeadlinePart, RandomOrder
 from lmms_eval.engine.live import outline_of, write_outline
 from lmms_eval.engine.looks import Sampling
 from lmms_eval.engine.plan import TaskPlan
@@ -185,7 +185,7 @@ def stopped(folder: Path, task: FakeTask = QUIZ) -> Made:
     records[1] = lost(records[1]["doc_id"])
     stop = {"rule": "halfwidth<=0.25", "order": order.name(plan), "asked": 4, "of": OF}
     made = write(folder, records, "stopped early", stop, counted=4)
-    part = Part("quiz", "acc", "none", ScoreRange(0, 1))
+    part = HeadlinePart("quiz", "acc", "none", ScoreRange(0, 1))
     write_outline(made.record, outline_of([plan], Sampling(order, shown=(part,)), {"quiz": part}))
     return made
 

@@ -13,7 +13,7 @@ from lmms_eval import stats
 from lmms_eval.api.outcome import Withheld
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
 from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.evaluate import RunScores
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.document import results_document
 from lmms_eval.results.tables import make_table, tables
@@ -31,7 +31,7 @@ def of_document(document: Mapping[str, Any]) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
-def check(run: RunResult, groups: Sequence[Group] = (), paired: Mapping[str, Any] | None = None) -> str:
+def check(run: RunScores, groups: Sequence[Group] = (), paired: Mapping[str, Any] | None = None) -> str:
     chosen = selection(*run.tasks, groups=groups, direct=[] if groups else None)
     text = tables(run, chosen, paired or {})
     assert text == of_document(results_document(run, chosen, FACTS, paired or {}))

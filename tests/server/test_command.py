@@ -16,7 +16,7 @@ def test_values_come_through_as_they_were(tmp_path):
     write_config(run_options(request, folder, ()), folder)
     (config,) = load_configs({"config": str(folder.config_file)}, {}).configs
     assert config.model_args == arguments
-    assert (config.task_names, config.limit, config.output_path) == (("t",), 4.0, str(folder.output))
+    assert (config.names("tasks"), config.limit, config.output_path) == (("t",), 4.0, str(folder.output))
 
 
 def test_output_folders_and_devices(tmp_path):

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from lmms_eval.errors import JobStoreError
 from lmms_eval.server.folder import JobFolder
-from lmms_eval.server.store import _VERSION, DATABASE, Ending, Job, JobStore, open_store
+from lmms_eval.server.store import _VERSION, DATABASE, Job, JobEnding, JobStore, open_store
 from tests.server.process import running_server
 
 COLUMNS = (
@@ -35,7 +35,7 @@ def _write(store: JobStore, jobs: Path, number: int) -> None:
     if number % 3:
         store.claim(name, ())
         result = {"m": {"results": f"{folder.path}/output/m/20260101_000000_results.json", "samples": []}}
-        ending = Ending("completed", result) if number % 3 == 1 else Ending("failed", None, "why\n" * 20)
+        ending = JobEnding("completed", result) if number % 3 == 1 else JobEnding("failed", None, "why\n" * 20)
         store.finish(name, ending)
         job = store.get(name)
         assert job is not None

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from lmms_eval.errors import JobStoreError, RepeatedKeyError
-from lmms_eval.server.store import Ending, JobStore
+from lmms_eval.server.store import JobEnding, JobStore
 
 
 @pytest.fixture
@@ -31,12 +31,12 @@ def test_jobs_wait_in_the_order_of_their_submission(store):
 
 def test_a_job_ends_once(store):
     _add(store, "a")
-    assert not store.finish("a", Ending("completed"))
+    assert not store.finish("a", JobEnding("completed"))
     store.claim("a", ())
     assert store.cancel("a").state == "running"
     assert store.get("a").is_cancelled
-    assert store.finish("a", Ending("failed", {"m": {}}, "why"))
-    assert not store.finish("a", Ending("completed"))
+    assert store.finish("a", JobEnding("failed", {"m": {}}, "why"))
+    assert not store.finish("a", JobEnding("completed"))
     assert (store.get("a").state, store.get("a").result, store.get("a").error) == ("failed", {"m": {}}, "why")
     assert store.cancel("a").state == "failed"
     assert store.cancel("nobody") is None
@@ -65,7 +65,7 @@ def test_ended_jobs_leave_the_list_oldest_first(store):
         _add(store, name)
     for name in "bac":
         store.claim(name, ())
-        store.finish(name, Ending("completed"))
+        store.finish(name, JobEnding("completed"))
     assert [job.job_id for job in store.drop_ended(1)] == ["a", "b"]
     assert store.drop_ended(1) == []
     assert store.counts() == {"completed": 1, "queued": 1}

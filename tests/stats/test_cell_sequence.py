@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.stats import Interval, Sampled, Spread, score_interval
+from lmms_eval.stats import Interval, MeanSpread, Sampled, score_interval
 from lmms_eval.stats.cells import sampled_cells
 from lmms_eval.stats.sequence import GREATEST_STAKE, rates
 from lmms_eval.utils.numbers import ScoreRange
@@ -73,7 +73,7 @@ def test_a_cell_that_somebody_stopped_at_its_most_striking_look(chance: float) -
         lows, highs = sampled_cells(values, values, codes, 2, TOTAL)
         ours += bool(lows[0] <= truth + ROUNDING and truth <= highs[0] + ROUNDING)
         inside = values[codes == 0].tolist()
-        plain = score_interval(math.fsum(inside) / len(inside), Spread.of_scores(inside, SHARES), SHARES)
+        plain = score_interval(math.fsum(inside) / len(inside), MeanSpread.of_scores(inside, SHARES), SHARES)
         assert isinstance(plain, Interval)
         single += plain.low <= truth <= plain.high
     assert ours / DRAWS >= 0.95 - simulation_slack(DRAWS)

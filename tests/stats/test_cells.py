@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.stats import ANY_NUMBER, Spread
+from lmms_eval.stats import ANY_NUMBER, MeanSpread
 from lmms_eval.stats.cells import cell_means
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -42,7 +42,7 @@ def test_the_same_as_cell_by_cell(data, kind, within, has_clusters) -> None:
             continue
         assert cell.mean == math.fsum(values) / len(values)
         named = [cluster for _, of, cluster in rows if of == code]
-        expected = Spread.clustered(values, named) if has_clusters else Spread.of_scores(values, within)
+        expected = MeanSpread.clustered(values, named) if has_clusters else MeanSpread.of_scores(values, within)
         assert cell.spread.error == pytest.approx(expected.error, rel=1e-6, abs=1e-9, nan_ok=True)
         assert (cell.spread.size, cell.spread.is_binary) == (expected.size, expected.is_binary)
         if expected.error > 1e-9:  # what is below comes of rounding, and has no kurtosis

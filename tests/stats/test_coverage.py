@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from lmms_eval.stats import Interval, Spread, score_interval
+from lmms_eval.stats import Interval, MeanSpread, score_interval
 from lmms_eval.utils.numbers import ScoreRange
 
 SHARE = ScoreRange(0.0, 1.0)
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 @functools.cache
 def holds(mean: float, error: float, freedom: float, silent: float, size: float, p: float) -> bool:
-    found = score_interval(mean, Spread(error, freedom, size, silent=silent), SHARE)
+    found = score_interval(mean, MeanSpread(error, freedom, size, silent=silent), SHARE)
     assert isinstance(found, Interval)
     return found.low <= p <= found.high
 
@@ -47,7 +47,7 @@ def binary_outcomes(n: int, p: float) -> list[tuple[bool, float]]:
     outcomes = []
     for right in range(n + 1):
         scores = [1.0] * right + [0.0] * (n - right)
-        found = score_interval(right / n, Spread.of_scores(scores, SHARE), SHARE)
+        found = score_interval(right / n, MeanSpread.of_scores(scores, SHARE), SHARE)
         assert isinstance(found, Interval)
         outcomes.append((found.low <= p <= found.high, float(binom.pmf(right, n, p))))
     return outcomes
@@ -86,7 +86,7 @@ def test_no_interval_that_misses_rarely_on_both_sides_is_nearer_at_twelve() -> N
 
 
 def freedoms(values: Array, is_plain: NDArray[np.bool_]) -> Array:
-    """Row by row as ``Spread`` has them; ``is_plain``: n - 1."""
+    """Row by row as ``MeanSpread`` has them; ``is_plain``: n - 1."""
     n = values.shape[1]
     squares = (values - values.mean(axis=1)[:, None]) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -112,7 +112,7 @@ def clustered(p: float, clusters: int, members: int, correlation: float) -> Iter
     error = np.sqrt(np.maximum(0.0, squares / (n - 1) / n + (sums - squares) / n**2))
     degrees = freedoms(rights - members * mean[:, None], np.isin(rights, (0, members)).all(axis=1))
     first = [float(place < right) for right in rights[0] for place in range(members)]
-    expected = Spread.clustered(first, [cluster for cluster in range(clusters) for _ in range(members)])
+    expected = MeanSpread.clustered(first, [cluster for cluster in range(clusters) for _ in range(members)])
     assert (mean[0], error[0]) == (pytest.approx(np.mean(first)), pytest.approx(expected.error))
     assert degrees[0] == pytest.approx(expected.freedom)
     return zip(mean.tolist(), error.tolist(), degrees.tolist(), np.where(error > 0, 0.0, 1 / clusters), strict=True)
@@ -145,8 +145,8 @@ def strata(p: float, n: int, tasks: int, contrast: float) -> Iterable[tuple[floa
     total = squares.sum(axis=1)
     with np.errstate(invalid="ignore"):
         freedom = np.where(total > 0, total**2 / (squares**2 / (n - 1)).sum(axis=1), math.inf)
-    parts = [Spread.of_scores([1.0] * round(x * n) + [0.0] * round(n - x * n), SHARE) for x in shares[0]]
-    expected = Spread.stratified(parts, [1.0] * tasks)
+    parts = [MeanSpread.of_scores([1.0] * round(x * n) + [0.0] * round(n - x * n), SHARE) for x in shares[0]]
+    expected = MeanSpread.stratified(parts, [1.0] * tasks)
     assert (math.sqrt(total[0]), freedom[0]) == (pytest.approx(expected.error), pytest.approx(expected.freedom))
     silent = (squares == 0).sum(axis=1) / n / tasks**2
     assert (expected.size, expected.silent) == (pytest.approx(n * tasks), pytest.approx(silent[0]))
@@ -167,11 +167,11 @@ def test_macro_means(n: int, p: float, tasks: int, contrast: float) -> None:
 
 def test_a_task_of_few_answers_beside_one_that_hardly_varies() -> None:
     """A fifth of 3 answers, and scores close to 0.26: if all 3 are wrong, their spread is not seen."""
-    close = Spread.of_scores([0.24, 0.26, 0.28], SHARE)
+    close = MeanSpread.of_scores([0.24, 0.26, 0.28], SHARE)
     covered = 0.0
     for right in range(4):
-        few = Spread.of_scores([1.0] * right + [0.0] * (3 - right), SHARE)
-        found = score_interval((right / 3 + 0.26) / 2, Spread.stratified([few, close], [1, 1]), SHARE)
+        few = MeanSpread.of_scores([1.0] * right + [0.0] * (3 - right), SHARE)
+        found = score_interval((right / 3 + 0.26) / 2, MeanSpread.stratified([few, close], [1, 1]), SHARE)
         assert isinstance(found, Interval)
         covered += float(binom.pmf(right, 3, 0.2)) * (found.low <= 0.23 <= found.high)
     assert covered >= LEAST
@@ -185,7 +185,7 @@ def test_means_of_tasks_that_are_drawn_themselves(n: int, p: float, answers: int
     shares = source.binomial(answers, source.beta(3 * p, 3 * (1 - p), (DRAWS, n))) / answers
     errors = shares.std(axis=1, ddof=1) / math.sqrt(n)
     degrees = freedoms(shares, np.isin(shares, (0.0, 1.0)).all(axis=1))
-    expected = Spread.of_scores(shares[0].tolist(), SHARE)
+    expected = MeanSpread.of_scores(shares[0].tolist(), SHARE)
     assert expected.is_binary or (errors[0], degrees[0]) == pytest.approx((expected.error, expected.freedom))
     silent = np.where(errors > 0, 0.0, 1 / n)
     covered = coverage(zip(shares.mean(axis=1).tolist(), errors.tolist(), degrees.tolist(), silent, strict=True), n, p)

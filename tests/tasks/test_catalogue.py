@@ -12,7 +12,7 @@ import lmms_eval.tasks
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import UnknownNameError, UsageError
 from lmms_eval.tasks import select_tasks
-from lmms_eval.tasks.catalogue import FAMILY_TASKS, Catalogue, Entry
+from lmms_eval.tasks.catalogue import FAMILY_TASKS, Catalogue, IndexEntry
 from lmms_eval.utils.files import read_table
 
 
@@ -161,7 +161,7 @@ PATTERNS = st.text(st.sampled_from("abAB_-1*?[]!"), min_size=1, max_size=5)
 def test_wildcards_follow_fnmatch(names: set[str], pattern: str) -> None:
     index = Catalogue(include_defaults=False)
     for name in names:
-        index.tasks[name] = Entry(name, "task", Path(f"{name}.yaml"))
+        index.tasks[name] = IndexEntry(name, "task", Path(f"{name}.yaml"))
     wanted = sorted(name for name in names if fnmatch.fnmatchcase(name, pattern))
     if pattern in names:
         wanted = [pattern]

@@ -10,7 +10,7 @@ import pytest
 from lmms_eval.config.rules import CONTROLS
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.describing import PERMUTED, Wanted, _metrics, controls_of_source, describe, search
+from lmms_eval.tasks.describing import PERMUTED, SearchTerms, _metrics, controls_of_source, describe, search
 from lmms_eval.tasks.selection import choose
 
 OWN = """
@@ -86,22 +86,22 @@ def test_an_unknown_name(catalogue: Catalogue) -> None:
 @pytest.mark.parametrize(
     ("wanted", "held", "not_held"),
     [
-        (Wanted("ZZ_TAG"), {"zz_own"}, {"mme"}),
-        (Wanted("whistling"), {"zz_own"}, {"mme"}),
-        (Wanted(need="judge"), {"mmie"}, {"mme", "zz_own"}),
-        (Wanted(modality="audio"), {"general_bench_audio_generation_audioedit"}, {"mme", "zz_own"}),
-        (Wanted("docvqa", without=""), {"docvqa_val"}, {"docvqa_test", "mme"}),
-        (Wanted("docvqa", without="judge"), {"docvqa_val", "docvqa_test"}, {"mme"}),
+        (SearchTerms("ZZ_TAG"), {"zz_own"}, {"mme"}),
+        (SearchTerms("whistling"), {"zz_own"}, {"mme"}),
+        (SearchTerms(need="judge"), {"mmie"}, {"mme", "zz_own"}),
+        (SearchTerms(modality="audio"), {"general_bench_audio_generation_audioedit"}, {"mme", "zz_own"}),
+        (SearchTerms("docvqa", without=""), {"docvqa_val"}, {"docvqa_test", "mme"}),
+        (SearchTerms("docvqa", without="judge"), {"docvqa_val", "docvqa_test"}, {"mme"}),
     ],
 )  # fmt: skip
-def test_search(catalogue: Catalogue, wanted: Wanted, held: set[str], not_held: set[str]) -> None:
+def test_search(catalogue: Catalogue, wanted: SearchTerms, held: set[str], not_held: set[str]) -> None:
     found = [entry.name for entry in search(catalogue, wanted)]
     assert held <= set(found)
     assert not not_held & set(found)
 
 
 def test_names_and_tags_come_before_cards(catalogue: Catalogue) -> None:
-    found = [any("video" in text for text in (one.name, *one.tags)) for one in search(catalogue, Wanted("video"))]
+    found = [any("video" in text for text in (one.name, *one.tags)) for one in search(catalogue, SearchTerms("video"))]
     assert found == sorted(found, reverse=True) and len(set(found)) == 2
 
 

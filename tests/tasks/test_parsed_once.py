@@ -16,10 +16,10 @@ from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.tasks.yaml.task import YamlTask
 
 PARSERS = {
-    "megabench_demo": "lmms_eval.tasks.megabench.data.Row",
+    "megabench_demo": "lmms_eval.tasks.megabench.data.QueryRow",
     "general_bench_demo": "lmms_eval.tasks.general_bench.data.documents.read_item",
     "mmie_demo": "lmms_eval.tasks.mmie.data.documents.read_question",
-    "milebench_demo": "lmms_eval.tasks.milebench.prompts.Sample",
+    "milebench_demo": "lmms_eval.tasks.milebench.prompts.PromptParts",
 }
 """What makes the parsed form, by the task that uses it."""
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.trackers.contract import Beginning, Ending
-from lmms_eval.trackers.session import Patience, Session, TrackerProcess, TrackerReport
+from lmms_eval.trackers.contract import Beginning, RunEnding
+from lmms_eval.trackers.session import Session, TrackerProcess, TrackerReport, TrackerTimeouts
 from tests.trackers.test_process import MODULE, is_alive, told, until_called
 
-LONG = Patience(start=600.0, answer=600.0, end=600.0)
+LONG = TrackerTimeouts(start=600.0, answer=600.0, end=600.0)
 
 
 def _ended(tmp: Path, grace_s: float, interrupted: int | None = None) -> TrackerReport:
@@ -24,7 +24,7 @@ def _ended(tmp: Path, grace_s: float, interrupted: int | None = None) -> Tracker
     session._trackers.append(TrackerProcess("trouble", MODULE, Beginning(given, "id", "name", {}), LONG))
     until_called(tmp, "start")
     begin = time.monotonic()
-    (report,) = session.end(Ending("complete"), grace_s, interrupted)
+    (report,) = session.end(RunEnding("complete"), grace_s, interrupted)
     assert time.monotonic() - begin < 60
     while is_alive(told(tmp)[0]["pid"]):  # a moment, until its end was noticed
         assert time.monotonic() - begin < 60

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.trackers.contract import Beginning, Ending, Results, Step, Table, TaskSamples
-from lmms_eval.trackers.session import Patience, TrackerProcess, TrackerReport
+from lmms_eval.trackers.contract import Beginning, FinalResults, LiveNumbers, RunEnding, TaskSamples, TrackerTable
+from lmms_eval.trackers.session import TrackerProcess, TrackerReport, TrackerTimeouts
 from lmms_eval.utils.redaction import REDACTED, learn_secrets
 
 MODULE = "tests.trackers.trouble"
-SHORT = Patience(start=20.0, answer=1.5, end=20.0)
+SHORT = TrackerTimeouts(start=20.0, answer=1.5, end=20.0)
 
 
-def begun(tmp: Path, patience: Patience = SHORT, **arguments: str) -> TrackerProcess:
+def begun(tmp: Path, patience: TrackerTimeouts = SHORT, **arguments: str) -> TrackerProcess:
     given = {"file": str(tmp / "told.jsonl"), **arguments}
     return TrackerProcess("trouble", MODULE, Beginning(given, "id", "name", {}), patience)
 
@@ -29,10 +29,10 @@ def told(tmp: Path) -> list[dict[str, Any]]:
 
 
 def ended(tracker: TrackerProcess) -> TrackerReport:
-    table = Table(("Tasks", "Value"), (("t", 0.5), ("u", None)))
-    tracker.send(Results(6, {"t/acc": 0.5}, {}, {"evaluation/eval_results": table}, {}, "r.json"))
+    table = TrackerTable(("Tasks", "Value"), (("t", 0.5), ("u", None)))
+    tracker.send(FinalResults(6, {"t/acc": 0.5}, {}, {"evaluation/eval_results": table}, {}, "r.json"))
     tracker.send(TaskSamples("t", 6, ("doc_id",), (("0",), ("1",))))
-    tracker.send(Ending("complete"))
+    tracker.send(RunEnding("complete"))
     return tracker.wait(time.monotonic())
 
 
@@ -55,7 +55,7 @@ def is_alive(pid: int) -> bool:
 
 def test_a_tracker_is_told_everything_in_order(tmp_path: Path) -> None:
     tracker = begun(tmp_path)
-    tracker.offer(Step(3, {"live/documents": 3.0}))
+    tracker.offer(LiveNumbers(3, {"live/documents": 3.0}))
     report = ended(tracker)
     assert (report.state, report.error) == ("finished", "")
     assert report.place.folder == str(tmp_path / "told.jsonl")
@@ -69,7 +69,7 @@ def test_a_tracker_is_told_everything_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize("call", ["step", "results", "samples", "finish"])
 def test_after_an_error_the_rest_is_told(tmp_path: Path, call: str, how: str) -> None:
     tracker = begun(tmp_path, **{"in": call, "how": how})
-    tracker.offer(Step(3, {}))
+    tracker.offer(LiveNumbers(3, {}))
     report = ended(tracker)
     assert report.state == "failed"
     assert report.error.startswith("RuntimeError: no room" if how == "raise" else "SystemExit: 3")
@@ -79,10 +79,10 @@ def test_after_an_error_the_rest_is_told(tmp_path: Path, call: str, how: str) ->
 @pytest.mark.parametrize("call", ["start", "step", "results", "samples", "finish"])
 @pytest.mark.parametrize("how", ["die", "hang", "stop"])
 def test_a_process_that_dies_or_hangs_is_given_up(tmp_path: Path, call: str, how: str) -> None:
-    patience = Patience(start=4.0 if call == "start" else 20.0, answer=1.5, end=20.0)
+    patience = TrackerTimeouts(start=4.0 if call == "start" else 20.0, answer=1.5, end=20.0)
     tracker = begun(tmp_path, patience, **{"in": call, "how": how})
     until_called(tmp_path, "start")
-    tracker.offer(Step(3, {}))
+    tracker.offer(LiveNumbers(3, {}))
     report = ended(tracker)
     assert report.state == "failed"
     assert re.search("ended with code -11" if how == "die" else "no answer (within )?1.5 s", report.error)
@@ -93,7 +93,7 @@ def test_nothing_waits_for_a_tracker_but_the_end(tmp_path: Path) -> None:
     begin = time.monotonic()
     tracker = begun(tmp_path, **{"in": "start", "how": "hang"})
     for number in range(10_000):
-        tracker.offer(Step(number, {f"live/{number % 7}/n": 1.0}))
+        tracker.offer(LiveNumbers(number, {f"live/{number % 7}/n": 1.0}))
     assert time.monotonic() - begin < 10  # SHORT would wait twenty seconds for it
     until_called(tmp_path, "start")
     report = ended(tracker)
@@ -103,7 +103,7 @@ def test_nothing_waits_for_a_tracker_but_the_end(tmp_path: Path) -> None:
 def test_live_numbers_that_wait_are_put_together(tmp_path: Path) -> None:
     tracker = begun(tmp_path)
     for number in range(100):
-        tracker.offer(Step(number, {"live/documents": float(number), f"live/t{number}/n": 1.0}))
+        tracker.offer(LiveNumbers(number, {"live/documents": float(number), f"live/t{number}/n": 1.0}))
     ended(tracker)
     steps = [one for one in told(tmp_path) if one["call"] == "step"]
     assert {name for one in steps for name in one["values"]} >= {f"live/t{number}/n" for number in range(100)}

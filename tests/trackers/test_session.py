@@ -7,10 +7,10 @@ import time
 import pytest
 
 from lmms_eval.config.tracking import HUB, WANDB
-from lmms_eval.engine.live import Progress
+from lmms_eval.engine.live import ProgressLine
 from lmms_eval.trackers import session
-from lmms_eval.trackers.contract import Beginning, Ending, Place, Step
-from lmms_eval.trackers.session import Patience, Session, TrackerReport, report_lines, report_part
+from lmms_eval.trackers.contract import Beginning, LiveNumbers, RunEnding, TrackerPlace
+from lmms_eval.trackers.session import Session, TrackerReport, TrackerTimeouts, report_lines, report_part
 
 BEGINNING = Beginning({}, "id", "name", {})
 
@@ -18,11 +18,11 @@ BEGINNING = Beginning({}, "id", "name", {})
 class Recorded:
     """A tracker without a process: it keeps what it is told."""
 
-    def __init__(self, name: str, _module: str, _beginning: Beginning, patience: Patience) -> None:
-        self.name, self.patience, self.steps, self.error = name, patience, list[Step](), ""
+    def __init__(self, name: str, _module: str, _beginning: Beginning, patience: TrackerTimeouts) -> None:
+        self.name, self.patience, self.steps, self.error = name, patience, list[LiveNumbers](), ""
         self.is_killed, self.longest_s = False, patience.end
 
-    def offer(self, step: Step) -> None:
+    def offer(self, step: LiveNumbers) -> None:
         self.steps.append(step)
 
     def send(self, _message: object) -> None: ...
@@ -37,7 +37,7 @@ class Recorded:
         return self.report()
 
     def report(self) -> TrackerReport:
-        return TrackerReport(self.name, "failed" if self.error else "finished", Place(), self.error)
+        return TrackerReport(self.name, "failed" if self.error else "finished", TrackerPlace(), self.error)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_a_package_that_is_missing_is_told_and_the_others_go_on(monkeypatch: pyt
     told = Session()
     told.begin(WANDB, BEGINNING)
     told.begin(HUB, BEGINNING)
-    reports = told.end(Ending("complete"), 20.0)
+    reports = told.end(RunEnding("complete"), 20.0)
     assert {one.name: one.state for one in reports} == {"hub": "finished", "wandb": "failed"}
     (line,) = report_lines(reports)
     assert line == (
@@ -66,7 +66,7 @@ def test_an_interruption_while_results_are_sent_gives_the_trackers_up(monkeypatc
     monkeypatch.setattr(Recorded, "wait", interrupted)
     told = Session()
     told.begin(WANDB, BEGINNING)
-    (report,) = told.end(Ending("complete"), 20.0)
+    (report,) = told.end(RunEnding("complete"), 20.0)
     assert (report.state, report.error) == ("failed", "given up: interrupted while its results were sent")
     assert told._trackers[0].is_killed  # type: ignore[attr-defined]
 
@@ -80,7 +80,7 @@ def test_files_may_take_longer_than_numbers() -> None:
 
 
 def test_live_numbers_are_told_as_they_change_and_at_the_end() -> None:
-    told, progress = Session(step_s=0.02), Progress(4, enabled=False)
+    told, progress = Session(step_s=0.02), ProgressLine(4, enabled=False)
     told.begin(WANDB, BEGINNING)
     progress.count_by_task(())
     told.follow(progress)
@@ -102,11 +102,11 @@ def test_live_numbers_are_told_as_they_change_and_at_the_end() -> None:
 
 def test_results_say_what_has_become_of_each() -> None:
     reports = (
-        TrackerReport("a", "finished", Place(url="https://x.example/1")),
-        TrackerReport("b", "finished", Place(folder="/f", hint="look into it")),
-        TrackerReport("c", "failed", Place(url="https://x.example/2"), "no room."),
-        TrackerReport("d", "finished", Place(hint="nothing was pushed")),
-        TrackerReport("e", "finished", Place()),
+        TrackerReport("a", "finished", TrackerPlace(url="https://x.example/1")),
+        TrackerReport("b", "finished", TrackerPlace(folder="/f", hint="look into it")),
+        TrackerReport("c", "failed", TrackerPlace(url="https://x.example/2"), "no room."),
+        TrackerReport("d", "finished", TrackerPlace(hint="nothing was pushed")),
+        TrackerReport("e", "finished", TrackerPlace()),
     )
     assert report_lines(reports) == [
         "a: https://x.example/1",

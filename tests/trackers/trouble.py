@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, TaskSamples
+from lmms_eval.trackers.contract import Beginning, FinalResults, LiveNumbers, RunEnding, TaskSamples, TrackerPlace
 
 
 def new() -> Trouble:
@@ -17,15 +17,15 @@ def new() -> Trouble:
 
 
 class Trouble:
-    def start(self, beginning: Beginning) -> Place:
+    def start(self, beginning: Beginning) -> TrackerPlace:
         self.arguments = dict(beginning.arguments)
         self._note("start", run_id=beginning.run_id, pid=os.getpid())
-        return Place(folder=str(self.arguments["file"]), hint="look into it")
+        return TrackerPlace(folder=str(self.arguments["file"]), hint="look into it")
 
-    def step(self, step: Step) -> None:
+    def step(self, step: LiveNumbers) -> None:
         self._note("step", documents=step.documents, values=dict(step.values))
 
-    def results(self, results: Results) -> None:
+    def results(self, results: FinalResults) -> None:
         self._note(
             "results", scalars=dict(results.scalars), rows=[len(table.rows) for table in results.tables.values()]
         )
@@ -33,9 +33,9 @@ class Trouble:
     def samples(self, samples: TaskSamples) -> None:
         self._note("samples", task=samples.task, rows=len(samples.rows))
 
-    def finish(self, ending: Ending) -> Place:
+    def finish(self, ending: RunEnding) -> TrackerPlace:
         self._note("finish", state=ending.state)
-        return Place(folder=str(self.arguments["file"]), hint="look into it")
+        return TrackerPlace(folder=str(self.arguments["file"]), hint="look into it")
 
     def _note(self, call: str, **said: object) -> None:
         with Path(self.arguments["file"]).open("a") as file:

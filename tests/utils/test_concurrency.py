@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.utils.concurrency import AdaptiveConfig, Window, compute_p95, decide, requests_before_decision
+from lmms_eval.utils.concurrency import AdaptiveConfig, LatencyWindow, compute_p95, decide, requests_before_decision
 
 CONFIGS = st.builds(
     AdaptiveConfig, st.integers(-5, 300), st.integers(-5, 300), st.floats(-1, 60), st.floats(-1, 3), st.floats(-1, 3),
@@ -23,7 +23,7 @@ def test_the_decision_stays_within_the_limits(config: AdaptiveConfig, data: st.D
     config = config.sanitized()
     current = data.draw(st.integers(config.min_concurrency, config.max_concurrency))
     total = data.draw(st.integers(0, 50))
-    window = Window(
+    window = LatencyWindow(
         total,
         data.draw(st.integers(0, total)),
         data.draw(st.integers(0, total)),
@@ -37,9 +37,9 @@ def test_the_decision_stays_within_the_limits(config: AdaptiveConfig, data: st.D
 
 def test_down_on_limits_up_when_well() -> None:
     config = AdaptiveConfig()
-    assert decide(10, Window(100, 0, 6, [1.0]), config).next_concurrency == 7
-    assert decide(10, Window(100, 0, 0, [1.0]), config).next_concurrency == 11
-    assert decide(10, Window(100, 0, 1, [1.0]), config).next_concurrency == 10
+    assert decide(10, LatencyWindow(100, 0, 6, [1.0]), config).next_concurrency == 7
+    assert decide(10, LatencyWindow(100, 0, 0, [1.0]), config).next_concurrency == 11
+    assert decide(10, LatencyWindow(100, 0, 1, [1.0]), config).next_concurrency == 10
     assert requests_before_decision(1) == 4
     assert requests_before_decision(9) == 9
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.viewer import media
-from lmms_eval.viewer.media import INDEX, KeptMedia, MediaStore, Places
+from lmms_eval.viewer.media import INDEX, KeptMedia, MediaFolders, MediaStore
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def make(tmp_path: Path, pictures: list[Path], monkeypatch: pytest.MonkeyPatch) 
     def write(mode: Any = "thumbnails") -> tuple[int, list[Any]]:
         decoded.clear()
         store = MediaStore(tmp_path / "report/media", mode)
-        items = [store.add({"type": "image", "path": str(path)}, Places(())).result() for path in pictures]
+        items = [store.add({"type": "image", "path": str(path)}, MediaFolders(())).result() for path in pictures]
         store.close()
         assert store.names >= {address.rpartition("/")[2] for item in items for address in (item["src"],)}
         return len(decoded), items
@@ -119,7 +119,7 @@ def test_equal_pictures_that_are_made_at_once_are_all_shown(
 
     monkeypatch.setattr(media, "write_file", slow)
     store = MediaStore(tmp_path / "report/media", "thumbnails")
-    items = [store.add({"type": "image", "path": str(path)}, Places(())) for path in pictures[:2]]
+    items = [store.add({"type": "image", "path": str(path)}, MediaFolders(())) for path in pictures[:2]]
     for item in as_completed(items, 20):
         other_is_made.set()
         assert item.result()["src"].startswith("media/")

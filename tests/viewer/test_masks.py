@@ -13,7 +13,7 @@ from PIL import Image
 from lmms_eval.cli.main import main
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.masks import has_masks, masks_of
-from lmms_eval.viewer.media import MediaStore, Places
+from lmms_eval.viewer.media import MediaFolders, MediaStore
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import Watched, until
@@ -44,7 +44,7 @@ def line_of(output: Any, prediction: Any, form: str = "mask", **more: Any) -> di
 def drawn(line: dict[str, Any], folder: Path) -> list[tuple[str, np.ndarray]]:
     """Sides with their masks: True where something is drawn."""
     store = MediaStore(folder / "media", "thumbnails")
-    shapes = masks_of(line, store, Places((folder,)))
+    shapes = masks_of(line, store, MediaFolders((folder,)))
     found = [(shape["of"], opaque(folder / shape["src"])) for shape in shapes]
     store.close()
     return found
@@ -108,7 +108,7 @@ def test_instances_have_labels_and_frames_their_masks(tmp_path: Path) -> None:
     line = line_of({"instances": truth}, [{"box": [1, 2, 3, 4], "label": "bus"}], "instances")
     line["doc"]["task"] = INSTANCES
     store = MediaStore(tmp_path / "media", "thumbnails")
-    assert [shape["label"] for shape in masks_of(line, store, Places(()))] == ["car, bus", "bus"]
+    assert [shape["label"] for shape in masks_of(line, store, MediaFolders(()))] == ["car, bus", "bus"]
 
     sized = {name: {"mask": RIGHT if name else None} for name in ("", "1", "2")}
     line = line_of(sized, [SQUARE, None, SQUARE], "masks")
@@ -117,7 +117,7 @@ def test_instances_have_labels_and_frames_their_masks(tmp_path: Path) -> None:
     media = [{"path": f"/data/{FOLDER}/videos/v/{number}.png", "width": 60, "height": 40} for number in (0, 2)]
     content = [{"text": "Frame 0:"}, {"media": 0}, {"text": "Frame 2:"}, {"media": 1}, {"text": "Find it."}]
     line |= {"sent_media": media, "messages": [{"role": "user", "content": content}]}
-    shapes = [(shape["of"], shape["medium"]) for shape in masks_of(line, store, Places(()))]
+    shapes = [(shape["of"], shape["medium"]) for shape in masks_of(line, store, MediaFolders(()))]
     assert shapes == [("answer", 0), ("reference", 1), ("answer", 1)]
     store.close()
 
@@ -128,13 +128,13 @@ def test_key_points_are_points(tmp_path: Path) -> None:
     line["doc"]["task"] = KEY_POINTS
     store = MediaStore(tmp_path / "media", "thumbnails")
     right = [{"of": "reference", "at": [x / 60, y / 40], "label": "person"} for x, y in ((6, 8), (30, 20))]
-    assert masks_of(line, store, Places(())) == right  # one body that cannot be read makes the answer unreadable
+    assert masks_of(line, store, MediaFolders(())) == right  # one body that cannot be read makes the answer unreadable
     line["predictions"]["record"]["prediction"].pop()
     said = [{"of": "answer", "at": [x / 60, y / 40], "label": ""} for x, y in ((6, 10), (15, 4))]
-    assert masks_of(line, store, Places(())) == right + said
-    assert masks_of(line | {"target": REDACTED}, store, Places(())) == said
+    assert masks_of(line, store, MediaFolders(())) == right + said
+    assert masks_of(line | {"target": REDACTED}, store, MediaFolders(())) == said
     line["sent_media"] = []
-    assert masks_of(line, store, Places(())) == []
+    assert masks_of(line, store, MediaFolders(())) == []
     store.close()
 
 

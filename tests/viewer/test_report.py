@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from lmms_eval.cli.main import main
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.viewer.chunks import json_of
-from lmms_eval.viewer.media import MOST_BYTES, MediaStore, Places
+from lmms_eval.viewer.media import MOST_BYTES, MediaFolders, MediaStore
 from lmms_eval.viewer.page import ReportOptions
-from lmms_eval.viewer.report import Report, write_report
+from lmms_eval.viewer.report import WrittenReport, write_report
 from lmms_eval.viewer.runs import read_report_runs
 
 
@@ -42,7 +42,7 @@ def columns(out: Path, task: str = "0-0") -> dict[str, list[Any]]:
     return {column["key"]: cells(column) for column in index["columns"]}
 
 
-def report_of(out: Path, *runs: Path, **options: Any) -> Report:
+def report_of(out: Path, *runs: Path, **options: Any) -> WrittenReport:
     return write_report([str(run) for run in runs], out, ReportOptions(**options))
 
 
@@ -112,7 +112,7 @@ def test_pictures_that_do_not_compress_are_made_smaller(tmp_path) -> None:
 
     Image.effect_noise((2000, 1500), 90).save(tmp_path / "noise.png")
     store = MediaStore(tmp_path / "media", "thumbnails")
-    item = store.add({"type": "image", "path": str(tmp_path / "noise.png")}, Places(())).result()
+    item = store.add({"type": "image", "path": str(tmp_path / "noise.png")}, MediaFolders(())).result()
     store.close()
     file = tmp_path / item["src"]
     assert file.stat().st_size <= MOST_BYTES

@@ -14,17 +14,20 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import lmms_eval
-from lmms_eval.cli.completion.contents import EVALUATION, Index, Node, Value
 from lmms_eval.utils.terminal import printable
+
+if TYPE_CHECKING:
+    from lmms_eval.cli.completion.gather import Index, Node, Value
 
 _PACKAGE = os.path.dirname(lmms_eval.__file__)
 _PARTS = ("cli", "config", "models", "tasks")
 """Folders of the package that the index is built from."""
 _ENDINGS = (".py", ".yaml", ".tsv")
 _UNSAFE = re.compile(r"[^\w%+,./:=@-]")
+_ASSIGNMENT = re.compile(r"[^\W\d]\w*=")
 _IN_DOUBLE_QUOTES = re.compile(r'["$`\\]')
 WORDS, KEYS, FILES = "words", "keys", "files"
 SHELLS = ("bash", "zsh", "fish")
@@ -32,7 +35,7 @@ ANSWER, LEAST_ANSWERED = "answer", 3
 """Word that a shell's script passes, followed by the shell's name and the words of the line."""
 
 
-class Line(NamedTuple):
+class TypedLine(NamedTuple):
     """The words after the command. A named tuple, since one is built at every key press."""
 
     words: list[str]
@@ -52,7 +55,7 @@ class Line(NamedTuple):
         return _UNSAFE.sub(r"\\\g<0>", rest)
 
 
-def lexed(text: str, breaks: str) -> Line:
+def lexed(text: str, breaks: str) -> TypedLine:
     """Split a line up to the cursor into words. Leading assignments and the command itself are dropped.
 
     Args:
@@ -79,14 +82,9 @@ def lexed(text: str, breaks: str) -> Line:
             kept = len(word) if char in ":=" and char in breaks else kept
     words.append(word)
     if not breaks:
-        return Line(words, quote, kept)
-    first = next((place for place, each in enumerate(words) if not _is_assignment(each)), 0)
-    return Line(words[first + 1 :] or [""], quote, kept)
-
-
-def _is_assignment(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.isidentifier()
+        return TypedLine(words, quote, kept)
+    first = next((place for place, each in enumerate(words) if not _ASSIGNMENT.match(each)), 0)
+    return TypedLine(words[first + 1 :] or [""], quote, kept)
 
 
 class Suggestions(NamedTuple):
@@ -101,16 +99,7 @@ class Suggestions(NamedTuple):
 
 
 def suggest(words: Sequence[str], index: Index) -> Suggestions:
-    """Return suggestions for the last of the words after ``lmms-eval``.
-
-    Names with control characters, tabs or line ends are never suggested.
-    """
-    found = _suggest(words, index)
-    values = [value for value in found.values if printable(value) == value and "\n" not in value and "\t" not in value]
-    return found._replace(values=values)
-
-
-def _suggest(words: Sequence[str], index: Index) -> Suggestions:
+    """Return suggestions for the last of the words after ``lmms-eval``."""
     *before, current = words
     if not before and not current.startswith("-"):
         return Suggestions(WORDS, _beginning(current, (name for name in index["nodes"] if " " not in name)))
@@ -134,7 +123,7 @@ def _node(words: Sequence[str], index: Index) -> tuple[Node, Sequence[str]]:
         name = " ".join(words[:count])
         if len(words) >= count and name in index["nodes"]:
             return index["nodes"][name], words[count:]
-    return index["nodes"][EVALUATION], words
+    return index["nodes"]["eval"], words
 
 
 def _read(words: Iterable[str], node: Node) -> tuple[dict[str, str], int, Value | None]:
@@ -188,7 +177,9 @@ def _tasks(given: dict[str, str], index: Index) -> Iterator[str]:
 
 
 def _beginning(text: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.startswith(text)]
+    """Return the names that begin with ``text``, without those with control characters, tabs or line ends."""
+    found = (name for name in names if name.startswith(text))
+    return [name for name in found if printable(name) == name and "\n" not in name and "\t" not in name]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -227,16 +218,11 @@ def _answer(shell: str, words: Sequence[str]) -> int:
 def current_index() -> Index:
     """Return the index of this installation, from its file if nothing has changed since it was written."""
 
-    def gathered() -> Index:
-        from lmms_eval.cli.completion.gather import gathered_index
-
-        return gathered_index()
-
     packages = (place for place in sys.path if place.endswith(("site-packages", "dist-packages")))
     installed = [os.stat(place).st_mtime_ns for place in packages if os.path.isdir(place)]
     own = [_state(os.path.join(_PACKAGE, part)) for part in _PARTS]
     state = [sys.version, os.environ.get("LMMS_EVAL_PLUGINS", ""), installed, own]
-    index: Index = _kept("index", _PACKAGE, state, gathered)
+    index: Index = _kept("index", _PACKAGE, state, lambda gather: gather.gathered_index())
     return index
 
 
@@ -244,12 +230,9 @@ def more_tasks(folder: str) -> list[str]:
     """Return the names of the tasks in a folder; empty if it cannot be read."""
     path = os.path.abspath(os.path.expanduser(folder))
 
-    def gathered() -> list[str]:
-        from lmms_eval.cli.completion.gather import tasks_of
-
-        return tasks_of(path)
-
-    names: list[str] = _kept("tasks", path, [_state(path)], gathered) if os.path.isdir(path) else []
+    if not os.path.isdir(path):
+        return []
+    names: list[str] = _kept("tasks", path, [_state(path)], lambda gather: gather.tasks_of(path))
     return names
 
 
@@ -265,8 +248,8 @@ def _state(folder: str) -> list[int]:
     return [count, newest]
 
 
-def _kept(name: str, place: str, state: list[Any], make: Callable[[], Any]) -> Any:
-    """Return the result of ``make`` for this state, from the file of an earlier process if that exists."""
+def _kept(name: str, place: str, state: list[Any], make: Callable[[Any], Any]) -> Any:
+    """Return what ``make`` returns for the module ``gather``, from the file of an earlier process with this state."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = os.path.join(base, "lmms_eval", "completion", f"{name}-{zlib.crc32(os.fsencode(place)):08x}.json")
     state = [place, *state]
@@ -275,12 +258,10 @@ def _kept(name: str, place: str, state: list[Any], make: Callable[[], Any]) -> A
             kept = json.load(file)
         if kept["state"] == state:
             return kept["content"]
-    content = make()
+    from lmms_eval.cli.completion import gather
     from lmms_eval.storage.atomic import replacing
 
-    with (
-        contextlib.suppress(OSError),
-        replacing(Path(path), survives_power_loss=False) as file,
-    ):
+    content = make(gather)
+    with contextlib.suppress(OSError), replacing(Path(path), survives_power_loss=False) as file:
         file.write(json.dumps({"state": state, "content": content}).encode())
     return content

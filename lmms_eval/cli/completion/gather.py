@@ -1,4 +1,7 @@
-"""Builds the completion index from commands, options, tasks and models."""
+"""Builds the completion index from commands, options, tasks and models.
+
+The index consists of JSON types, so that it is read back as it was written.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,10 @@ import argparse
 import contextlib
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 from lmms_eval.cli.arguments import CommandParser, parsers_asked_for_help, plugins_of_environment
 from lmms_eval.cli.commands import COMMANDS, Command
-from lmms_eval.cli.completion.contents import EVALUATION, Index, Node, Value
 from lmms_eval.cli.help import topics
 from lmms_eval.config.options import Option, options
 from lmms_eval.config.resolve import spellings
@@ -23,6 +25,38 @@ _MODELS = ("eval", "check", "general-bench run")
 """Commands whose ``--model`` is a model of the registry. Elsewhere it is a name that the user chooses."""
 _FILES = ("DIR", "FILE", "FOLDER", "PATH", "RUN", "BASE")
 _NAMED_CHOICES = {"ablate": CONTROLS}
+
+
+class Value(TypedDict):
+    """Possible values of a flag, or of a word without a flag."""
+
+    takes: bool
+    optional: bool
+    kind: str
+    """``task``, ``model``, ``model_args``, ``choice``, ``file``, or empty if nothing can be suggested."""
+    is_list: bool
+    """Whether the value is a comma list."""
+    choices: list[str]
+
+
+class Node(TypedDict):
+    """A command."""
+
+    flags: dict[str, Value]
+    spellings: dict[str, str]
+    """Other spellings of the flags."""
+    words: list[Value]
+
+
+class Index(TypedDict):
+    """Everything that can be suggested."""
+
+    nodes: dict[str, Node]
+    """Commands by name; actions by both names (``cache stats``)."""
+    tasks: list[str]
+    models: list[str]
+    aliases: dict[str, str]
+    model_args: dict[str, list[str]]
 
 
 @contextlib.contextmanager
@@ -60,7 +94,7 @@ def tasks_of(folder: str) -> list[str]:
 
 def _nodes() -> Iterator[tuple[str, Node]]:
     for command in COMMANDS.values():
-        if command.name == EVALUATION:
+        if command.name == "eval":
             yield command.name, _evaluation([*options()])
         elif command.name == "score":
             from lmms_eval.evaluation.rescore import GIVEN

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from lmms_eval.compare.runs import TaskRows
-from lmms_eval.compare.strata import Numbers, Part
+from lmms_eval.compare.strata import Numbers, PairedStratum
 from lmms_eval.compare.verdicts import Pairing
 from lmms_eval.utils.numbers import SHARES, ScoreRange
 
@@ -48,7 +48,7 @@ class Headlines(Struct, frozen=True):
 
     rows: Mapping[str, Number]
     """The numbers, by their names in ``numbers``."""
-    parts: Mapping[str, Part]
+    parts: Mapping[str, PairedStratum]
     numbers: Numbers
     tasks: Mapping[str, str]
     """The task of each part."""
@@ -80,7 +80,7 @@ class Kept(Struct, frozen=True):
 
 
 def kept(pair: TaskPair, value: Callable[[TaskRows, int], Any]) -> Kept:
-    """Return the documents of a task for which ``value`` is not ``None`` in both runs."""
+    """Return the documents of a task that have a ``value`` other than ``None`` in both runs."""
     rows: list[tuple[int, int]] = []
     values: list[tuple[Any, Any]] = []
     unscored, failed = [0, 0], [0, 0]

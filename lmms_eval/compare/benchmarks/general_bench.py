@@ -12,7 +12,7 @@ from typing import Any
 
 from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept
 from lmms_eval.compare.runs import TaskRows
-from lmms_eval.compare.strata import FunctionPart, MeanPart, Part
+from lmms_eval.compare.strata import FunctionPart, MeanPart, PairedStratum
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.levels.paper import final_levels
@@ -88,7 +88,7 @@ def _facts(task: str) -> TaskFacts | None:
     return tasks_by_id().get(task.removeprefix(DEMO).removeprefix(PREFIX)) if task.startswith(PREFIX) else None
 
 
-def _part(facts: TaskFacts, pair: TaskPair, taken: Kept) -> Part:
+def _part(facts: TaskFacts, pair: TaskPair, taken: Kept) -> PairedStratum:
     measure = registry.measure_for(facts, taken.values[0][0]["form"])
     clusters = pair.clusters(taken.rows)
     if measure.is_mean:
@@ -108,7 +108,7 @@ class _Value:
         return math.nan if value is None else value
 
 
-def _of_task(facts: TaskFacts, pair: TaskPair, part: Part, taken: Kept) -> Headlines:
+def _of_task(facts: TaskFacts, pair: TaskPair, part: PairedStratum, taken: Kept) -> Headlines:
     metric = metrics()[facts.metric]
     number = Number(
         pair.task, facts.metric, unit="", within=ScoreRange(metric.low, metric.high),

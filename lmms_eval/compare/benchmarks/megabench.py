@@ -12,11 +12,11 @@ from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Number, 
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.strata import MeanPart
 from lmms_eval.compare.verdicts import Pairing
-from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge
+from lmms_eval.tasks.megabench.breakdown.merge import TaskMean, merge
 from lmms_eval.tasks.megabench.breakdown.statistics import overall_score
 from lmms_eval.tasks.megabench.facts import labels
 from lmms_eval.tasks.megabench.report import SETS
-from lmms_eval.tasks.megabench.summary import TaskScore, summarise
+from lmms_eval.tasks.megabench.summary import TaskTotals, summarise
 
 _METRIC = "macro_mean"
 _COLUMN = f"{_METRIC},none"
@@ -62,12 +62,12 @@ class _Parts:
             parts.means[name] = MeanPart.of(scores, None if clusters is None else [clusters[place] for place in own])
         return parts
 
-    def score(self, name: str, mean: float) -> TaskScore:
+    def score(self, name: str, mean: float) -> TaskTotals:
         n = self.means[name].documents
-        return TaskScore(name, self.kinds[name], n, mean * n, mean)
+        return TaskTotals(name, self.kinds[name], n, mean * n, mean)
 
-    def result(self, name: str, mean: float) -> TaskResult:
-        return TaskResult(name, mean, self.kinds[name], 0, self.means[name].documents)
+    def result(self, name: str, mean: float) -> TaskMean:
+        return TaskMean(name, mean, self.kinds[name], 0, self.means[name].documents)
 
 
 def _scored(side: TaskRows, row: int) -> Mapping[str, Any] | None:

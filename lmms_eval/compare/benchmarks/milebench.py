@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.strata import MeanPart
-from lmms_eval.stats.interval import Spread
+from lmms_eval.stats.interval import MeanSpread
 from lmms_eval.tasks.milebench.facts import Dataset, datasets
-from lmms_eval.tasks.milebench.summary.figures import Entry, Figure, Pair, group_entries, overall_entries
+from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry, Pair, group_entries, overall_entries
 
 _COLUMN = "predictions,none"
 _PREFIX, _DEMO = "milebench_", "milebench_demo_"
-_NO_SPREAD = Spread(0.0, 1, 1)
+_NO_SPREAD = MeanSpread(0.0, 1, 1)
 """Placeholder: differences do not need the spread of a single run's figure."""
 
 
@@ -64,7 +64,7 @@ def _headlines(title: str, chosen: Mapping[str, tuple[TaskPair, Kept]]) -> Headl
     )
 
 
-def _entries(means: Mapping[str, float]) -> list[Entry]:
+def _entries(means: Mapping[str, float]) -> list[FigureEntry]:
     """Return the benchmark's groups and overall figures from the means of data sets (0 to 1)."""
     known = datasets()
     entries = {name: _entry(known[name], mean) for name, mean in means.items()}
@@ -72,17 +72,17 @@ def _entries(means: Mapping[str, float]) -> list[Entry]:
     return [*groups.values(), *overall_entries(known, groups)]
 
 
-def _entry(facts: Dataset, mean: float) -> Entry:
+def _entry(facts: Dataset, mean: float) -> FigureEntry:
     figure = Figure(mean, _NO_SPREAD)
-    return Entry(facts.name, facts.title, Pair(figure, figure), 1, facts.samples)
+    return FigureEntry(facts.name, facts.title, Pair(figure, figure), 1, facts.samples)
 
 
-def _members(entry: Entry) -> int:
-    """Return the number of an entry's data sets, each of which counts as one sample in ``_entry``."""
+def _members(entry: FigureEntry) -> int:
+    """Return the number of an entry's data sets; each counts as one sample in ``_entry``."""
     return entry.samples if entry.scores is not None else 0
 
 
-def _gaps(entry: Entry) -> tuple[str, ...]:
+def _gaps(entry: FigureEntry) -> tuple[str, ...]:
     return (f"partial: {len(entry.gaps)} data sets are not in both runs",) if entry.gaps else ()
 
 

@@ -13,7 +13,7 @@ from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.strata import MeanPart
 from lmms_eval.tasks.mmie.report import PARTS
 from lmms_eval.tasks.mmie.scoring import SCORES
-from lmms_eval.tasks.mmie.summary import OVERALL, Row
+from lmms_eval.tasks.mmie.summary import OVERALL, CategoryRow
 
 _COLUMN = "judged,none"
 
@@ -52,11 +52,11 @@ def _headlines(title: str, members: Mapping[str, tuple[TaskPair, Kept]]) -> Head
             tasks[name], category[name] = task, tag
 
     def numbers(means: Mapping[str, float]) -> Mapping[str, float]:
-        rows: dict[str, Row] = {}
+        rows: dict[str, CategoryRow] = {}
         for name, mean in means.items():
             n = parts[name].documents
             for tag in (OVERALL, category[name]):
-                rows[tag] = rows.get(tag, Row()) + Row(scored=n, total=mean * n)
+                rows[tag] = rows.get(tag, CategoryRow()) + CategoryRow(scored=n, total=mean * n)
         return {tag: row.mean for tag, row in rows.items() if row.mean is not None}
 
     tags = tuple(dict.fromkeys(category.values()))

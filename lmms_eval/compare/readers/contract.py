@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.runs import Column, RunRows, TaskRows
+from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.journals import load_json
 
@@ -107,7 +107,9 @@ class TaskBuilder:
     def rows(self) -> TaskRows:
         """Return the rows, without the functions that read on demand."""
         columns = {
-            f"{metric},{pipeline}": Column(metric, pipeline, self._padded(scores), states_filter=self.states_filter)
+            f"{metric},{pipeline}": MetricColumn(
+                metric, pipeline, self._padded(scores), states_filter=self.states_filter
+            )
             for (metric, pipeline), scores in self._columns.items()
         }
         count = range(len(self.ids))
@@ -147,7 +149,7 @@ LONGEST_LINE = 1 << 26
 
 
 class FileHead:
-    """The beginning of a file, by which its format is recognised."""
+    """The beginning of a file, which shows its format."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

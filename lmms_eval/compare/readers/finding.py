@@ -22,7 +22,7 @@ FORMATS: tuple[Format, ...] = (
     other_harnesses.TABLES,
     tables.TABLES,
 )
-"""The formats, in the order in which they are tried."""
+"""The formats, in the order of trying them."""
 
 ENDINGS = frozenset({".jsonl", ".json", ".eval", ".xlsx", ".tsv", ".csv"})
 """Suffixes of the files that are read in a folder."""

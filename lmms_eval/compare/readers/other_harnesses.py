@@ -22,8 +22,8 @@ from lmms_eval.compare.readers.contract import (
     id_text,
 )
 from lmms_eval.compare.readers.samples import scale_of
-from lmms_eval.compare.readers.tables import WORKBOOK, Table, TableRow, number_of, open_table
-from lmms_eval.compare.runs import Answer, Column, RunRows, TaskRows
+from lmms_eval.compare.readers.tables import WORKBOOK, FileRow, TableFile, number_of, open_table
+from lmms_eval.compare.runs import DocumentTexts, MetricColumn, RunRows, TaskRows
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.journals import FileSamples
@@ -67,11 +67,11 @@ def read_reviews(path: Path) -> RunRows:
             metadata = lines.at(offset)["sample_score"].get("sample_metadata")
             yield row, metadata if isinstance(metadata, Mapping) else {}
 
-    def answer(row: int) -> Answer:
+    def answer(row: int) -> DocumentTexts:
         review = lines.at(places[row])
         score = review["sample_score"]["score"]
         text = score.get("prediction") or score.get("extracted_prediction")
-        return Answer(plain_text(text), plain_text(review.get("target")), _prompt(review))
+        return DocumentTexts(plain_text(text), plain_text(review.get("target")), _prompt(review))
 
     def raw(column: str, row: int) -> Any:
         return lines.at(places[row])["sample_score"]["score"]["value"].get(column.rpartition(",")[0])
@@ -124,7 +124,7 @@ _SCORES = ("hit", "score", "acc", "accuracy", "correct", "match", "eval_score", 
 _TEXTS = frozenset({"index", "question", "prediction", "answer", "image", "image_path", "log", "res", "hint", *_SCORES})
 """Columns that do not divide documents."""
 _NO_PREDICTION = "Failed to obtain answer via API."
-"""The prediction in rows for which the model's server gave no answer."""
+"""The prediction in rows without an answer of the model's server."""
 
 
 def fits(columns: Sequence[str]) -> bool:
@@ -135,7 +135,7 @@ def is_table(head: FileHead) -> bool:
     return _open(head) is not None
 
 
-def _open(head: FileHead) -> Table | None:
+def _open(head: FileHead) -> TableFile | None:
     is_workbook = WORKBOOK in head.members
     return None if head.members and not is_workbook else open_table(head.path, is_workbook, fits)
 
@@ -182,7 +182,7 @@ def names(path: Path) -> tuple[str, str]:
     return (model, dataset) if dataset else (path.stem, path.stem)
 
 
-def _add_question(builder: TaskBuilder, number: int, row: TableRow, metrics: Sequence[str]) -> Status:
+def _add_question(builder: TaskBuilder, number: int, row: FileRow, metrics: Sequence[str]) -> Status:
     is_answered = _NO_PREDICTION not in row.values.get("prediction", "")
     status: Status = "unscored" if is_answered else "failed"
     for metric in metrics:
@@ -193,19 +193,19 @@ def _add_question(builder: TaskBuilder, number: int, row: TableRow, metrics: Seq
         elif is_answered:
             builder.pass_over(f"values of {metric} that are not finite numbers: unscored")
     if not is_answered:
-        builder.pass_over("questions to which the model's server gave no answer: failed")
+        builder.pass_over("questions that the model's server did not answer: failed")
     return status
 
 
-def _with_texts(rows: TaskRows, table: Table, builder: TaskBuilder) -> TaskRows:
+def _with_texts(rows: TaskRows, table: TableFile, builder: TaskBuilder) -> TaskRows:
     """Add the functions that read the rows' texts on demand."""
 
     @cache
-    def answers() -> dict[int, Answer]:
-        found: dict[int, Answer] = {}
+    def answers() -> dict[int, DocumentTexts]:
+        found: dict[int, DocumentTexts] = {}
         for row in table.rows():
             values = row.values
-            answer = Answer(values.get("prediction", ""), values.get("answer", ""), values.get("question", ""))
+            answer = DocumentTexts(values.get("prediction", ""), values.get("answer", ""), values.get("question", ""))
             found.setdefault(builder.row(values["index"]), answer)
         return found
 
@@ -262,10 +262,10 @@ def read_log(path: Path) -> RunRows:
     def sample(row: int) -> Any:
         return library.read_eval_log_sample(str(path), id=first[row].id, epoch=first[row].epoch)
 
-    def answer(row: int) -> Answer:
+    def answer(row: int) -> DocumentTexts:
         found = sample(row)
         asked = found.input if isinstance(found.input, str) else " ".join(message.text for message in found.input)
-        return Answer(found.output.completion, plain_text(found.target), asked)
+        return DocumentTexts(found.output.completion, plain_text(found.target), asked)
 
     def raw(column: str, row: int) -> Any:
         scorer, _, key = column.rpartition(",")[0].partition("/")
@@ -331,7 +331,7 @@ def _to_float() -> Any:
     return importlib.import_module("inspect_ai.scorer").value_to_float()
 
 
-def _reported(column: Column, log: Any) -> Column:
+def _reported(column: MetricColumn, log: Any) -> MetricColumn:
     """Add the log's own mean of a scorer, if it has one."""
     scorer, _, key = column.metric.partition("/")
     for score in log.results.scores if log.results else ():

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers.contract import NO_FILTER, TaskBuilder, id_text
-from lmms_eval.compare.runs import Answer, Column, TaskRows
+from lmms_eval.compare.runs import DocumentTexts, MetricColumn, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.results.baseline import Row
+from lmms_eval.results.baseline import BaselineRow
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.facts import (
     aggregation_of,
@@ -62,7 +62,7 @@ def read_lines(
     keys: SampleKeys = ANY_KEYS,
     *,
     keeps_rest: bool = False,
-    wanted: Collection[Row] = (),
+    wanted: Collection[BaselineRow] = (),
 ) -> ReadTask:
     """Read the samples of one task, from a file or from the journals of a run.
 
@@ -85,7 +85,7 @@ def read_lines(
     found = file.task()
     if found.rows.columns or found.is_own or wanted or not found.rows.ids:
         return found
-    matched = (Row("exact_match", NO_FILTER),)
+    matched = (BaselineRow("exact_match", NO_FILTER),)
     compared = read_lines(source, task, keys, keeps_rest=keeps_rest, wanted=matched)
     note = f"{task}: the lines have no metric: exact_match is the equality of answer and target"
     return compared._replace(notes=(*compared.notes, note))
@@ -134,7 +134,7 @@ class SampleCollector:
     name: str
     keys: SampleKeys
     keeps_rest: bool = False
-    wanted: Collection[Row] = ()
+    wanted: Collection[BaselineRow] = ()
     places: dict[str, array[int]] = field(default_factory=dict)
     """By pipeline: the place of each row's line, −1 for rows without a line, and less for unscored lines."""
     is_own: bool = False
@@ -262,7 +262,7 @@ class SampleCollector:
     def _read(self, place: int) -> dict[str, Any]:
         return self.source.at(place if place >= 0 else _unscored(place))
 
-    def _answer(self, row: int) -> Answer | None:
+    def _answer(self, row: int) -> DocumentTexts | None:
         sample = self._line(row)
         return None if sample is None else answer_of(sample)
 
@@ -279,10 +279,10 @@ class SampleCollector:
         )
 
 
-def answer_of(sample: Mapping[str, Any]) -> Answer:
+def answer_of(sample: Mapping[str, Any]) -> DocumentTexts:
     """Return the answer of a sample's line."""
     answer = sample.get("filtered_resps", sample.get("resps", sample.get("raw_resps")))
-    return Answer(plain_text(answer), plain_text(sample.get("target")), plain_text(prompt_of(sample)))
+    return DocumentTexts(plain_text(answer), plain_text(sample.get("target")), plain_text(prompt_of(sample)))
 
 
 def _text(value: Any) -> str | None:
@@ -295,7 +295,7 @@ def completed(rows: TaskRows, document: Mapping[str, Any]) -> TaskRows:
     return replace(rows, columns=columns, early_stop=early_stop_of(document, rows.task))
 
 
-def _completed_column(rows: TaskRows, column: Column, document: Mapping[str, Any]) -> Column:
+def _completed_column(rows: TaskRows, column: MetricColumn, document: Mapping[str, Any]) -> MetricColumn:
     import numpy as np
 
     known = column.scores[~np.isnan(column.scores)]
@@ -329,7 +329,7 @@ def _is_mean(task: str, metric: str, document: Mapping[str, Any]) -> bool:
     return name not in AGGREGATIONS or AGGREGATIONS[name].is_mean
 
 
-def _can_be_mean(rows: TaskRows, column: Column, document: Mapping[str, Any]) -> bool:
+def _can_be_mean(rows: TaskRows, column: MetricColumn, document: Mapping[str, Any]) -> bool:
     """Return whether the metric's aggregation takes a mean, or is a function that may do so.
 
     A function that sees further facts of a document may group by them, and equal the mean by chance if there are

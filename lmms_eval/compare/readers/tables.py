@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers.contract import NO_FILTER, FileHead, Format, TaskBuilder
-from lmms_eval.compare.runs import Answer, RunRows, TaskRows
+from lmms_eval.compare.runs import DocumentTexts, RunRows, TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.columns import metadata_of
 from lmms_eval.results.sample import finite
@@ -29,7 +29,7 @@ WORKBOOK = "xl/workbook.xml"
 """File in a zip archive that marks a workbook."""
 
 
-class TableRow(NamedTuple):
+class FileRow(NamedTuple):
     """A row: the number of its last line (in a sheet, of the row), and its texts by column."""
 
     line: int
@@ -37,7 +37,7 @@ class TableRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class Table:
+class TableFile:
     """A file with a line of column names and rows. It is read again on each iteration, so that no rows are kept.
 
     Raises:
@@ -55,7 +55,7 @@ class Table:
         _, names = next(self._texts(), (0, ()))
         self.columns = tuple(name.strip().lower() for name in names)
 
-    def rows(self) -> Iterator[TableRow]:
+    def rows(self) -> Iterator[FileRow]:
         """Iterate over the rows, skipping empty ones."""
         texts = self._texts()
         next(texts, None)
@@ -65,7 +65,7 @@ class Table:
                     raise DataError(
                         f"{self.path}, line {line}: {len(values)} fields below {len(self.columns)} column names"
                     )
-                yield TableRow(line, dict(zip(self.columns, values, strict=False)))
+                yield FileRow(line, dict(zip(self.columns, values, strict=False)))
 
     def _texts(self) -> Iterator[tuple[int, Sequence[str]]]:
         return self._sheet() if self.is_workbook else self._lines()
@@ -98,11 +98,11 @@ class Table:
             ) from error
 
 
-def open_table(path: Path, is_workbook: bool, fits: Callable[[Sequence[str]], bool]) -> Table | None:
+def open_table(path: Path, is_workbook: bool, fits: Callable[[Sequence[str]], bool]) -> TableFile | None:
     """Open a table whose columns fit, trying all delimiters; ``None`` if they do not fit."""
     for delimiter in _DELIMITERS[: 1 if is_workbook else None]:
         try:
-            table = Table(path, is_workbook, delimiter)
+            table = TableFile(path, is_workbook, delimiter)
         except DataError:
             continue
         if fits(table.columns):
@@ -142,7 +142,7 @@ def is_table(head: FileHead) -> bool:
     return _open(head) is not None
 
 
-def _open(head: FileHead) -> Table | None:
+def _open(head: FileHead) -> TableFile | None:
     is_workbook = WORKBOOK in head.members
     return None if head.members and not is_workbook else open_table(head.path, is_workbook, fits)
 
@@ -179,7 +179,7 @@ class _Task(Struct):
     """The rows of one task of a table."""
 
     builder: TaskBuilder
-    table: Table
+    table: TableFile
     default: str
     """Task of rows that name none."""
     id_column: str
@@ -187,7 +187,7 @@ class _Task(Struct):
     metrics: dict[str, set[int]] = msgspec.field(default_factory=dict)
     """Rows that have a score, by metric."""
 
-    def add(self, row: TableRow) -> None:
+    def add(self, row: FileRow) -> None:
         values = row.values
         where = f"{self.table.path}, line {row.line}"
         doc_id = values.get(self.id_column, "")
@@ -220,10 +220,10 @@ class _Task(Struct):
         self.builder.states_filter = False
 
         @cache
-        def answers() -> dict[int, Answer]:
-            found: dict[int, Answer] = {}
+        def answers() -> dict[int, DocumentTexts]:
+            found: dict[int, DocumentTexts] = {}
             for number, values in self._values():
-                found.setdefault(number, Answer(values.get("answer", ""), values.get("target", "")))
+                found.setdefault(number, DocumentTexts(values.get("answer", ""), values.get("target", "")))
             return found
 
         def fields() -> Iterator[tuple[int, Mapping[str, str]]]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def split_audio(audio_arrays: Any, chunk_lim: int) -> list[Any]:
-    """Cut a sound into consecutive pieces of ``chunk_lim`` samples, of which the last may be shorter.
+    """Cut a sound into consecutive pieces of ``chunk_lim`` samples. The last one may be shorter.
 
     A sound without samples gives no pieces, and so does a negative ``chunk_lim``.
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from lmms_eval.utils.concurrency import AdaptiveConfig, Window, compute_p95, decide, is_rate_limit_error
+from lmms_eval.utils.concurrency import AdaptiveConfig, LatencyWindow, compute_p95, decide, is_rate_limit_error
 from lmms_eval.utils.concurrency import Decision as AdaptiveConcurrencyDecision
 
 __all__ = [
@@ -63,13 +63,13 @@ def decide_next_concurrency(
     """Decide as the project's own back ends do. Without requests nothing changes; the minimum always holds."""
     if total_requests <= 0:
         return AdaptiveConcurrencyDecision(current_concurrency, current_concurrency, 0.0, 0.0, 0.0, False)
-    window = Window(total_requests, failed_requests, rate_limited_requests, latencies)
+    window = LatencyWindow(total_requests, failed_requests, rate_limited_requests, latencies)
     decision = decide(current_concurrency, window, config)
     return replace(decision, next_concurrency=max(config.min_concurrency, decision.next_concurrency))
 
 
 def make_prefix_hash(text: str | None, prefix_chars: int | str = 256) -> str:
-    """Return the SHA-1 of the first characters (at least one), by which requests with a common prefix are grouped."""
+    """Return the SHA-1 of the first characters (at least one), which groups requests with a common prefix."""
     prefix = (text or "")[: max(1, int(prefix_chars))]
     return hashlib.sha1(prefix.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
 

@@ -39,7 +39,7 @@ PLACEHOLDER_KEY = "unused"
 """Key of the back end if only the client has one."""
 DEFAULT_MAX_NEW_TOKENS = 1024
 REASONING_MARKS = ("o1", "o3", "o4", "gpt-5")
-"""Parts of a model's name by which the family recognises models that take no sampling options."""
+"""Parts of a model's name. The family takes them as a sign that the model takes no sampling options."""
 ADAPTIVE = (
     "adaptive_concurrency",
     "adaptive_min_concurrency",

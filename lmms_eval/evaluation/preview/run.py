@@ -80,7 +80,7 @@ def dry_run(config: RunConfig) -> DryRun:
     """
     with exported(config):
         random.seed(config.seed[0])
-        registry = ModelRegistry(config.plugin_packages)
+        registry = ModelRegistry(config.names("plugins"))
         choice = choose_model(config, registry, None)
         form, tariffs = _media_form(config, registry, choice), _tariffs(config)
         _, named = plan_run(config, registry, choice, Place(), Start())
@@ -118,7 +118,7 @@ def _forecast(plan: TaskPlan, options: MeasureOptions, threads: int) -> TaskFore
 
 
 def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> MediaForm:
-    """Determine the form in which the model takes media, from its arguments alone.
+    """Determine the form of media that the model takes, from its arguments alone.
 
     Raises:
         ModelError: an argument is wrong.
@@ -127,7 +127,7 @@ def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice)
     if not issubclass(cls, Model):
         return MediaForm()
     given: Mapping[str, Any] = {
-        name: value for name, value in config.model_arguments.items() if name not in choice.ignored_arguments
+        name: value for name, value in config.arguments("model_args").items() if name not in choice.ignored_arguments
     }
     service = NAMED_SERVICES.get(config.model)
     if service is not None:  # its API key is not needed here
@@ -137,7 +137,7 @@ def _media_form(config: RunConfig, registry: ModelRegistry, choice: ModelChoice)
 
 
 def _max_tokens(config: RunConfig) -> int | None:
-    given = config.max_model_len or config.model_arguments.get("max_model_len")
+    given = config.max_model_len or config.arguments("model_args").get("max_model_len")
     return int(given) if isinstance(given, int) else None
 
 

@@ -17,18 +17,18 @@ from lmms_eval.models.chat_form.checkpoints import layers_of
 from lmms_eval.models.chat_form.form import Checkpoint
 from lmms_eval.models.chat_form.internvl import MAX_TILES, PLACEHOLDER, InternVLForm, InternVLPrompt, cut
 from lmms_eval.models.chat_form.loading import (
+    CheckpointPlace,
     LoadOptions,
-    Place,
     check_trust,
     device_map,
     has_own_code,
     load_checkpoint,
     read_config,
 )
-from lmms_eval.models.chat_form.model import ChatModel
+from lmms_eval.models.chat_form.model import CheckpointModel
 from lmms_eval.models.hf.model import checkpoint_identity
 from lmms_eval.models.hf.options import flag, positive_int
-from lmms_eval.models.hf.settings import Settings
+from lmms_eval.models.hf.settings import GenerationSettings
 
 if TYPE_CHECKING:
     from lmms_eval.api.model import Model
@@ -96,7 +96,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-class ChatJudge(ChatModel):
+class ChatJudge(CheckpointModel):
     """Asks one question at a time, in the form that the judge's authors use: pictures as stored, texts unchanged.
 
     A placeholder in a text counts as the placeholder of a picture.
@@ -129,9 +129,9 @@ class ChatJudge(ChatModel):
         prompt = InternVLPrompt("\n".join(texts), self.form.tensor(tiles), tuple(counts))
         return request.with_payload(prompt, prompt.nbytes)
 
-    def read_settings(self, request: Request) -> Settings:
+    def read_settings(self, request: Request) -> GenerationSettings:
         options = generation_of(request.generation)
-        return Settings("", options, (), options["do_sample"], skip_special_tokens=True)
+        return GenerationSettings("", options, (), options["do_sample"], skip_special_tokens=True)
 
     def identity(self) -> Mapping[str, Any]:
         model, options = self.form.model, self._options
@@ -159,7 +159,7 @@ def build_internvl(arguments: Mapping[str, Any]) -> Model:
         ModelError: an argument is wrong, the files are not available, or they hold another model.
     """
     options = InternVLOptions.from_arguments(arguments)
-    place = Place("internvl", options.pretrained, options.revision)
+    place = CheckpointPlace("internvl", options.pretrained, options.revision)
     config = read_config(place, _GATED)
     if config.get("model_type") == NATIVE:
         return _native(options)

@@ -16,7 +16,7 @@ from lmms_eval.errors import ModelError
 HEALTH, MODELS = "/health", "/v1/models"
 
 
-class Program(Struct, frozen=True):
+class ServerProgram(Struct, frozen=True):
     """A server program for the chat-completions protocol."""
 
     module: str
@@ -32,16 +32,16 @@ class Program(Struct, frozen=True):
     """The program's options by our names for them."""
 
 
-PROGRAMS: Mapping[str, Program] = {
-    "vllm": Program(
+PROGRAMS: Mapping[str, ServerProgram] = {
+    "vllm": ServerProgram(
         "vllm.entrypoints.openai.api_server", "vllm", ("--model",), HEALTH, "env:VLLM_API_KEY",
         {"tp": "tensor-parallel-size", "dp": "data-parallel-size", "mem_fraction_static": "gpu-memory-utilization"},
     ),
-    "sglang": Program(
+    "sglang": ServerProgram(
         "sglang.launch_server", "sglang", ("--model-path",), HEALTH, "--api-key",
         {"tp": "tp-size", "dp": "dp-size", "gpu_memory_utilization": "mem-fraction-static"},
     ),
-    "transformers": Program("transformers.cli.transformers", "transformers", ("serve",), HEALTH, ""),
+    "transformers": ServerProgram("transformers.cli.transformers", "transformers", ("serve",), HEALTH, ""),
 }  # fmt: skip
 
 
@@ -64,7 +64,7 @@ class Serving:
     """Further arguments of the program."""
 
     @property
-    def program(self) -> Program:
+    def program(self) -> ServerProgram:
         return PROGRAMS[self.name]
 
     def command(self, port: int) -> list[str]:

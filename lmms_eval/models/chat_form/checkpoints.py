@@ -15,11 +15,11 @@ from lmms_eval.api.request import Request, ResponseError
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED_LOCALLY
 from lmms_eval.models.chat_form.form import (
+    ChatConversation,
     ChatForm,
+    ChatTurn,
     Checkpoint,
-    Conversation,
     ConversationReader,
-    Turn,
     call,
     check_form,
     media_of,
@@ -27,15 +27,15 @@ from lmms_eval.models.chat_form.form import (
 )
 from lmms_eval.models.chat_form.internvl import InternVLForm
 from lmms_eval.models.chat_form.loading import (
+    CheckpointPlace,
     LoadOptions,
-    Place,
     check_trust,
     device_map,
     has_own_code,
     load_checkpoint,
     read_config,
 )
-from lmms_eval.models.chat_form.model import ChatModel
+from lmms_eval.models.chat_form.model import CheckpointModel
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.model import checkpoint_identity, peak_memory
 from lmms_eval.models.hf.options import (
@@ -91,7 +91,7 @@ class MiniCPMForm(ChatForm):
         """Return whether ``chat`` has the option. ``do_sample`` has another name there."""
         return name == "do_sample" or self._takes(name)
 
-    def render(self, conversation: Conversation) -> Conversation:
+    def render(self, conversation: ChatConversation) -> ChatConversation:
         if conversation.system and "system_prompt" not in self.chat_parameters:
             raise RefusedError(f"{self.name}: chat of {type(self.model).__name__} takes no system prompt")
         pictures = len(media_of(conversation, "image"))
@@ -99,10 +99,10 @@ class MiniCPMForm(ChatForm):
             raise RefusedError(f"{self.name}: {type(self.model).__name__} takes one picture, not {pictures}")
         return conversation
 
-    def ask(self, prompts: Sequence[Conversation], arguments: Mapping[str, Any]) -> list[Any]:
+    def ask(self, prompts: Sequence[ChatConversation], arguments: Mapping[str, Any]) -> list[Any]:
         return [self._chat(prompt, arguments) for prompt in prompts]
 
-    def _chat(self, conversation: Conversation, arguments: Mapping[str, Any]) -> Any:
+    def _chat(self, conversation: ChatConversation, arguments: Mapping[str, Any]) -> Any:
         pictures = media_of(conversation, "image")
         more: dict[str, Any] = {name: self.extra[name] for name in ("enable_thinking", "max_slice_nums")
                                 if name in self.extra}  # fmt: skip
@@ -123,7 +123,7 @@ class MiniCPMForm(ChatForm):
         )
         return answer[0] if self._is_early and isinstance(answer, tuple) else answer
 
-    def _content(self, turn: Turn) -> Any:
+    def _content(self, turn: ChatTurn) -> Any:
         if self._is_early or turn.role != "user":
             return text_of(turn)
         content: list[Any] = []
@@ -152,7 +152,7 @@ class MiniCPMForm(ChatForm):
 FORMS: tuple[type[ChatForm], ...] = (InternVLForm, MiniCPMForm)
 
 
-class ChatCheckpoint(ChatModel):
+class ChatCheckpoint(CheckpointModel):
     """A checkpoint, by name or folder. The arguments are the fields of :class:`HFOptions` and those of the form.
 
     Raises:
@@ -188,7 +188,7 @@ class ChatCheckpoint(ChatModel):
 
         options, name = self.options, self.profile.name
         local_folder(options.pretrained, ())
-        place = Place(name, source(options), options.revision)
+        place = CheckpointPlace(name, source(options), options.revision)
         config = read_config(place)
         if not has_own_code(config):
             raise ModelError(

@@ -23,7 +23,7 @@ SAMPLING_RATE = 16_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Medium:
+class ChatMedium:
     """A picture, a video as frames in order of time, or a sound as mono samples at ``SAMPLING_RATE``."""
 
     kind: Literal["image", "video", "audio"]
@@ -31,10 +31,10 @@ class Medium:
     """``PIL.Image.Image``, or one array of float32 for a sound."""
 
 
-Piece = str | Medium
+Piece = str | ChatMedium
 
 
-class Prompt(abc.ABC):
+class ChatPrompt(abc.ABC):
     """A conversation in the form for ``chat``."""
 
     @property
@@ -44,7 +44,7 @@ class Prompt(abc.ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turn:
+class ChatTurn:
     """The consecutive messages of one role."""
 
     role: str
@@ -52,12 +52,12 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conversation(Prompt):
+class ChatConversation(ChatPrompt):
     """Alternating turns of user and assistant. The user has the first and the last; the assistant has only texts."""
 
     system: str
     """Empty if there is no system message."""
-    turns: tuple[Turn, ...]
+    turns: tuple[ChatTurn, ...]
 
     @property
     def nbytes(self) -> int:
@@ -84,7 +84,7 @@ class ConversationReader:
         self._bounds = picture_bounds(options)
         self.system_prompt = text_or_file(options.system_prompt)
 
-    def read(self, chat: ChatMessages) -> Conversation:
+    def read(self, chat: ChatMessages) -> ChatConversation:
         """Convert messages to a conversation.
 
         Raises:
@@ -100,21 +100,21 @@ class ConversationReader:
             messages = interleave(messages)
         if self._options.reasoning_prompt:
             messages = append_prompt(messages, self._options.reasoning_prompt)
-        turns: list[Turn] = []
+        turns: list[ChatTurn] = []
         for message in messages:
             read = self._pieces if message.role == "user" else self._texts
             pieces: tuple[Piece, ...] = tuple(read(message))
             if turns and turns[-1].role == message.role:
-                turns[-1] = Turn(message.role, (*turns[-1].pieces, "\n", *pieces))
+                turns[-1] = ChatTurn(message.role, (*turns[-1].pieces, "\n", *pieces))
             else:
-                turns.append(Turn(message.role, pieces))
+                turns.append(ChatTurn(message.role, pieces))
         roles = [turn.role for turn in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
             raise RefusedError(
                 f"{self._name}: chat takes messages of user and assistant in alternation, the user's first and last, "
                 f"not {', '.join(roles) or 'none'}"
             )
-        return Conversation(self.system_prompt or system, tuple(turns))
+        return ChatConversation(self.system_prompt or system, tuple(turns))
 
     def _texts(self, message: ChatMessage) -> Iterator[str]:
         for part in message.content:
@@ -135,23 +135,23 @@ class ConversationReader:
         if isinstance(part, ChatAudioContent):
             from lmms_eval.media import load_audio
 
-            return Medium("audio", (load_audio(part.url, sampling_rate=SAMPLING_RATE).samples,))
+            return ChatMedium("audio", (load_audio(part.url, sampling_rate=SAMPLING_RATE).samples,))
         if isinstance(part, ChatImageContent):
             from lmms_eval.media import load_rgb
 
-            return Medium("image", (load_rgb(part.url, bounds=self._bounds, shared=True),))
-        return Medium("video", tuple(video_frames(part, self._options, self._bounds)))
+            return ChatMedium("image", (load_rgb(part.url, bounds=self._bounds, shared=True),))
+        return ChatMedium("video", tuple(video_frames(part, self._options, self._bounds)))
 
 
-def text_of(turn: Turn) -> str:
+def text_of(turn: ChatTurn) -> str:
     """Return the joined texts of a turn."""
     return "".join(piece for piece in turn.pieces if isinstance(piece, str))
 
 
-def media_of(conversation: Conversation, kind: str) -> list[Medium]:
+def media_of(conversation: ChatConversation, kind: str) -> list[ChatMedium]:
     """Return the media of one kind, in the order of the conversation."""
     pieces = (piece for turn in conversation.turns for piece in turn.pieces)
-    return [piece for piece in pieces if isinstance(piece, Medium) and piece.kind == kind]
+    return [piece for piece in pieces if isinstance(piece, ChatMedium) and piece.kind == kind]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +192,7 @@ class ChatForm(abc.ABC):
         """The media that the checkpoint supports in addition to text: ``image``, ``video``, ``audio``."""
 
     @abc.abstractmethod
-    def render(self, conversation: Conversation) -> Any:
+    def render(self, conversation: ChatConversation) -> Any:
         """Render a conversation as a :class:`Prompt`.
 
         Raises:

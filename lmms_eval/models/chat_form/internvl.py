@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.models.chat_form.form import (
+    ChatConversation,
     ChatForm,
-    Conversation,
+    ChatPrompt,
+    ChatTurn,
     Piece,
-    Prompt,
-    Turn,
     call,
     media_of,
 )
@@ -104,7 +104,7 @@ def _candidates(max_tiles: int) -> tuple[Grid, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InternVLPrompt(Prompt):
+class InternVLPrompt(ChatPrompt):
     """A question in the form for ``chat``."""
 
     question: str
@@ -133,7 +133,7 @@ class InternVLForm(ChatForm):
     def media(self) -> frozenset[str]:
         return frozenset({"image", "video"})
 
-    def render(self, conversation: Conversation) -> InternVLPrompt:
+    def render(self, conversation: ChatConversation) -> InternVLPrompt:
         if conversation.system and not isinstance(getattr(self.model, "system_message", None), str):
             raise RefusedError(f"{self.name}: {type(self.model).__name__} has no system_message to put the prompt into")
         pictures = len(media_of(conversation, "image"))
@@ -224,7 +224,7 @@ class _Writer:
         self.tiles: list[list[Image.Image]] = []
         """The tiles of each picture and frame, in order."""
 
-    def write(self, turn: Turn) -> str:
+    def write(self, turn: ChatTurn) -> str:
         return "".join(map(self._piece, turn.pieces))
 
     def _piece(self, piece: Piece) -> str:

@@ -47,7 +47,7 @@ def device_map(gpus: int, layers: int = 32) -> dict[str, int]:
     return {**placed, **dict.fromkeys(_FIRST, 0)}
 
 
-class Place(Struct, frozen=True):
+class CheckpointPlace(Struct, frozen=True):
     """The location of a checkpoint, and the back end that loads it."""
 
     backend: str
@@ -75,7 +75,7 @@ class LoadOptions(Struct, frozen=True, eq=False):
     fast_tokenizer: bool = True
 
 
-def read_config(place: Place, hint: str = "") -> Mapping[str, Any]:
+def read_config(place: CheckpointPlace, hint: str = "") -> Mapping[str, Any]:
     """Read ``config.json``, without running code.
 
     Raises:
@@ -99,7 +99,7 @@ def has_own_code(config: Mapping[str, Any]) -> bool:
     return "AutoModel" in (config.get("auto_map") or {})
 
 
-def check_trust(place: Place, trusted: bool, where: str = "") -> None:
+def check_trust(place: CheckpointPlace, trusted: bool, where: str = "") -> None:
     """Raise ``ModelError`` if the user has not allowed the checkpoint's code. ``where`` is another way to do so."""
     if not trusted:
         raise ModelError(
@@ -108,7 +108,7 @@ def check_trust(place: Place, trusted: bool, where: str = "") -> None:
         )
 
 
-def load_checkpoint(place: Place, config: Mapping[str, Any], load_options: LoadOptions) -> Checkpoint:
+def load_checkpoint(place: CheckpointPlace, config: Mapping[str, Any], load_options: LoadOptions) -> Checkpoint:
     """Load model and tokenizer with the checkpoint's own code, which is run.
 
     Raises:

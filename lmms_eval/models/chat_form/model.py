@@ -15,17 +15,17 @@ from msgspec import Struct, field, structs
 from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, ResponseError, Usage
-from lmms_eval.models.chat_form.form import ChatForm, Prompt
-from lmms_eval.models.hf.answering import Ending, find_ending, seeded
+from lmms_eval.models.chat_form.form import ChatForm, ChatPrompt
+from lmms_eval.models.hf.answering import GeneratedEnding, find_ending, seeded
 from lmms_eval.models.hf.batching import Failed, HalvingRunner, RefusedError, Shape, pick_batch
-from lmms_eval.models.hf.settings import Settings, option_names, options_taken, read_settings
-from lmms_eval.models.thoughts import Reading, TagTokens
+from lmms_eval.models.hf.settings import GenerationSettings, option_names, options_taken, read_settings
+from lmms_eval.models.thoughts import ReadingRules, TagTokens
 
 PROMPT_END_TOKENS = 32
 """The number of last tokens of a prompt that are checked for an opening tag of thoughts."""
 
 
-class Watch(Struct):
+class GenerationRecord(Struct):
     """A record of the last generation."""
 
     prompt_ends: list[list[int]] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Watch(Struct):
     _end_ids: frozenset[int] = frozenset()
     _depth: int = 0
 
-    def rows(self, count: int, max_new_tokens: int) -> list[Ending | None]:
+    def rows(self, count: int, max_new_tokens: int) -> list[GeneratedEnding | None]:
         """Return the answers of the generation, or ``None`` for each if their number is not ``count``.
 
         Args:
@@ -79,9 +79,9 @@ def _end_ids(module: Any, arguments: dict[str, Any]) -> frozenset[int]:
 
 
 @contextmanager
-def watched(model: Any) -> Iterator[Watch]:
+def watched(model: Any) -> Iterator[GenerationRecord]:
     """Record calls of ``generate`` of a model and its parts, if they have that method."""
-    watch, before = Watch(), {}
+    watch, before = GenerationRecord(), {}
     parts = [model, *(model.children() if callable(getattr(model, "children", None)) else ())]
     for part in parts:
         generate = getattr(part, "generate", None)
@@ -98,12 +98,12 @@ def watched(model: Any) -> Iterator[Watch]:
                 part.generate = own
 
 
-class Job(Struct, frozen=True, eq=False):
+class ChatJob(Struct, frozen=True, eq=False):
     """A rendered request with its settings."""
 
     request: Request
-    prompt: Prompt
-    settings: Settings
+    prompt: ChatPrompt
+    settings: GenerationSettings
     group: Hashable | None
 
     @property
@@ -113,7 +113,7 @@ class Job(Struct, frozen=True, eq=False):
         return (self.settings.key, self.request.id if alone else "", self.group)
 
 
-class ChatModel(Model):
+class CheckpointModel(Model):
     """A loaded checkpoint as a model.
 
     Args:
@@ -127,7 +127,7 @@ class ChatModel(Model):
         self._tags = TagTokens(form.tokenizer)
         self._generation_names = option_names()
         self._ignored: set[str] = set()
-        self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answer, self._release)
+        self._runner: HalvingRunner[ChatJob, Response] = HalvingRunner(self._answer, self._release)
 
     @property
     def device(self) -> Any:
@@ -145,7 +145,7 @@ class ChatModel(Model):
             requests = requests or stream.take(self.concurrency)
             if not requests:
                 return
-            waiting: list[Job] = []
+            waiting: list[ChatJob] = []
             for request in requests:
                 job = self._job(request)
                 if isinstance(job, Response):
@@ -154,7 +154,7 @@ class ChatModel(Model):
                     waiting.append(job)
             yield from self._run(waiting)
 
-    def read_settings(self, request: Request) -> Settings:
+    def read_settings(self, request: Request) -> GenerationSettings:
         """Return the generation options of a request. Raises ``ValueError`` or ``TypeError`` for wrong ones."""
         settings = read_settings(request.generation, self._generation_names)
         self._ignored.update(settings.ignored)
@@ -173,9 +173,9 @@ class ChatModel(Model):
         """Return the ignored options of tasks."""
         return {"ignored_generation_options": sorted(self._ignored)}
 
-    def _run(self, waiting: list[Job]) -> Iterator[Response]:
+    def _run(self, waiting: list[ChatJob]) -> Iterator[Response]:
         while waiting:
-            shape: Shape[Job] = Shape(lambda job: job.key, lambda _: 1.0, self._rows)
+            shape: Shape[ChatJob] = Shape(lambda job: job.key, lambda _: 1.0, self._rows)
             batch = pick_batch(waiting, shape)
             waiting = [job for job in waiting if not any(job is chosen for chosen in batch)]
             started = time.perf_counter()
@@ -185,19 +185,19 @@ class ChatModel(Model):
                 for response in outcome:
                     yield replace(response, latency=time.perf_counter() - started)
 
-    def _job(self, request: Request) -> Job | Response:
+    def _job(self, request: Request) -> ChatJob | Response:
         prompt = request.payload
         if isinstance(prompt, ResponseError):
             return Response.failure(request.id, prompt.kind, prompt.message)
-        if not isinstance(prompt, Prompt):
+        if not isinstance(prompt, ChatPrompt):
             raise TypeError(f"request {request.id} was not prepared by this model")
         try:
             settings = self.read_settings(request)
         except (TypeError, ValueError) as error:
             return Response.failure(request.id, "bad_request", f"generation options: {error}")
-        return Job(request, prompt, settings, self.form.group(prompt))
+        return ChatJob(request, prompt, settings, self.form.group(prompt))
 
-    def _answer(self, jobs: Sequence[Job]) -> list[Response]:
+    def _answer(self, jobs: Sequence[ChatJob]) -> list[Response]:
         settings, prompts = jobs[0].settings, [job.prompt for job in jobs]
         with watched(self.form.model) as watch:
             if settings.sampled:
@@ -212,11 +212,11 @@ class ChatModel(Model):
             for number, (job, text, row) in enumerate(zip(jobs, answers, rows, strict=True))
         ]
 
-    def _response(self, job: Job, text: Any, row: Ending | None, prompt_end: str) -> Response:
+    def _response(self, job: ChatJob, text: Any, row: GeneratedEnding | None, prompt_end: str) -> Response:
         """Read an answer, with its tokens in ``row`` if they are known."""
         if not isinstance(text, str):
             raise RefusedError(f"chat gave a {type(text).__name__}, not a text", "malformed")
-        reading = Reading.of(job.request, prompt_end, job.settings.until)
+        reading = ReadingRules.of(job.request, prompt_end, job.settings.until)
         if row is not None and self._tags.has_tags(row.ids, reading.pairs):
             written = self._tags.read(row.ids, reading, skip_special_tokens=True)  # ``chat`` has left out the tags
         else:
@@ -234,13 +234,13 @@ class ChatModel(Model):
             ended_by=written.ended_by,
         )
 
-    def _prompt_end(self, watch: Watch, row: int) -> str:
+    def _prompt_end(self, watch: GenerationRecord, row: int) -> str:
         if row >= len(watch.prompt_ends):
             return ""
         text: str = self.form.tokenizer.decode(watch.prompt_ends[row], skip_special_tokens=False)
         return text
 
-    def _shrink(self, batch: Sequence[Job]) -> None:
+    def _shrink(self, batch: Sequence[ChatJob]) -> None:
         """Limit later batches to half the size of one that did not fit."""
         self._rows = min(self._rows, max(1, len(batch) // 2))
 

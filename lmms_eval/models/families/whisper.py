@@ -16,7 +16,7 @@ from lmms_eval.models.hf.options import COMMON, PROMPT_OPTIONS, VISUAL_OPTIONS, 
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages
     from lmms_eval.api.request import RequestKind
-    from lmms_eval.models.hf.inputs import Job
+    from lmms_eval.models.hf.inputs import PreparedRequest
     from lmms_eval.models.hf.load import Loaded
     from lmms_eval.models.hf.options import HFOptions
 
@@ -50,7 +50,7 @@ class SoundEncoder(Encoder):
         config = loaded.model.config
         self._max_new_tokens = max(1, int(config.max_target_positions) - _START_TOKENS)
 
-    def encode(self, jobs: Sequence[Job]) -> Encoded:
+    def encode(self, jobs: Sequence[PreparedRequest]) -> Encoded:
         is_long = jobs[0].prepared.alone
         extract = self._loaded.processor.feature_extractor
         options: dict[str, Any] = {"padding": "longest", "truncation": False} if is_long else {}

@@ -14,12 +14,12 @@ from lmms_eval.api.request import Response, Usage
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, to_device
 from lmms_eval.models.hf.settings import MAX_TOKENS
-from lmms_eval.models.thoughts import Reading, TagTokens
+from lmms_eval.models.thoughts import ReadingRules, TagTokens
 
 if TYPE_CHECKING:
-    from lmms_eval.models.hf.inputs import Job
+    from lmms_eval.models.hf.inputs import PreparedRequest
     from lmms_eval.models.hf.load import Loaded
-    from lmms_eval.models.hf.settings import Settings
+    from lmms_eval.models.hf.settings import GenerationSettings
 
 
 _MARGIN_TOKENS = 4
@@ -27,7 +27,7 @@ _MARGIN_TOKENS = 4
 _SEED_RANGE = 2**63
 
 
-class Ending(Struct, frozen=True):
+class GeneratedEnding(Struct, frozen=True):
     """One answer: its token ids without the end token, their number with it, and whether it ended by itself."""
 
     ids: list[int]
@@ -48,7 +48,7 @@ class StopOnText:
     """
 
     def __init__(
-        self, tags: TagTokens, readings: Sequence[Reading], prompt_length: int, skip_special_tokens: bool
+        self, tags: TagTokens, readings: Sequence[ReadingRules], prompt_length: int, skip_special_tokens: bool
     ) -> None:
         self._tags = tags
         self._readings = readings
@@ -104,14 +104,14 @@ def _has(text: str, wanted: Sequence[str]) -> bool:
     return any(each in text for each in wanted)
 
 
-def find_ending(ids: list[int], end_ids: Collection[int], stopped_at: int | None) -> Ending:
+def find_ending(ids: list[int], end_ids: Collection[int], stopped_at: int | None) -> GeneratedEnding:
     """Find the end of a row of a batch, at its end token or stop string. The rest is padding."""
     if stopped_at is not None:
         ids = ids[:stopped_at]
     for position, token in enumerate(ids):
         if token in end_ids:
-            return Ending(ids[:position], position + 1, True)
-    return Ending(ids, len(ids), stopped_at is not None)
+            return GeneratedEnding(ids[:position], position + 1, True)
+    return GeneratedEnding(ids, len(ids), stopped_at is not None)
 
 
 class Answerer:
@@ -128,7 +128,7 @@ class Answerer:
     def __init__(
         self,
         loaded: Loaded,
-        encode: Callable[[Sequence[Job]], Encoded],
+        encode: Callable[[Sequence[PreparedRequest]], Encoded],
         generate: Callable[..., Any],
         use_cache: bool = True,
         static_cache: bool = False,
@@ -143,15 +143,15 @@ class Answerer:
         end = loaded.tokenizer.eos_token_id if end is None else end
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
 
-    def answer(self, jobs: Sequence[Job]) -> list[Response]:
+    def answer(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
         """Return the responses to the jobs, in order."""
         if jobs[0].settings is None:
             return self._score(jobs)
         return self._write(jobs, jobs[0].settings)
 
-    def _write(self, jobs: Sequence[Job], settings: Settings) -> list[Response]:
+    def _write(self, jobs: Sequence[PreparedRequest], settings: GenerationSettings) -> list[Response]:
         encoded = self._encode(jobs)
-        readings = [Reading.of(job.request, job.prepared.text, settings.until) for job in jobs]
+        readings = [ReadingRules.of(job.request, job.prepared.text, settings.until) for job in jobs]
         stopper = self._stopper(settings, encoded, readings)
         seed = jobs[0].request.seed if settings.seed is None else settings.seed
         output = self._sample(seed, encoded, settings, [stopper] if stopper else [])
@@ -195,14 +195,16 @@ class Answerer:
             ids.pop()
         return ids
 
-    def _stopper(self, settings: Settings, encoded: Encoded, readings: Sequence[Reading]) -> StopOnText | None:
+    def _stopper(
+        self, settings: GenerationSettings, encoded: Encoded, readings: Sequence[ReadingRules]
+    ) -> StopOnText | None:
         """Return the stopping criterion; ``None`` with beams, as a row is then not one answer."""
         beams = settings.arguments.get("num_beams") or self._loaded.model.generation_config.num_beams or 1
         if not settings.until or beams > 1 or self._is_encoder_decoder:
             return None
         return StopOnText(self._tags, readings, encoded.width, settings.skip_special_tokens)
 
-    def _sample(self, seed: int, encoded: Encoded, settings: Settings, criteria: list[StopOnText]) -> Any:
+    def _sample(self, seed: int, encoded: Encoded, settings: GenerationSettings, criteria: list[StopOnText]) -> Any:
         from transformers import StoppingCriteriaList
 
         arguments: dict[str, Any] = {
@@ -221,7 +223,7 @@ class Answerer:
         with seeded(seed, self._loaded.device):
             return self._generate(**arguments)
 
-    def _score(self, jobs: Sequence[Job]) -> list[Response]:
+    def _score(self, jobs: Sequence[PreparedRequest]) -> list[Response]:
         """Compute the log probabilities of the continuations in one forward pass."""
         model = self._loaded.model
         if self._is_encoder_decoder:
@@ -254,7 +256,7 @@ class Answerer:
         return responses
 
 
-def _length(settings: Settings, encoded: Encoded) -> int:
+def _length(settings: GenerationSettings, encoded: Encoded) -> int:
     """Return the maximum number of new tokens of a batch.
 
     Raises:

@@ -15,7 +15,7 @@ from lmms_eval.api.request import Sight
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, Shape, is_full, is_out_of_memory, pick_batch
 
 if TYPE_CHECKING:
-    from lmms_eval.models.hf.inputs import Job, Prepared
+    from lmms_eval.models.hf.inputs import Prepared, PreparedRequest
     from lmms_eval.models.hf.load import Loaded
     from lmms_eval.models.hf.options import HFOptions
 
@@ -54,7 +54,7 @@ class Encoder:
         known = (limit if isinstance(limit, int) and limit > 0 else None, options.max_length)
         self._max_length = min((length for length in known if length is not None), default=None)
 
-    def encode(self, jobs: Sequence[Job]) -> Encoded:
+    def encode(self, jobs: Sequence[PreparedRequest]) -> Encoded:
         """Encode a batch of jobs with equal keys, so that either all rows or no rows have pictures or sounds.
 
         Raises:
@@ -96,7 +96,7 @@ class Encoder:
             add_special_tokens=not self._starts_with_bos(texts[0]),
         )
 
-    def _continuation_length(self, job: Job) -> int:
+    def _continuation_length(self, job: PreparedRequest) -> int:
         """Return the tokens that the continuation adds to its prompt. Placeholders of pictures cancel out."""
         special = not self._starts_with_bos(job.text)
         both, prompt = (
@@ -207,16 +207,16 @@ class Lookahead:
         finally:
             self._idle.put(encoder)
 
-    def start(self, jobs: Sequence[Job]) -> None:
+    def start(self, jobs: Sequence[PreparedRequest]) -> None:
         """Start to encode a batch."""
         self._ahead[_ids(jobs)] = self._pool.submit(self._encode, jobs)
 
-    def get(self, jobs: Sequence[Job]) -> Encoded:
+    def get(self, jobs: Sequence[PreparedRequest]) -> Encoded:
         """Return the encoded batch. Exceptions of the encoder pass through."""
         future = self._ahead.pop(_ids(jobs), None)
         return self._encode(jobs) if future is None else future.result()
 
-    def forget(self, jobs: Sequence[Job]) -> None:
+    def forget(self, jobs: Sequence[PreparedRequest]) -> None:
         """Discard a batch that is not needed."""
         future = self._ahead.pop(_ids(jobs), None)
         if future is not None:
@@ -226,7 +226,7 @@ class Lookahead:
         self._ahead.clear()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _encode(self, jobs: Sequence[Job]) -> Encoded:
+    def _encode(self, jobs: Sequence[PreparedRequest]) -> Encoded:
         encoder = self._idle.get()
         try:
             return encoder.encode(jobs)
@@ -234,7 +234,7 @@ class Lookahead:
             self._idle.put(encoder)
 
 
-def _ids(jobs: Sequence[Job]) -> tuple[str, ...]:
+def _ids(jobs: Sequence[PreparedRequest]) -> tuple[str, ...]:
     return tuple(job.request.id for job in jobs)
 
 
@@ -246,11 +246,11 @@ class Window:
         lookahead: encodes planned batches.
     """
 
-    def __init__(self, shape: Callable[[], Shape[Job]], lookahead: Lookahead) -> None:
+    def __init__(self, shape: Callable[[], Shape[PreparedRequest]], lookahead: Lookahead) -> None:
         self._shape = shape
         self._lookahead = lookahead
-        self._waiting: list[Job] = []
-        self._planned: deque[list[Job]] = deque()
+        self._waiting: list[PreparedRequest] = []
+        self._planned: deque[list[PreparedRequest]] = deque()
 
     def __len__(self) -> int:
         return len(self._waiting) + sum(map(len, self._planned))
@@ -261,10 +261,10 @@ class Window:
         batches = [self._waiting, *self._planned]
         return sum(job.request.payload_bytes for batch in batches for job in batch)
 
-    def add(self, job: Job) -> None:
+    def add(self, job: PreparedRequest) -> None:
         self._waiting.append(job)
 
-    def next_batch(self) -> list[Job]:
+    def next_batch(self) -> list[PreparedRequest]:
         """Return the next batch, and start to encode the following ones. Empty if there are no jobs."""
         while self._waiting and len(self._planned) <= self._lookahead.depth:
             batch = pick_batch(self._waiting, self._shape())

@@ -24,7 +24,7 @@ from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf.answering import Answerer
 from lmms_eval.models.hf.batching import RECOVERABLE, Failed, HalvingRunner, RefusedError, RowLimit, Shape
 from lmms_eval.models.hf.encode import Encoder, Lookahead, Window, to_device
-from lmms_eval.models.hf.inputs import InputBuilder, Job, Prepared
+from lmms_eval.models.hf.inputs import InputBuilder, Prepared, PreparedRequest
 from lmms_eval.models.hf.options import VISUAL_OPTIONS, HFOptions, Profile, local_folder, stamps
 from lmms_eval.models.hf.pictures import cache_pictures
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, option_names, options_taken, read_settings
@@ -181,7 +181,7 @@ class HuggingFace(Model):
         self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
         caches = (self.options.use_cache, self.options.static_cache)
         self._answerer = Answerer(self.loaded, self._lookahead.get, self.generate, *caches)
-        self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answerer.answer, self._release)
+        self._runner: HalvingRunner[PreparedRequest, Response] = HalvingRunner(self._answerer.answer, self._release)
         self._rows = RowLimit(self.options.batch_size, self._is_auto)
         self._generation_names = option_names()
         self._ignored: set[str] = set()
@@ -241,10 +241,10 @@ class HuggingFace(Model):
         first = stream.take(room)
         return first + (stream.take_full(room - len(first)) or []) if 0 < len(first) < room else first
 
-    def _shape(self) -> Shape[Job]:
+    def _shape(self) -> Shape[PreparedRequest]:
         return Shape(attrgetter("key"), attrgetter("tokens"), self._rows.rows, self._max_tokens)
 
-    def _run(self, batch: Sequence[Job], window: Window) -> Iterator[Response]:
+    def _run(self, batch: Sequence[PreparedRequest], window: Window) -> Iterator[Response]:
         started = time.perf_counter()
         failures = self._runner.out_of_memory
         for outcome in self._runner.run(batch, self._shrink):
@@ -259,21 +259,21 @@ class HuggingFace(Model):
         else:
             self._rows.fitted(len(batch), memory_share(self.loaded.device) if self._is_auto else None)
 
-    def _job(self, request: Request) -> Job | Response:
+    def _job(self, request: Request) -> PreparedRequest | Response:
         prepared = request.payload
         if not isinstance(prepared, Prepared):
             raise TypeError(f"request {request.id} was not prepared by this model")
         if prepared.error is not None:
             return Response.failure(request.id, prepared.error.kind, prepared.error.message)
         if request.kind == "loglikelihood":
-            return Job(request, prepared, None)
+            return PreparedRequest(request, prepared, None)
         try:
             generation = request.generation_after(has_template=not self._inputs.is_plain)
             settings = read_settings(generation, self._generation_names)
         except (TypeError, ValueError) as error:
             return Response.failure(request.id, "bad_request", f"generation options: {error}")
         self._ignored.update({*settings.ignored} - {TEMPLATE_OPTIONS, *self._inputs.variables})
-        return Job(request, prepared, settings)
+        return PreparedRequest(request, prepared, settings)
 
     def generation_options(self) -> TakenOptions:
         """Return the options of ``generate``, and the variables of the chat template."""
@@ -294,7 +294,7 @@ class HuggingFace(Model):
             "generation_config": {name: own[name] for name in sorted(own) if name in self._generation_names},
         }
 
-    def _shrink(self, batch: Sequence[Job]) -> None:
+    def _shrink(self, batch: Sequence[PreparedRequest]) -> None:
         """Limit later batches to half the size of one that did not fit."""
         self._rows.did_not_fit()
         self._max_tokens = min(self._max_tokens, len(batch) * max(job.tokens for job in batch) / 2)

@@ -32,7 +32,7 @@ class CachedPictures:
     Thread-safe if the processor is.
 
     Args:
-        part: an image processor for which :func:`is_independent` is true.
+        part: an image processor with a true :func:`is_independent`.
         cache: results of the processor by picture and options.
         seen: the looks of earlier pictures.
     """

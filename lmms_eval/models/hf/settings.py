@@ -29,7 +29,7 @@ _OUTPUT = ("return_dict_in_generate", "output_scores", "output_logits", "output_
 _SAMPLING_ONLY = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "top_h")
 
 
-class Settings(Struct, frozen=True, eq=False):
+class GenerationSettings(Struct, frozen=True, eq=False):
     """The generation settings of one request. Requests with the same ``key`` may share a batch."""
 
     key: str
@@ -73,7 +73,7 @@ def options_taken(names: Collection[str], variables: frozenset[str] | None = fro
     return TakenOptions(frozenset(own - set(reasons)), reasons=reasons, variables=variables or frozenset())
 
 
-def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Settings:
+def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> GenerationSettings:
     """Check and translate the generation options of a request.
 
     Sampling is on with ``do_sample``, or if that is not given, with a ``temperature`` above 0. A temperature of 0 is
@@ -106,7 +106,7 @@ def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Sett
     arguments.update(do_sample=sampled, max_new_tokens=limit)
     key = json.dumps([arguments, until, skip_special_tokens, seed], sort_keys=True, default=str)
     stated = None if seed is None else int(seed)
-    return Settings(key, arguments, until, sampled, skip_special_tokens, ignored, stated)
+    return GenerationSettings(key, arguments, until, sampled, skip_special_tokens, ignored, stated)
 
 
 def _is_sampled(given: Mapping[str, Any]) -> bool:

@@ -25,12 +25,12 @@ from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.chat_template import NO_TEMPLATE, template_digest
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood
-from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
+from lmms_eval.models.offline.prompts import EnginePrompt, PromptRenderer
 from lmms_eval.models.offline.settings import EngineSettings, decoded, read_settings
 from lmms_eval.models.remote.arguments import MEDIA_ARGUMENTS, first_names
 from lmms_eval.models.remote.errors import shorten
 from lmms_eval.models.remote.generation import Wanted, read_generation, taken_options
-from lmms_eval.models.thoughts import Reading, TagTokens, Written
+from lmms_eval.models.thoughts import ReadingRules, TagTokens, Written
 from lmms_eval.processes import descendants
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
 
@@ -53,7 +53,7 @@ REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionErr
 """Built-in exceptions that engines raise for one request; their own classes are in ``Engine.refusals``."""
 
 
-class Guard:
+class ProcessKiller:
     """A shell that waits until this process has ended, and then kills the given processes."""
 
     def __init__(self, processes: list[int]) -> None:
@@ -69,7 +69,7 @@ class Guard:
             )
 
     @classmethod
-    def of_new_processes(cls, before: list[int]) -> Guard:
+    def of_new_processes(cls, before: list[int]) -> ProcessKiller:
         """Guard the descendants of this process that are not among ``before``."""
         return cls([pid for pid in descendants(os.getpid()) if pid not in before])
 
@@ -86,7 +86,7 @@ class Guard:
 class EngineLoop:
     """The event loop of an engine for its whole life.
 
-    Engines bind their tasks and sockets to the loop in which they are first called, but every stream of requests (a
+    Engines bind their tasks and sockets to the loop that calls them first, but every stream of requests (a
     run, its check of batches, the next run) has its own loop.
     """
 
@@ -151,7 +151,7 @@ def _pass_on(task: asyncio.Task[T], outcome: asyncio.Future[T]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EngineAnswer:
     text: str
     finish_reason: str | None
     input_tokens: int | None
@@ -160,16 +160,16 @@ class Answer:
     """The stop string that ended the answer."""
 
 
-class Job(Struct, frozen=True):
+class EngineJob(Struct, frozen=True):
     """A prepared request, the input of ``Engine.generate``."""
 
-    prompt: Prompt
+    prompt: EnginePrompt
     wanted: Wanted
-    reading: Reading
+    reading: ReadingRules
     shows_special_tokens: bool = False
     """Special tokens are requested to make tags of thoughts visible, and are removed from the answer."""
 
-    def without_stops(self) -> Job:
+    def without_stops(self) -> EngineJob:
         """Return the same request without stop strings."""
         return structs.replace(self, wanted=structs.replace(self.wanted, stops=()))
 
@@ -202,11 +202,11 @@ class Engine(abc.ABC):
         """Return the options of a request in the form for the engine."""
 
     @abc.abstractmethod
-    async def generate(self, job: Job, request_id: str) -> Answer:
+    async def generate(self, job: EngineJob, request_id: str) -> EngineAnswer:
         """Generate one whole answer."""
 
     @abc.abstractmethod
-    async def score(self, prompt: Prompt, request_id: str) -> Likelihood:
+    async def score(self, prompt: EnginePrompt, request_id: str) -> Likelihood:
         """Return the likelihood of the prompt's continuation."""
 
     @abc.abstractmethod
@@ -229,15 +229,16 @@ class OfflineModel(Model):
         before = descendants(os.getpid())
         with _own_place(settings, kind.name):
             self._engine = kind(settings)
-        self._guard = Guard.of_new_processes(before)
+        self._guard = ProcessKiller.of_new_processes(before)
         self._loop = EngineLoop()
-        self._builder = PromptBuilder(settings, kind.decodes_videos)
+        self._builder = PromptRenderer(settings, kind.decodes_videos)
         self._tags = TagTokens(copy.deepcopy(self._builder.tokenizer))  # prompts are encoded in other threads
         self._has_thought = False
         self._ignored: set[str] = set()
 
     def prepare(self, request: Request) -> Request:
-        """Render the prompt and decode its media. The payload is a ``Job``, a ``Prompt`` or the reason of a failure.
+        """Render the prompt and decode its media. The payload is an ``EngineJob``, an ``EnginePrompt``
+        or the reason of a failure.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -252,11 +253,11 @@ class OfflineModel(Model):
         if scored is not None:
             return request.with_payload(prompt, prompt.nbytes)
         wanted = self._wanted(request)
-        reading = Reading.of(request, prompt.ending, wanted.stops)
+        reading = ReadingRules.of(request, prompt.ending, wanted.stops)
         shown = bool(self._tags.of(reading.pairs)) and bool(wanted.others.get("skip_special_tokens", True))
         if shown:
             wanted = structs.replace(wanted, others={**wanted.others, "skip_special_tokens": False})
-        return request.with_payload(Job(prompt, wanted, reading, shown), prompt.nbytes)
+        return request.with_payload(EngineJob(prompt, wanted, reading, shown), prompt.nbytes)
 
     def _wanted(self, request: Request) -> Wanted:
         generation = request.generation_after(has_template=not self._builder.is_plain)
@@ -294,11 +295,11 @@ class OfflineModel(Model):
 
     async def _ask(self, request: Request) -> Response:
         started = perf_counter()
-        payload: Job | Prompt | RefusedError = request.payload
+        payload: EngineJob | EnginePrompt | RefusedError = request.payload
         if isinstance(payload, RefusedError):
             return Response.failure(request.id, "bad_request", str(payload))
         try:
-            if isinstance(payload, Prompt):
+            if isinstance(payload, EnginePrompt):
                 scored = await self._loop.call(self._engine.score(payload, request.id))
                 response = Response(
                     request.id,
@@ -319,7 +320,7 @@ class OfflineModel(Model):
             return Response.failure(request.id, _kind(error), f"{self._engine.name}: {_reason(error)}")
         return replace(response, latency=perf_counter() - started)
 
-    async def _generated(self, request: Request, job: Job) -> Response:
+    async def _generated(self, request: Request, job: EngineJob) -> Response:
         """Answer a request, up to the end or a stop string after the thoughts.
 
         An engine applies stop strings to the thoughts too. So it gets no stop strings if the model is about to think.
@@ -346,12 +347,12 @@ class OfflineModel(Model):
             sight=job.prompt.sight(answer.input_tokens),
         )
 
-    def _read(self, answer: Answer, job: Job) -> Written:
+    def _read(self, answer: EngineAnswer, job: EngineJob) -> Written:
         if job.shows_special_tokens:
             return self._tags.read_text(answer.text, job.reading)
         return job.reading.read(answer.text)
 
-    def _may_think(self, job: Job) -> bool:
+    def _may_think(self, job: EngineJob) -> bool:
         """Return whether the model is about to think: the prompt opens a thought, or an earlier answer had thoughts.
 
         Earlier answers do not count for plain texts, as their completions may be anything.

@@ -49,7 +49,7 @@ _ENDING = 64
 _PROBE = "a text that no template contains"
 
 
-class Film(Struct, frozen=True, eq=False):
+class FilmFrames(Struct, frozen=True, eq=False):
     """Selected frames of a video, in order of time."""
 
     frames: npt.NDArray[np.uint8]
@@ -74,7 +74,7 @@ class Film(Struct, frozen=True, eq=False):
         }
 
 
-def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> Film:
+def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> FilmFrames:
     """Read the frames of a video. A list contains the frames themselves, as if recorded at ``frames.fps``.
 
     Raises:
@@ -86,12 +86,12 @@ def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> Film:
         images = read_pictures(part, frames, bounds)
         size = images[0].size
         array = np.stack([np.asarray(image if image.size == size else image.resize(size)) for image in images])
-        return Film(array, tuple(_chosen(part.url, frames)), frames.fps or UNKNOWN_FPS, len(part.url))
+        return FilmFrames(array, tuple(_chosen(part.url, frames)), frames.fps or UNKNOWN_FPS, len(part.url))
     from lmms_eval.media.video import probe
 
     found = read_video(part, frames)
     total = max(probe(part.url).frames, found.indices[-1] + 1)
-    return Film(
+    return FilmFrames(
         _resized(found, bounds.of_frames(len(found), frames.total_pixels)),
         found.indices,
         found.fps or UNKNOWN_FPS,
@@ -140,14 +140,14 @@ def _chosen(pictures: Sequence[Any], frames: Frames) -> list[int]:
     return list(uniform_indices(len(pictures), min(frames.count, len(pictures))))
 
 
-class Prompt(Struct, frozen=True):
+class EnginePrompt(Struct, frozen=True):
     """A rendered conversation, with the media in the order of their placeholders."""
 
     token_ids: list[int]
     images: list[Any] = field(default_factory=list)
     """PIL images, RGB."""
     videos: list[Any] = field(default_factory=list)
-    """``Film``, or paths and URLs for an engine that decodes them."""
+    """``FilmFrames``, or paths and URLs for an engine that decodes them."""
     sounds: list[Any] = field(default_factory=list)
     """``lmms_eval.media.audio.Audio``."""
     continuation: int = 0
@@ -177,7 +177,7 @@ class Prompt(Struct, frozen=True):
         return TOKEN_BYTES * len(self.token_ids) + pictures + films + sounds
 
 
-class PromptBuilder:
+class PromptRenderer:
     """Renders prompts, with a chat template or without. Thread-safe.
 
     Args:
@@ -213,7 +213,7 @@ class PromptBuilder:
         messages: ChatMessages,
         continuation: str | None = None,
         generation: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Prompt:
+    ) -> EnginePrompt:
         """Render a conversation. ``continuation`` is appended where the answer would begin.
 
         ``generation`` are the options of the request, which may include variables of the chat template.
@@ -227,7 +227,7 @@ class PromptBuilder:
         if self.system_prompt:  # replaces that of the conversation
             leading = ChatMessage(role="system", content=[ChatTextContent(text=self.system_prompt)])
             chosen = [leading, *(message for message in chosen if message.role != "system")]
-        prompt = Prompt([])
+        prompt = EnginePrompt([])
         turns = [{"role": message.role, "content": self._content(message, prompt)} for message in chosen]
         text = plain_context(turns, {}) if self.is_plain else self._rendered(turns, generation)
         # A template writes the start token itself, and the tokenizer must not add another one.
@@ -242,7 +242,7 @@ class PromptBuilder:
             raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
         return replace(prompt, token_ids=tokens, continuation=added)
 
-    def _content(self, message: ChatMessage, prompt: Prompt) -> str | list[dict[str, Any]]:
+    def _content(self, message: ChatMessage, prompt: EnginePrompt) -> str | list[dict[str, Any]]:
         """Return the parts of a message, or its text if the template takes texts. Media are appended to ``prompt``."""
         texts = [part.text for part in message.content if isinstance(part, ChatTextContent)]
         if len(texts) < len(message.content) and not self._takes_parts:
@@ -298,7 +298,7 @@ class PromptBuilder:
         return both != self._rendered([{"role": "user", "content": [text]}])
 
     def _part(
-        self, part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent, prompt: Prompt
+        self, part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent, prompt: EnginePrompt
     ) -> list[dict[str, Any]]:
         if isinstance(part, ChatTextContent):
             return [{"type": "text", "text": part.text}]

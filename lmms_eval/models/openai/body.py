@@ -31,8 +31,8 @@ from lmms_eval.models.remote.model import RemoteModel
 from lmms_eval.models.remote.reply import Reply, decode_body, read_finish, read_tokens, served_model
 
 if TYPE_CHECKING:
-    from lmms_eval.models.remote.asking import Exchange
-    from lmms_eval.models.tools.toolbox import Toolbox
+    from lmms_eval.models.remote.asking import RequestExchange
+    from lmms_eval.models.tools.toolbox import ToolServer
 
 AUDIO_FORMATS = ("wav", "mp3")
 """The formats of ``input_audio`` in the protocol. Others are sent as wav."""
@@ -303,7 +303,7 @@ class ChatModel(RemoteModel):
         tools = {} if self._toolbox is None else {"tools": self._toolbox.describe()}
         return {**super().describe(), **tools}
 
-    def exchanges(self) -> Callable[[], Exchange]:
+    def exchanges(self) -> Callable[[], RequestExchange]:
         """Return a factory of exchanges, which run the tools that a reply calls."""
         toolbox = self._toolbox
         if toolbox is None:
@@ -336,13 +336,13 @@ class ChatModel(RemoteModel):
         return self.builder.ignored_options
 
 
-def _toolbox(arguments: ChatArguments, endpoint: Endpoint) -> Toolbox | None:
+def _toolbox(arguments: ChatArguments, endpoint: Endpoint) -> ToolServer | None:
     """Open the tools of ``mcp_server_path``. Their server starts here, so that a failure ends the run at once."""
     if arguments.mcp_server_path is None:
         return None
-    from lmms_eval.models.tools.toolbox import Toolbox
+    from lmms_eval.models.tools.toolbox import ToolServer
 
-    return Toolbox(
+    return ToolServer(
         arguments.mcp_server_path,
         arguments.mcp_timeout,
         arguments.mcp_max_rounds,

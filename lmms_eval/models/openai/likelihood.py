@@ -108,7 +108,7 @@ def _of_plain(choice: Mapping[str, Any], usage: Usage | None) -> tuple[tuple[flo
     )
 
 
-class Scorer:
+class LikelihoodScorer:
     """Requests likelihoods.
 
     Args:

@@ -16,7 +16,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Arguments, find_endpoint, parse_arguments
 from lmms_eval.models.openai.body import CHAT_ANSWER_ARGUMENTS, ChatModel
-from lmms_eval.models.openai.likelihood import Probe, Scorer, make_probe, parse_scores
+from lmms_eval.models.openai.likelihood import LikelihoodScorer, Probe, make_probe, parse_scores
 from lmms_eval.models.remote.model import Complete
 from lmms_eval.models.remote.reply import Reply
 from lmms_eval.utils.redaction import public_query
@@ -142,7 +142,7 @@ class OpenAI(ChatModel):
             Client(endpoint, arguments, self._parse) as client,
             Client(endpoint, arguments, parse_scores) as scores,
         ):
-            scorer = Scorer(client.complete, scores.complete)
+            scorer = LikelihoodScorer(client.complete, scores.complete)
 
             async def complete(payload: bytes | Probe) -> Reply:
                 return await (scorer.score(payload) if isinstance(payload, Probe) else client.complete(payload))

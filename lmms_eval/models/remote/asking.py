@@ -19,8 +19,8 @@ from lmms_eval.models.remote.arguments import RemoteArguments
 from lmms_eval.models.remote.errors import AttemptError
 from lmms_eval.models.remote.reply import Reply
 from lmms_eval.models.remote.stops import Stops, StopSending, ended_in_thoughts, without_stops
-from lmms_eval.models.thoughts import Reading
-from lmms_eval.utils.concurrency import AdaptiveConfig, Window, decide, requests_before_decision
+from lmms_eval.models.thoughts import ReadingRules
+from lmms_eval.utils.concurrency import AdaptiveConfig, LatencyWindow, decide, requests_before_decision
 
 DEFAULT_TARGET_LATENCY_S = 15.0
 BURST_SHARE = 4
@@ -152,9 +152,9 @@ class Gate:
             "peak_open": self.peak_open,
         }
 
-    def _take_window(self) -> Window:
+    def _take_window(self) -> LatencyWindow:
         """Return the completions since the last decision, and reset the counts."""
-        window = Window(self._total, self._failed, self._rate_limited, self._latencies)
+        window = LatencyWindow(self._total, self._failed, self._rate_limited, self._latencies)
         self._total = self._failed = self._rate_limited = 0
         self._latencies = []
         return window
@@ -264,7 +264,7 @@ class Tally(Struct):
         }
 
 
-class Exchange(Protocol):
+class RequestExchange(Protocol):
     """The requests and replies that lead to the answer of one request."""
 
     async def follow_up(self, payload: Any, reply: Reply) -> tuple[Any, int] | None:
@@ -305,7 +305,7 @@ class Asker:
         settings: RemoteArguments,
         stops: StopSending,
         tally: Tally,
-        exchanges: Callable[[], Exchange] = lambda: SINGLE_REPLY,
+        exchanges: Callable[[], RequestExchange] = lambda: SINGLE_REPLY,
     ) -> None:
         self._complete, self._gate, self._settings = complete, gate, settings
         self._stops, self._tally, self._exchanges = stops, tally, exchanges
@@ -426,14 +426,16 @@ def _usage(request: Request, reply: Reply) -> Usage | None:
     """
     if reply.usage is None or reply.usage.reasoning_tokens != 0:
         return reply.usage
-    thoughts = Reading.of(request, "").read(reply.text).thoughts
+    thoughts = ReadingRules.of(request, "").read(reply.text).thoughts
     has_thoughts = bool(reply.reasoning.strip() or (thoughts is not None and thoughts.text.strip()))
     return replace(reply.usage, reasoning_tokens=None) if has_thoughts else reply.usage
 
 
 def _stopped(request: Request, response: Response, reply: Reply, stops: Stops) -> Response:
     """Cut a response after its thoughts at stop strings that were not sent to the server, or that it ignored."""
-    reading = structs.replace(Reading.of(request, "", stops.active), follows_thoughts=response.thoughts is not None)
+    reading = structs.replace(
+        ReadingRules.of(request, "", stops.active), follows_thoughts=response.thoughts is not None
+    )
     written = reading.read(reply.text)
     if not written.ended_by:
         ended_by = "" if reply.finish_reason not in ("stop", None) or not stops.any_sent else reply.ended_by

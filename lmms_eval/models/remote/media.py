@@ -50,7 +50,7 @@ class Frames(Struct, frozen=True):
         return [fit(image, bounds) for image in found.images()]
 
 
-class Conversation(Struct, frozen=True):
+class MediaConversation(Struct, frozen=True):
     system: str
     turns: tuple[Turn, ...]
     """The turns without the system messages."""
@@ -61,7 +61,7 @@ class Conversation(Struct, frozen=True):
         return sum(part.kind == "picture" for turn in self.turns for part in turn.parts)
 
 
-def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str | None = None) -> Conversation:
+def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str | None = None) -> MediaConversation:
     """Split off the system text, which ``system_prompt`` replaces if given, and expand videos to frames.
 
     Raises:
@@ -79,7 +79,7 @@ def read_conversation(messages: ChatMessages, frames: Frames, system_prompt: str
         for message in messages.messages
         if message.role != "system"
     )
-    return Conversation(clean(system_prompt or "\n".join(system)), turns)
+    return MediaConversation(clean(system_prompt or "\n".join(system)), turns)
 
 
 def clean(text: str) -> str:
@@ -108,10 +108,10 @@ def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
     Raises:
         MediaError: the video cannot be read.
     """
-    from lmms_eval.media.video import Sampling, read_frames
+    from lmms_eval.media.video import FrameSampling, read_frames
 
     start, end = bounds_of(part)
-    return read_frames(part.url, Sampling(count=frames.count, fps=frames.fps, start=start, end=end))
+    return read_frames(part.url, FrameSampling(count=frames.count, fps=frames.fps, start=start, end=end))
 
 
 def bounds_of(part: ChatVideoContent) -> tuple[float | None, float | None]:

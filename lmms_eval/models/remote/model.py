@@ -18,7 +18,7 @@ from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, MEDIA_ARGUMENTS, RemoteArguments, read_arguments
 
 if TYPE_CHECKING:
-    from lmms_eval.models.remote.asking import Exchange
+    from lmms_eval.models.remote.asking import RequestExchange
 
 Complete = Callable[[Any], Awaitable[Any]]
 """Makes one attempt: takes a prepared payload, and returns a ``Reply`` or raises ``AttemptError``."""
@@ -79,7 +79,7 @@ class RemoteModel(Model):
         """Set the folder that records if stop strings are no longer sent."""
         self.stops.attach_folder(folder)
 
-    def exchanges(self) -> Callable[[], Exchange]:
+    def exchanges(self) -> Callable[[], RequestExchange]:
         """Return the factory of the exchanges of one stream. By default, the first reply is the answer."""
         from lmms_eval.models.remote.asking import SINGLE_REPLY
 

@@ -25,7 +25,7 @@ BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "canceled", "f
 PICTURE_TYPES = ("image_url", "output_image")
 """Types of message parts with a picture as data URL in ``image_url``."""
 REASONING = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
-"""Fields of a message in which servers return thoughts. The first one that is not empty counts."""
+"""Fields of a message where servers return thoughts. The first one that is not empty counts."""
 THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text", "reasoning.text", "reasoning.summary", "summary_text")
 """Types of content parts that are thoughts."""
 _WORDS = ("text", "thinking", "content", "summary", "reasoning", "reasoning_content")

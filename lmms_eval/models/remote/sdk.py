@@ -19,7 +19,7 @@ from lmms_eval.models.openai.body import read_system_prompt
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.errors import AttemptError, Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
-from lmms_eval.models.remote.media import Conversation, payload_size, read_conversation
+from lmms_eval.models.remote.media import MediaConversation, payload_size, read_conversation
 from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
 from lmms_eval.models.remote.reply import Reply
 
@@ -28,7 +28,7 @@ Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
 A = TypeVar("A", bound=RemoteArguments)
 
 
-class Service(Struct, frozen=True):
+class VendorService(Struct, frozen=True):
     """A vendor's service and the package for it."""
 
     name: str
@@ -50,7 +50,7 @@ class SdkModel(RemoteModel, Generic[A]):
         ModelError: the package is not installed, an argument is unknown or wrong, or there is no key.
     """
 
-    service: ClassVar[Service]
+    service: ClassVar[VendorService]
     arguments_kind: type[A]
 
     def __init__(self, **arguments: Any) -> None:
@@ -113,7 +113,7 @@ class SdkModel(RemoteModel, Generic[A]):
         arguments = self._arguments
         return read_generation(request.generation, request.seed, arguments.max_new_tokens, arguments.reasoning_effort)
 
-    def conversation(self, request: Request, whole_videos: bool = False) -> Conversation:
+    def conversation(self, request: Request, whole_videos: bool = False) -> MediaConversation:
         """Return the request's conversation, with the system prompt of the arguments."""
         frames = replace(self._settings.frames, whole=whole_videos)
         return read_conversation(request.build_messages(), frames, self.system_prompt)

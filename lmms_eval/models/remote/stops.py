@@ -19,7 +19,7 @@ from loguru import logger
 from msgspec import Struct
 
 from lmms_eval.models.remote.generation import stop_strings
-from lmms_eval.models.thoughts import Reading
+from lmms_eval.models.thoughts import ReadingRules
 
 if TYPE_CHECKING:
     from lmms_eval.api.request import Request
@@ -120,7 +120,7 @@ def ended_in_thoughts(request: Request, reply: Reply, stops: Stops) -> bool:
         return False
     if reply.reasoning.strip():
         return not reply.text.strip()
-    written = Reading.of(request, "").read(reply.text)
+    written = ReadingRules.of(request, "").read(reply.text)
     return bool(written.reasoning) and not written.answer.strip()
 
 

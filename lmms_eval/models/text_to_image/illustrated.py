@@ -30,7 +30,7 @@ from lmms_eval.models.remote.errors import AttemptError, error_in_body
 from lmms_eval.models.remote.model import import_sdk
 from lmms_eval.models.remote.reply import Reply, picture_of_base64, picture_of_url, read_tokens
 from lmms_eval.models.remote.stops import StopSending
-from lmms_eval.utils.picture_marks import Wanted, split_marks
+from lmms_eval.utils.picture_marks import WantedPicture, split_marks
 
 if TYPE_CHECKING:
     from lmms_eval.models.openai.client import Client
@@ -278,7 +278,7 @@ def open_text_to_image(name: str, arguments: Mapping[str, Any], device: str | No
 
 
 class IllustratedModel(Model):
-    """The answers of an inner model, in which pictures replace each ``<image>description</image>``.
+    """The answers of an inner model, where pictures replace each ``<image>description</image>``.
 
     Answers that already have pictures, or describe none, are unchanged. If a picture cannot be drawn, the request
     fails, and a later start retries it.
@@ -312,7 +312,7 @@ class IllustratedModel(Model):
         if response.parts or not response.text:
             return response
         pieces = split_marks(response.text)
-        wanted = [piece.description for piece in pieces if isinstance(piece, Wanted)]
+        wanted = [piece.description for piece in pieces if isinstance(piece, WantedPicture)]
         if not wanted:
             return response
         try:

@@ -44,7 +44,7 @@ RETURNED_FIELDS = ("content", "reasoning_content", "reasoning")
 """Fields of a reply that are sent back to the server: models that think between calls need their thoughts."""
 
 
-class Toolbox:
+class ToolServer:
     """The tools of an MCP server.
 
     Args:
@@ -150,7 +150,7 @@ def _read_arguments(text: str) -> dict[str, Any] | ToolResult:
 class ToolRounds:
     """The exchange between a model and its tools before the answer to one request."""
 
-    def __init__(self, toolbox: Toolbox, again: asyncio.Lock) -> None:
+    def __init__(self, toolbox: ToolServer, again: asyncio.Lock) -> None:
         self._toolbox, self._again = toolbox, again
         self._messages: list[SentMessage] = []
         self._usage: list[Usage | None] = []

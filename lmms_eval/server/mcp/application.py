@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError
-from lmms_eval.server.mcp.answers import Answer, Arguments, read, readable
+from lmms_eval.server.mcp.answers import ToolAnswer, ToolArguments, read, readable
 from lmms_eval.server.mcp.jobs import Jobs, OwnJobs
 from lmms_eval.server.mcp.toolbox import Caller, Toolbox
 from lmms_eval.server.settings import ServerSettings
@@ -109,8 +109,8 @@ class Tool(Struct, frozen=True):
     name: str
     title: str
     text: str
-    arguments: type[Arguments]
-    answer: type[Answer]
+    arguments: type[ToolArguments]
+    answer: type[ToolAnswer]
     is_reading: bool = True
     is_destructive: bool = False
 
@@ -177,7 +177,7 @@ def make_server(toolbox: Toolbox) -> Any:
         try:
             client = getattr(context.request, "client", None)
             caller = Caller("" if client is None else client.host, context.session.report_progress)
-            method: Callable[[Arguments, Caller], Awaitable[Answer]] = getattr(toolbox, tool.name)
+            method: Callable[[ToolArguments, Caller], Awaitable[ToolAnswer]] = getattr(toolbox, tool.name)
             answer = await method(read(tool.arguments, params.arguments or {}), caller)
         except LmmsEvalError as error:
             return _refused(readable(str(error)))

@@ -13,7 +13,7 @@ from lmms_eval.errors import EvaluationServerError, UsageError
 from lmms_eval.results.follow import Snapshot
 from lmms_eval.server.client import AsyncEvalClient
 from lmms_eval.server.events import JobsProgress
-from lmms_eval.server.outcome import Runs, page_of, records, scores_of
+from lmms_eval.server.outcome import RunCache, page_of, records, scores_of
 from lmms_eval.server.service import FolderInUseError, Service
 from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Job
@@ -64,7 +64,7 @@ class OwnJobs:
         self._settings = settings
         self._lock = threading.Lock()
         self._service: Service | None = None
-        self._runs = Runs()
+        self._runs = RunCache()
         self._progress = JobsProgress()
 
     def open(self) -> Service:

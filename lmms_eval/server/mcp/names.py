@@ -23,7 +23,7 @@ from lmms_eval.server.policy import names_file
 
 if TYPE_CHECKING:
     from lmms_eval.models.registry import ModelListing, ModelRegistry
-    from lmms_eval.tasks.catalogue import Catalogue, Entry
+    from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
     from lmms_eval.tasks.describing import Description
 
 MOST_TASKS, MOST_PARTS = 200, 50
@@ -121,7 +121,7 @@ class Names:
         return self._registry.list_models()
 
     def _lines(self, query: str) -> Iterator[TaskLine]:
-        from lmms_eval.tasks.describing import Wanted, card_of, search
+        from lmms_eval.tasks.describing import SearchTerms, card_of, search
 
         known, word = self._catalogue, query.casefold()
         groups = [entry for _, entry in sorted(known.groups.items())]
@@ -129,7 +129,7 @@ class Names:
         for tag in sorted(known.tags):
             if word in tag.casefold() and tag not in known.tasks and tag not in known.groups:
                 yield TaskLine(name=tag, kind="tag", title=f"{len(known.members(tag))} tasks")
-        yield from (_line(entry) for entry in search(known, Wanted(word=query)))
+        yield from (_line(entry) for entry in search(known, SearchTerms(word=query)))
 
 
 def _rank(name: str, query: str) -> int:
@@ -137,7 +137,7 @@ def _rank(name: str, query: str) -> int:
     return 0 if name == query else 1 if name.startswith(query) else 2 if query in name else 3
 
 
-def _line(entry: Entry) -> TaskLine:
+def _line(entry: IndexEntry) -> TaskLine:
     from lmms_eval.tasks.describing import card_of
     from lmms_eval.tasks.facts import facts_of
 

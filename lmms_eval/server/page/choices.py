@@ -18,7 +18,7 @@ from lmms_eval.config.options import GROUPS, RunConfig, options
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.models.building import INSTALL_NAMES, Argument, ArgumentKind, arguments_of, kind_of
 from lmms_eval.models.registry import NAMED_SERVICES, OPENAI_KEY, ModelRegistry
-from lmms_eval.tasks.catalogue import Catalogue, Entry
+from lmms_eval.tasks.catalogue import Catalogue, IndexEntry
 from lmms_eval.tasks.describing import EntryKind, card_of, describe
 from lmms_eval.tasks.facts import NEEDS, facts_of
 from lmms_eval.utils.files import read_text
@@ -37,7 +37,7 @@ USUAL = (
 )  # fmt: skip
 
 
-class ModelChoice(Struct, frozen=True):
+class ListedModel(Struct, frozen=True):
     """A name that ``--model`` takes."""
 
     name: str
@@ -69,9 +69,9 @@ class ModelChoices:
 
     def __init__(self, plugins: Sequence[str] = ()) -> None:
         self._registry = ModelRegistry(tuple(plugins))
-        self._choices: tuple[ModelChoice, ...] = ()
+        self._choices: tuple[ListedModel, ...] = ()
 
-    def all(self) -> tuple[ModelChoice, ...]:
+    def all(self) -> tuple[ListedModel, ...]:
         """List the models of the registry and the named services, grouped by sort."""
         if not self._choices:
             listed = self._registry.list_models()
@@ -98,14 +98,14 @@ class ModelChoices:
             fixed |= {key: value for key, value in stated.items() if value}
         return ModelDetails(name, arguments_of(resolved.manifest.model_id, resolved.load()), fixed)
 
-    def _choice(self, name: str, kind: str, aliases: tuple[str, ...]) -> ModelChoice:
+    def _choice(self, name: str, kind: str, aliases: tuple[str, ...]) -> ListedModel:
         try:
             cls = self._registry.resolve(name).load()
         except LmmsEvalError as error:
-            return ModelChoice(name, "Plugins", kind, aliases, "", (str(error),))
+            return ListedModel(name, "Plugins", kind, aliases, "", (str(error),))
         service = NAMED_SERVICES.get(name)
         text = _description(cls) if service is None or not service.model else f"{service.model}, by {service.backend}"
-        return ModelChoice(name, _sort(name, cls), kind, aliases, text, tuple(_missing(name, cls)))
+        return ListedModel(name, _sort(name, cls), kind, aliases, text, tuple(_missing(name, cls)))
 
 
 def _sort(name: str, cls: type[Any]) -> Sort:
@@ -260,7 +260,7 @@ class TaskChoices:
             raise self._catalogue.unknown(name)
         return read_text(entry.file)
 
-    def _entry(self, entry: Entry) -> TaskChoice:
+    def _entry(self, entry: IndexEntry) -> TaskChoice:
         facts = facts_of(entry.name, is_group=entry.kind == "group")
         title = card_of(entry.file.parent).partition(". ")[0].replace("\\", "")  # escapes of Markdown
         return TaskChoice(

@@ -30,7 +30,7 @@ from lmms_eval.server.command import environment
 from lmms_eval.server.endpoints import NoJobError
 from lmms_eval.server.events import JobsProgress
 from lmms_eval.server.job_log import JobLog
-from lmms_eval.server.outcome import Runs, output_of, page_of, records, results_files
+from lmms_eval.server.outcome import RunCache, output_of, page_of, records, results_files
 from lmms_eval.server.page.choices import ModelChoices, OptionChoice, TaskChoices, option_choices
 from lmms_eval.server.page.preview import (
     NOT_TAKEN,
@@ -331,7 +331,7 @@ class Desk:
         self._pages = PageMaker(self._environment)
         self._compared = settings.folder.absolute() / "comparisons"
         self._lock = threading.Lock()
-        self._runs, self._progress = Runs(), JobsProgress()
+        self._runs, self._progress = RunCache(), JobsProgress()
         self._previews: OrderedDict[str, Preview] = OrderedDict()
 
     @cached_property

@@ -41,7 +41,7 @@ _ALIVE_S = 15.0
 _ENDS: dict[State, str] = {"completed": "done", "cancelled": "stopped", "failed": "error"}
 MOST_BODY = 1 << 20
 """Bytes that a request may have."""
-Work = Callable[["Call"], Any]
+Work = Callable[["EndpointCall"], Any]
 
 
 def policy(nonce: str) -> str:
@@ -107,7 +107,7 @@ def _event(kind: str, data: dict[str, Any]) -> bytes:
     return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-class Call:
+class EndpointCall:
     """A request, as the function behind an endpoint receives it."""
 
     def __init__(self, desk: Desk, request: Request, body: bytes) -> None:
@@ -137,7 +137,7 @@ def endpoint(desk: Desk, work: Work) -> Callable[[Request], Awaitable[Response]]
             if len(body) > MOST_BODY:
                 return JSONResponse({"detail": f"more than {MOST_BODY} bytes"}, 413)
         try:
-            found = await run_in_threadpool(work, Call(desk, request, bytes(body)))
+            found = await run_in_threadpool(work, EndpointCall(desk, request, bytes(body)))
         except LmmsEvalError as error:
             return answer_error(request, error)
         return found if isinstance(found, Response) else JSONResponse(found)
@@ -182,7 +182,7 @@ def routes(desk: Desk) -> list[Route]:
     return [*made, *(Route(path, endpoint(desk, work), methods=["GET"]) for path, work in reads.items())]
 
 
-def show(call: Call) -> Response:
+def show(call: EndpointCall) -> Response:
     """Answer with the page. An address with the token redirects, and the browser keeps the token as a cookie."""
     guard = call.desk.guard
     if guard.is_token(call.request.url.query):
@@ -191,7 +191,7 @@ def show(call: Call) -> Response:
     return Response(page(nonce), headers={"content-security-policy": policy(nonce)}, media_type="text/html")
 
 
-def read_log(call: Call) -> dict[str, Any]:
+def read_log(call: EndpointCall) -> dict[str, Any]:
     """Read the log of a job from a position on."""
     text = call.request.query_params.get("from", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 16):
@@ -199,7 +199,7 @@ def read_log(call: Call) -> dict[str, Any]:
     return call.desk.log(call.path("job_id"), int(text))
 
 
-def follow(call: Call) -> Response:
+def follow(call: EndpointCall) -> Response:
     """Follow the log of a job to its end."""
     job_id = call.path("job_id")
     if call.desk.service.job(job_id) is None:
@@ -207,7 +207,7 @@ def follow(call: Call) -> Response:
     return StreamingResponse(stream(call.desk, job_id), media_type="text/event-stream")
 
 
-def read_samples(call: Call) -> dict[str, Any]:
+def read_samples(call: EndpointCall) -> dict[str, Any]:
     """Read samples of a task of a job's run."""
     numbers = {
         name: call.request.query_params.get(name, default) for name, default in (("offset", "0"), ("limit", "50"))
@@ -218,7 +218,7 @@ def read_samples(call: Call) -> dict[str, Any]:
     return call.desk.samples(call.path("job_id"), call.path("task"), int(numbers["offset"]), int(numbers["limit"]))
 
 
-def read_page(call: Call) -> Response:
+def read_page(call: EndpointCall) -> Response:
     """Send a file of the pages of runs. HTML pages contain their own Content-Security-Policy."""
     found = call.desk.page_file(call.path("name"), call.path("file") or "index.html")
     if found is None:
@@ -228,7 +228,7 @@ def read_page(call: Call) -> Response:
     return FileResponse(found, headers={"content-security-policy": rules})
 
 
-def import_yaml(call: Call) -> dict[str, Any]:
+def import_yaml(call: EndpointCall) -> dict[str, Any]:
     """Convert the text of a configuration file to a request."""
     text = call.mapping().get("yaml")
     if not isinstance(text, str):
@@ -236,13 +236,13 @@ def import_yaml(call: Call) -> dict[str, Any]:
     return to_dict(call.desk.read_request(text))
 
 
-def start(call: Call) -> dict[str, Any]:
+def start(call: EndpointCall) -> dict[str, Any]:
     """Submit a job, once for each ``Idempotency-Key``."""
     client = call.request.client.host if call.request.client else ""
     return call.desk.start(call.mapping(), call.request.headers.get("idempotency-key"), client)
 
 
-def stop(call: Call) -> dict[str, Any]:
+def stop(call: EndpointCall) -> dict[str, Any]:
     """Cancel a job."""
     job_id = call.path("job_id")
     before = call.desk.service.job(job_id)

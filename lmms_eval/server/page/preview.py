@@ -12,8 +12,8 @@ import yaml
 from msgspec import Struct, structs
 
 from lmms_eval.config.convert import argument_mapping, argument_text
-from lmms_eval.config.options import Option, RunConfig
-from lmms_eval.config.resolve import check_names, load_configs, option_table, parse_flags, read_config_text
+from lmms_eval.config.options import Option, RunConfig, option_table
+from lmms_eval.config.resolve import check_names, load_configs, parse_flags, read_config_text
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError, LmmsEvalError, RequestError
 from lmms_eval.server import requests

@@ -70,7 +70,7 @@ def alone(target: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unpacked(archive: Path | Sequence[Path], target: Path, remedy: str = "download it again") -> Iterator[Path]:
-    """Unpack an archive into a folder on ``target``'s disk, from which the caller renames files.
+    """Unpack an archive into a folder on ``target``'s disk. The caller renames files from there.
 
     The folder is removed at the end with everything left in it.
 

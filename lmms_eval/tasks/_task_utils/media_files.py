@@ -27,7 +27,7 @@ def find_media(
     extensions: Sequence[str] = (),
     env_vars: Iterable[str] = ("LMMS_EVAL_MEDIA_ROOT",),
 ) -> Any:
-    """Return the medium to which a document refers, in a form that a model can open.
+    """Return the medium that a document refers to, in a form that a model can open.
 
     Media in memory (pictures, bytes, sounds), addresses and absolute paths of existing files are returned unchanged, as
     are mappings with bytes. A mapping with only a path or URL is looked up by that. A relative path is looked up below

@@ -26,7 +26,7 @@ def doc_to_visual(doc: Doc) -> list[Any]:
 
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
-    """Return the column ``prompt`` behind the frame's text, in which ``{}`` represents the letters."""
+    """Return the column ``prompt`` behind the frame's text, where ``{}`` represents the letters."""
     before = (lmms_eval_specific_kwargs or {}).get("pre_prompt") or ""
     letters = ", ".join(LETTERS[: len(doc["choices"])])
     return f"{before.replace('{}', letters)}{doc['prompt']}"

@@ -13,7 +13,7 @@ from lmms_eval.errors import MediaError
 Turn = Mapping[str, Any]
 Part = Mapping[str, Any]
 MARKS = ("<image>", "<video>", "<audio>")
-"""Marks in a text for which a model expects a picture, video or sound. Numbered marks are ordinary text."""
+"""Marks in a text that make a model expect a picture, video or sound. Numbered marks are ordinary text."""
 
 
 class Change(abc.ABC):

@@ -51,7 +51,7 @@ class ChangedExchange(Exchange):
 
 
 class ControlTask(Task):
-    """A task around a task, from which it takes all other attributes (``target``, ``document``, ``options``, ...).
+    """A task around a task. It takes all other attributes from that one (``target``, ``document``, ``options``, ...).
 
     Args:
         task: scores the answers.

@@ -1,4 +1,4 @@
-"""A seeded permutation without a fixed point, by which each document gets the media of another one."""
+"""A seeded permutation without a fixed point, which gives each document the media of another one."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.tasks.data.documents import Documents, Source
+from lmms_eval.tasks.data.documents import Documents, RowSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,18 +46,18 @@ class CarriedSource:
         open_source: opens the data.
     """
 
-    def __init__(self, description: Mapping[str, Any], open_source: Callable[[], Source]) -> None:
+    def __init__(self, description: Mapping[str, Any], open_source: Callable[[], RowSource]) -> None:
         self.columns: tuple[str, ...] = tuple(description["columns"])
         self.features: Mapping[str, Any] = description["features"]
         self.where: str = description["where"]
         self._rows: int = description["rows"]
         self._open = open_source
-        self._source: Source | None = None
+        self._source: RowSource | None = None
 
     def __len__(self) -> int:
         return self._rows
 
-    def open(self) -> Source:
+    def open(self) -> RowSource:
         """Open the data if it is not open yet."""
         if self._source is None:
             self._source = self._open()
@@ -89,7 +89,7 @@ class ChangedSource:
     """
 
     def __init__(
-        self, source: Source, columns: Sequence[str], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+        self, source: RowSource, columns: Sequence[str], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     ) -> None:
         self.columns, self.features, self.where = source.columns, source.features, source.where
         self._source, self._change = source, change

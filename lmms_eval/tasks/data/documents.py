@@ -34,7 +34,7 @@ _UNCHANGEABLE = (
 )  # fmt: skip
 
 
-class Row(Struct):
+class PlainRow(Struct):
     """The columns of a document that hold no media."""
 
     values: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Row(Struct):
     """Estimated size in memory."""
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Row:
+    def of(cls, values: Mapping[str, Any]) -> PlainRow:
         nested = [name for name, value in values.items() if isinstance(value, list | dict)]
         return cls(values, tuple(nested), nbytes=_ROW_BYTES + _size(values))
 
@@ -67,7 +67,7 @@ class RowsInFlight:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes, self._bytes = max_bytes, 0
-        self._rows: dict[Hashable, Row] = {}
+        self._rows: dict[Hashable, PlainRow] = {}
         self._lock = threading.Lock()
         self.get = self._rows.get
         """Return a row; ``None`` if it is not in the cache."""
@@ -75,7 +75,7 @@ class RowsInFlight:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def keep(self, key: Hashable, row: Row) -> None:
+    def keep(self, key: Hashable, row: PlainRow) -> None:
         """Keep a row until it is dropped, or until newer rows need its place."""
         with self._lock:
             known = self._rows.pop(key, None)
@@ -118,7 +118,7 @@ _LONGEST_SUFFIX = max(map(len, PICTURE_SUFFIXES))
 MAX_PICTURES = 4
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Rows as stored: media columns undecoded."""
 
     columns: tuple[str, ...]
@@ -238,7 +238,7 @@ class Documents(Sequence[Mapping[str, Any]]):
         rows: the cache of rows of documents in flight.
     """
 
-    def __init__(self, source: Source, media: MediaPolicy | None = None, rows: RowsInFlight = ROWS) -> None:
+    def __init__(self, source: RowSource, media: MediaPolicy | None = None, rows: RowsInFlight = ROWS) -> None:
         self.source, self._media, self._rows = source, media, rows
         self.columns = source.columns
         self.media_columns = tuple(name for name in self.columns if is_media(source.features.get(name)))
@@ -247,7 +247,7 @@ class Documents(Sequence[Mapping[str, Any]]):
         self._key = object()
         self._length = len(source)
 
-    def over(self, source: Source) -> Documents:
+    def over(self, source: RowSource) -> Documents:
         """Return documents of another source with the same media policy and cache."""
         return Documents(source, self._media, self._rows)
 
@@ -276,13 +276,13 @@ class Documents(Sequence[Mapping[str, Any]]):
 
     def take(self, index: int, values: Mapping[str, Any]) -> None:
         """Cache the columns without media of a document as if they had been read."""
-        self._rows.keep((self._key, index), Row.of(values))
+        self._rows.keep((self._key, index), PlainRow.of(values))
 
     def drop(self, index: int) -> None:
         """Drop the row of a scored document."""
         self._rows.drop((self._key, index))
 
-    def _row(self, index: int) -> tuple[int, Row]:
+    def _row(self, index: int) -> tuple[int, PlainRow]:
         """Return the number of a document, counted from the start, and its row."""
         number = index + self._length if index < 0 else index
         if not 0 <= number < self._length:
@@ -290,7 +290,7 @@ class Documents(Sequence[Mapping[str, Any]]):
         key = (self._key, number)
         row = self._rows.get(key)
         if row is None:
-            row = Row.of(self.source.row(number, self.text_columns))
+            row = PlainRow.of(self.source.row(number, self.text_columns))
             self._rows.keep(key, row)
         return number, row
 

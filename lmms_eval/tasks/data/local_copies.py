@@ -131,7 +131,7 @@ class _Hook:
             return self._library(path, name, **options)
         except Exception as error:  # network, hub, parser and builder errors have no common class
             raise DataError(
-                f"{copies.where}: its code loads the data set {path!r}, of which --data_root {copies.root} has no copy "
+                f"{copies.where}: its code loads the data set {path!r}; --data_root {copies.root} has no copy "
                 f"(a folder {path}, {path.replace('/', '__')} or {path.rpartition('/')[2]}), and from the hub: "
                 f"{type(error).__name__}: {error}"
             ) from error

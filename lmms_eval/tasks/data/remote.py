@@ -70,7 +70,7 @@ class RemoteFile(Struct, frozen=True):
         return made.hexdigest() == self.digest
 
 
-class Download(Struct, frozen=True):
+class NeededFiles(Struct, frozen=True):
     """The files that one configuration of a data set needs."""
 
     repository: str
@@ -90,7 +90,7 @@ class Download(Struct, frozen=True):
         return tuple(file for file in self.files if file.cached() is None)
 
 
-def download_of(request: DataRequest) -> Download:
+def download_of(request: DataRequest) -> NeededFiles:
     """List the files that a task takes from the hub: those of its configuration, and archives of videos.
 
     Raises:
@@ -102,12 +102,14 @@ def download_of(request: DataRequest) -> Download:
     folder = video_folder(kwargs, request.where) if kwargs.get("video") else None
     with _told(repository):
         if folder is not None and not folder.exists():
-            return Download(repository, request.name or "", tuple(_whole(repository, kwargs.get("revision"))), folder)
+            return NeededFiles(
+                repository, request.name or "", tuple(_whole(repository, kwargs.get("revision"))), folder
+            )
         import datasets
 
         stated = datasets.load_dataset_builder(repository, request.name, **hub_arguments(request)).config.data_files
         addresses = [address for of_split in (stated or {}).values() for address in of_split]
-        return Download(repository, request.name or "", tuple(_stated(addresses)))
+        return NeededFiles(repository, request.name or "", tuple(_stated(addresses)))
 
 
 def _whole(repository: str, revision: str | None) -> Iterator[RemoteFile]:

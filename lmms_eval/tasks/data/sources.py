@@ -161,7 +161,7 @@ class _RowGroup:
         return _read(self._part, self._file, columns, self._number)
 
     def batches(self, columns: list[str]) -> int:
-        """Return the number of batches in which some columns are read."""
+        """Return the number of batches for reading some columns."""
         return -(-self.rows // self._batch_size(columns))
 
     def batch_rows(self, columns: list[str], number: int) -> int:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError, MissingDataError, TaskError
 from lmms_eval.tasks.data import hub, text_files
-from lmms_eval.tasks.data.documents import Documents, Source
+from lmms_eval.tasks.data.documents import Documents, RowSource
 from lmms_eval.tasks.data.locate import (
     SUFFIXES,
     FilesBySplit,
@@ -64,18 +64,18 @@ class Rows(Struct, frozen=True):
     rows: Sequence[Mapping[str, Any]]
     """Rows with the same columns. The values of a column have one type, or are ``None``."""
     files: Sequence[Path]
-    """The files from which the rows were read. They show whether the data changed."""
+    """The files of the rows. They show whether the data changed."""
 
 
 class DataSet:
     """Splits by name. ``process_docs`` is applied to the splits in ``processed``, once each."""
 
     def __init__(
-        self, openers: Mapping[str, Callable[[], Source]], where: str, media: MediaPolicy | None = None
+        self, openers: Mapping[str, Callable[[], RowSource]], where: str, media: MediaPolicy | None = None
     ) -> None:
         self._openers, self.where = openers, where
         self.from_root: Path | None = None
-        """The ``--data_root`` in which the files lie, where no folder there says that they are this task's."""
+        """The ``--data_root`` with the files, if no folder there shows that they are this task's."""
         self.media = media
         """Files and addresses that the documents may name; ``None`` for the user's own data."""
         self._process: Callable[[Any], Any] | None = None
@@ -126,14 +126,14 @@ class DataSet:
         return datasets.DatasetDict({split: self.documents(split).source.dataset() for split in self.splits})
 
     def identity(self, split: str) -> str:
-        """Return the hash of the files from which the split was read."""
+        """Return the hash of the split's files."""
         return hashlib.sha256(f"{split}|{self.documents(split).source.identity()}".encode()).hexdigest()
 
 
 class _Processed(hub.DatasetSource):
     """Documents that ``process_docs`` made from a source, with the identity of its files."""
 
-    def __init__(self, dataset: Any, origin: Source) -> None:
+    def __init__(self, dataset: Any, origin: RowSource) -> None:
         super().__init__(dataset, origin.where)
         self._origin = origin
         self.files = getattr(origin, "files", ())
@@ -171,7 +171,7 @@ def open_data(request: DataRequest, split: str) -> DataSet:
     return _from_hub(request)
 
 
-def _of_function(request: DataRequest, split: str) -> Source:
+def _of_function(request: DataRequest, split: str) -> RowSource:
     """Return the rows of a function. It gets those arguments that it takes of ``name``, ``split``, ``data_root``,
     ``lmms_eval_specific_kwargs`` and the items of ``dataset_kwargs``."""
     import pyarrow as pa
@@ -203,7 +203,7 @@ def _local_builder(request: DataRequest, builder: str) -> DataSet:
     )
 
 
-def _opener(builder: str, files: Sequence[Path], options: Mapping[str, Any]) -> Callable[[], Source]:
+def _opener(builder: str, files: Sequence[Path], options: Mapping[str, Any]) -> Callable[[], RowSource]:
     if builder == "parquet":
         return lambda: ParquetSource(files)
     readers = {

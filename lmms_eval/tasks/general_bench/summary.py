@@ -20,7 +20,7 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
 from lmms_eval.tasks.general_bench.levels.formulas import paper_score, paper_value
-from lmms_eval.tasks.general_bench.levels.results import TaskResult
+from lmms_eval.tasks.general_bench.levels.results import LevelResult
 from lmms_eval.tasks.general_bench.measures.contract import Measure, State
 from lmms_eval.tasks.general_bench.measures.text_math import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome, failure_note
@@ -73,13 +73,13 @@ class TaskScore(Struct, frozen=True):
             return "scored"
         return "partially answered" if self.answered else "unanswered"
 
-    def result(self, is_strict: bool = True) -> TaskResult | None:
+    def result(self, is_strict: bool = True) -> LevelResult | None:
         """Return the row of the result table, or ``None`` if there is no score."""
         value = self.strict if is_strict else self.official
         if self.withheld or value is None:
             return None
         facts = self.facts
-        return TaskResult(
+        return LevelResult(
             task_name=facts.name,
             metric=facts.spelling,
             score=value,

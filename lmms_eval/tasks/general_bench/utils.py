@@ -42,7 +42,7 @@ def gold(doc: Mapping[str, Any], settings: Settings) -> str:
     if item.facts.modality != LANGUAGE:
         if item.form == "mask" and isinstance(reference, str):
             try:
-                # run lengths: the form in which a text can state a mask
+                # run lengths: the form of a mask in a text
                 found = mask(item.reference, Side(item, predicted=False))
                 edges = [0, *(int(edge) for run in zip(found.starts, found.ends, strict=True) for edge in run)]
                 edges.append(found.height * found.width)

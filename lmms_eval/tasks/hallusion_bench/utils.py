@@ -1,4 +1,4 @@
-"""HallusionBench: yes-or-no questions about figures, some of which are altered to contradict what is known."""
+"""HallusionBench: yes-or-no questions about figures. Some figures are altered to contradict what is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms in which MathVista asks, and the request to extract an answer from a response."""
+"""The forms of MathVista's prompts, and the request to extract an answer from a response."""
 
 from __future__ import annotations
 

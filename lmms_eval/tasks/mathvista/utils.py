@@ -30,7 +30,7 @@ Doc = Mapping[str, Any]
 _LETTER = re.compile(r"\(([a-zA-Z])\)")
 
 
-class Judged(Struct, frozen=True):
+class ComparedAnswer(Struct, frozen=True):
     """A compared answer."""
 
     prediction: str | None
@@ -48,7 +48,7 @@ def read(doc: Doc, response: str) -> str | None:
         return None
 
 
-def judged(doc: Doc, extraction: str) -> Judged:
+def judged(doc: Doc, extraction: str) -> ComparedAnswer:
     """Compare an answer with the reference: choices by their text, numbers rounded to the stated places.
 
     If no places are stated, numbers are compared as they are.
@@ -59,16 +59,16 @@ def judged(doc: Doc, extraction: str) -> Judged:
     precision = doc["precision"]
     prediction = _normalised(doc, extraction, None if precision is None else int(precision))
     if doc["answer_type"] == "float" and precision is None and doc["question_type"] != MULTI_CHOICE:
-        return Judged(prediction, _are_equal_numbers(extraction, doc.get("answer")))
-    return Judged(prediction, _is_right(doc, prediction))
+        return ComparedAnswer(prediction, _are_equal_numbers(extraction, doc.get("answer")))
+    return ComparedAnswer(prediction, _is_right(doc, prediction))
 
 
-def judged_as_the_reference(doc: Doc, extraction: str) -> Judged:
+def judged_as_the_reference(doc: Doc, extraction: str) -> ComparedAnswer:
     """Compare as the benchmark's usual harness does: it cannot round to a number of places that is a float."""
     precision = doc["precision"]
     is_broken = doc["answer_type"] == "float" and isinstance(precision, float) and doc["question_type"] != MULTI_CHOICE
     prediction = None if is_broken else _normalised(doc, extraction, precision)
-    return Judged(prediction, _is_right(doc, prediction))
+    return ComparedAnswer(prediction, _is_right(doc, prediction))
 
 
 def _is_right(doc: Doc, prediction: str | None) -> bool:

@@ -1,6 +1,6 @@
 """The data of MEGA-Bench: finds rows and media, unpacks the media archive, reads rows.
 
-A row has fifteen text columns, five of which hold Python literals.
+A row has fifteen text columns. Five hold Python literals.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def unpack(archive: Path, target: Path) -> Path:
     return target
 
 
-class Segment(Struct, frozen=True):
+class PromptSegment(Struct, frozen=True):
     """One of the three texts of a prompt with the media of its placeholders."""
 
     text: str
@@ -120,17 +120,17 @@ class Segment(Struct, frozen=True):
     """Paths as the data set writes them (``./data/...``)."""
 
 
-class Row(Struct, frozen=True):
+class QueryRow(Struct, frozen=True):
     """A query with its task's description and demonstration."""
 
     id: str
     """Running number, unique inside a configuration."""
     task_name: str
-    description: Segment
+    description: PromptSegment
     """Text and media that all queries of the task share."""
-    example: Segment
+    example: PromptSegment
     """The demonstration; empty for tasks without one."""
-    query: Segment
+    query: PromptSegment
     answer: Mapping[str, Any]
     """Reference answers by field."""
     answer_text: str
@@ -141,7 +141,7 @@ class Row(Struct, frozen=True):
     """The unchanged column; see ``read_context``."""
 
     @property
-    def segments(self) -> tuple[Segment, Segment, Segment]:
+    def segments(self) -> tuple[PromptSegment, PromptSegment, PromptSegment]:
         return self.description, self.example, self.query
 
     @property
@@ -165,7 +165,7 @@ def is_video(path: str) -> bool:
 
 
 @once_per_document
-def parse_row(doc: Mapping[str, Any]) -> Row:
+def parse_row(doc: Mapping[str, Any]) -> QueryRow:
     """Read a document of the data set.
 
     Raises:
@@ -179,12 +179,12 @@ def parse_row(doc: Mapping[str, Any]) -> Row:
     answer = _literal(doc, "answer", where)
     if not isinstance(answer, Mapping):
         raise DataError(f"{where}: column answer must be a mapping of fields")
-    return Row(
+    return QueryRow(
         id=str(doc["id"]),
         task_name=str(doc["task_name"]),
-        description=Segment(str(doc["task_description"]), _paths(doc, "global_media", where)),
-        example=Segment(str(doc["example_text"]), _paths(doc, "example_media", where)),
-        query=Segment(str(doc["query_text"]), _paths(doc, "query_media", where)),
+        description=PromptSegment(str(doc["task_description"]), _paths(doc, "global_media", where)),
+        example=PromptSegment(str(doc["example_text"]), _paths(doc, "example_media", where)),
+        query=PromptSegment(str(doc["query_text"]), _paths(doc, "query_media", where)),
         answer=answer,
         answer_text=str(doc["answer"]),
         metric_info=doc["metric_info"],

@@ -1,7 +1,7 @@
 """The prompt as the benchmark's authors send it: text pieces and media in their places, videos as marked frames.
 
 The task option ``interleave: true`` (``lmms_eval_specific_kwargs``) selects it. Budgets are the authors':
-``max_images`` a call, of which ``demo_video_frames`` are for the demonstration.
+``max_images`` a call, ``demo_video_frames`` of them for the demonstration.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
-from lmms_eval.tasks.megabench.data import Row, is_video
+from lmms_eval.tasks.megabench.data import QueryRow, is_video
 from lmms_eval.tasks.megabench.prompts import MediaAccess, split_segment
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FRAMES_START, FRAMES_END = "<video frames start>", "<video frames end>"
 
 
-class Budget(Struct, frozen=True):
+class PictureBudget(Struct, frozen=True):
     """Limits on the pictures of a call (defaults: the authors' GPT-4o settings)."""
 
     max_images: int = 64
@@ -32,7 +32,7 @@ class Budget(Struct, frozen=True):
     """Pictures and frames are shrunk until the longer side is at most this many pixels (the authors: 1000)."""
 
 
-def interleaved_messages(row: Row, media: MediaAccess, budget: Budget) -> list[dict[str, Any]]:
+def interleaved_messages(row: QueryRow, media: MediaAccess, budget: PictureBudget) -> list[dict[str, Any]]:
     """Return one user turn with every picture at its placeholder; text is stripped, empty pieces are dropped.
 
     Raises:
@@ -67,7 +67,7 @@ class _Steps(Struct, frozen=True):
         return (self.demo if demo else self.query)[path]
 
 
-def _frame_steps(row: Row, media: MediaAccess, budget: Budget) -> _Steps:
+def _frame_steps(row: QueryRow, media: MediaAccess, budget: PictureBudget) -> _Steps:
     """Apply the authors' rule: the demonstration's videos share ``demo_video_frames``; the others share the rest, at no
     more than one frame a second."""
     demo_videos = [path for path in row.example.media if is_video(path)]
@@ -93,15 +93,15 @@ def _frame_steps(row: Row, media: MediaAccess, budget: Budget) -> _Steps:
     return _Steps(demo, query)
 
 
-def _video_parts(path: str, media: MediaAccess, step: int, budget: Budget) -> list[dict[str, Any]]:
-    from lmms_eval.media import Sampling, read_frames, shrink
+def _video_parts(path: str, media: MediaAccess, step: int, budget: PictureBudget) -> list[dict[str, Any]]:
+    from lmms_eval.media import FrameSampling, read_frames, shrink
 
-    images = read_frames(media.path(path), Sampling(step=max(1, step))).images()
+    images = read_frames(media.path(path), FrameSampling(step=max(1, step))).images()
     shown = [{"type": "image", "url": shrink(image, max_side=budget.max_side)} for image in images]
     return [{"type": "text", "text": FRAMES_START}, *shown, {"type": "text", "text": FRAMES_END}]
 
 
-def _picture(path: str, media: MediaAccess, budget: Budget) -> dict[str, Any]:
+def _picture(path: str, media: MediaAccess, budget: PictureBudget) -> dict[str, Any]:
     from lmms_eval.media import header, shrink
 
     file = media.path(path)
@@ -111,7 +111,7 @@ def _picture(path: str, media: MediaAccess, budget: Budget) -> dict[str, Any]:
     return {"type": "image", "url": shrink(open_image(file), max_side=budget.max_side)}
 
 
-def _too_many(row: Row, problem: str, budget: Budget) -> MediaError:
+def _too_many(row: QueryRow, problem: str, budget: PictureBudget) -> MediaError:
     return MediaError(
         f"MEGA-Bench row {row.id} of task {row.task_name} {problem}; the budget is {budget.max_images} pictures a call "
         "(max_images in lmms_eval_specific_kwargs)"

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
-from lmms_eval.tasks.megabench.data import Row, Segment, is_video
+from lmms_eval.tasks.megabench.data import PromptSegment, QueryRow, is_video
 
 if TYPE_CHECKING:
     from lmms_eval.media import VideoFrames
@@ -46,17 +46,17 @@ class MediaAccess(Struct, frozen=True):
         return (self.root / path).absolute()
 
 
-def is_text_rebuilt(row: Row) -> bool:
+def is_text_rebuilt(row: QueryRow) -> bool:
     """Return whether the prompt of a row depends on its videos."""
     return row.kind == "mixed"
 
 
-def plain_text(row: Row) -> str:
+def plain_text(row: QueryRow) -> str:
     """Join the three texts by newlines, with placeholders; an empty demonstration leaves an empty line."""
     return "\n".join(segment.text for segment in row.segments)
 
 
-def prompt_text(row: Row, media: MediaAccess) -> str:
+def prompt_text(row: QueryRow, media: MediaAccess) -> str:
     """Write the prompt as the reference harness does.
 
     Raises:
@@ -68,7 +68,7 @@ def prompt_text(row: Row, media: MediaAccess) -> str:
     return "\n".join(_rebuilt(row, segment, media) for segment in row.segments)
 
 
-def visuals(row: Row, media: MediaAccess) -> list[Any]:
+def visuals(row: QueryRow, media: MediaAccess) -> list[Any]:
     """Open pictures (RGB), paths of videos, or for mixed rows pictures and frames, in the order of the prompt.
 
     Raises:
@@ -82,7 +82,7 @@ def visuals(row: Row, media: MediaAccess) -> list[Any]:
     return found
 
 
-def messages(row: Row, media: MediaAccess) -> list[dict[str, Any]]:
+def messages(row: QueryRow, media: MediaAccess) -> list[dict[str, Any]]:
     """Make one user turn: all visuals, then the whole text as one part, with placeholders.
 
     A picture that needs no transform is given as a path, so that an API back end can send the file as it is.
@@ -123,12 +123,12 @@ def frames(name: str, media: MediaAccess) -> VideoFrames:
     Raises:
         MediaError: the video is missing or has no frame that can be read.
     """
-    from lmms_eval.media import Sampling, read_frames
+    from lmms_eval.media import FrameSampling, read_frames
 
-    return read_frames(media.path(name), Sampling(count=media.max_frames))
+    return read_frames(media.path(name), FrameSampling(count=media.max_frames))
 
 
-def split_segment(row: Row, segment: Segment) -> list[tuple[str, str | None]]:
+def split_segment(row: QueryRow, segment: PromptSegment) -> list[tuple[str, str | None]]:
     """The text of a segment cut at its placeholders: ``(text, None)`` and ``(placeholder, path)`` in order.
 
     Raises:
@@ -145,7 +145,7 @@ def split_segment(row: Row, segment: Segment) -> list[tuple[str, str | None]]:
     return [(piece, next(paths) if number % 2 else None) for number, piece in enumerate(pieces)]
 
 
-def _rebuilt(row: Row, segment: Segment, media: MediaAccess) -> str:
+def _rebuilt(row: QueryRow, segment: PromptSegment, media: MediaAccess) -> str:
     pieces: list[str] = []
     for text, path in split_segment(row, segment):
         if path is not None:

@@ -48,7 +48,7 @@ def load_reference(configuration: str, data_root: str | Path | None = None) -> M
     return tasks
 
 
-class Problem(Struct, frozen=True):
+class EntryProblem(Struct, frozen=True):
     """A part of a submission that cannot be scored."""
 
     task_name: str
@@ -58,18 +58,18 @@ class Problem(Struct, frozen=True):
         return {"task_name": self.task_name, "error": self.error}
 
 
-class Checked(Struct, frozen=True):
+class CheckedSubmission(Struct, frozen=True):
     """A submission with the problems of its entries."""
 
     entries: tuple[Mapping[str, Any], ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[EntryProblem, ...]
     refused: frozenset[int]
     """Positions of the entries that are not scored."""
 
 
-def check(entries: Sequence[Mapping[str, Any]], tasks: Mapping[str, ReferenceTask]) -> Checked:
+def check(entries: Sequence[Mapping[str, Any]], tasks: Mapping[str, ReferenceTask]) -> CheckedSubmission:
     """Compare a submission with the data set that it answers."""
-    problems: list[Problem] = []
+    problems: list[EntryProblem] = []
     refused: set[int] = set()
     first: dict[str, int] = {}
     for position, entry in enumerate(entries):
@@ -82,10 +82,10 @@ def check(entries: Sequence[Mapping[str, Any]], tasks: Mapping[str, ReferenceTas
         else:
             first[name] = position
             errors += _query_errors(entry.get("query_response"), tasks[name])
-        problems += [Problem(name, error) for error in errors]
+        problems += [EntryProblem(name, error) for error in errors]
         if errors:
             refused.add(position)
-    return Checked(tuple(entries), tuple(problems), frozenset(refused))
+    return CheckedSubmission(tuple(entries), tuple(problems), frozenset(refused))
 
 
 def _query_errors(queries: Any, task: ReferenceTask) -> list[str]:

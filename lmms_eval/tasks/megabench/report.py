@@ -11,7 +11,7 @@ from loguru import logger
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks.megabench.breakdown import output
-from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge
+from lmms_eval.tasks.megabench.breakdown.merge import TaskMean, merge
 from lmms_eval.tasks.megabench.breakdown.statistics import breakdown
 from lmms_eval.tasks.megabench.facts import demo_labels, labels
 
@@ -60,10 +60,10 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     return BenchmarkReport("\n".join(texts), {"megabench_breakdown": parts}, tuple(files))
 
 
-def _results(numbers: TaskNumbers) -> list[TaskResult]:
+def _results(numbers: TaskNumbers) -> list[TaskMean]:
     found = numbers.details.get("megabench", {}).get("tasks", {})
     return [
-        TaskResult(
+        TaskMean(
             name,
             task["mean_task_score"],
             task["eval_type"],

@@ -1,4 +1,4 @@
-"""Records of the sandbox in which a run's programs were judged."""
+"""Records of the sandbox that judged a run's programs."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
 from lmms_eval.tasks.megabench import data
-from lmms_eval.tasks.megabench.interleave import Budget
+from lmms_eval.tasks.megabench.interleave import PictureBudget
 from lmms_eval.tasks.megabench.outside_data import OutsideData
 from lmms_eval.tasks.megabench.prompts import MAX_FRAMES, MediaAccess
 
-_BUDGET = Budget()
+_BUDGET = PictureBudget()
 _NUMBERS = ("max_video_subsample_frame", "max_images", "demo_video_frames", "max_side")
 
 
@@ -46,8 +46,8 @@ class Settings(BenchmarkOptions, frozen=True, kw_only=True):
         return MediaAccess(self.folder or data.media_root(self.data_root), self.max_video_subsample_frame)
 
     @property
-    def budget(self) -> Budget:
-        return Budget(self.max_images, self.demo_video_frames, self.max_side)
+    def budget(self) -> PictureBudget:
+        return PictureBudget(self.max_images, self.demo_video_frames, self.max_side)
 
     def check(self) -> None:
         for name in _NUMBERS:

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.judge_questions import JudgedQuery, questions
-from lmms_eval.tasks.megabench.reference import Problem, ReferenceTask, check
+from lmms_eval.tasks.megabench.reference import EntryProblem, ReferenceTask, check
 from lmms_eval.tasks.megabench.scoring.aggregation import NO_SCORE
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
 from lmms_eval.tasks.megabench.scoring.query import read_context
 from lmms_eval.tasks.megabench.scoring.worker import QueryJob, TaskJob
-from lmms_eval.tasks.megabench.summary import EvalType, TaskScore, score_task, summarise
+from lmms_eval.tasks.megabench.summary import EvalType, TaskTotals, score_task, summarise
 
 How = Literal["scored", "reused"]
 BLOCK = 25
@@ -32,19 +32,19 @@ BLOCK = 25
 class EvaluatedTask(Struct, frozen=True):
     """One task of a submission with its scores."""
 
-    score: TaskScore
+    score: TaskTotals
     how: How
     entry: Mapping[str, Any]
     """The submitted entry with ``scores`` in each query and totals at the end."""
 
 
-class Evaluation(Struct):
+class EvaluatorOutput(Struct):
     """The evaluator's output."""
 
     data: list[Mapping[str, Any]]
     """All entries in the submission's order; entries without scores are unchanged."""
-    problems: list[Problem]
-    tasks: list[TaskScore] = field(default_factory=list)
+    problems: list[EntryProblem]
+    tasks: list[TaskTotals] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of the output file (§5.2)."""
@@ -60,11 +60,11 @@ class Watcher(Protocol):
     def task(self, task: EvaluatedTask) -> None:
         """Receive a scored task; tasks come in the submission's order."""
 
-    def block(self, so_far: Evaluation) -> None:
+    def block(self, so_far: EvaluatorOutput) -> None:
         """Receive the state after ``BLOCK`` more tasks, which the next start can reuse."""
 
 
-class Panel(Struct, frozen=True):
+class JudgePanel(Struct, frozen=True):
     """The judge, and the files that its questions need."""
 
     ask: Callable[[Sequence[JudgeQuestion]], Sequence[Verdict]]
@@ -93,14 +93,18 @@ class _Open(Struct, frozen=True):
 
 
 def evaluate(
-    submission: Sequence[Mapping[str, Any]], sources: Sources, pool: ScorePool, panel: Panel | None, watcher: Watcher
-) -> Evaluation:
+    submission: Sequence[Mapping[str, Any]],
+    sources: Sources,
+    pool: ScorePool,
+    panel: JudgePanel | None,
+    watcher: Watcher,
+) -> EvaluatorOutput:
     """Score the entries of ``read_submission``. Without a panel, judged fields are not evaluated.
 
     ``problems`` names entries that cannot be scored (unknown tasks, repeated entries, unusable configurations).
     """
     checked = check(submission, sources.tasks)
-    evaluation = Evaluation(list(submission), list(checked.problems))
+    evaluation = EvaluatorOutput(list(submission), list(checked.problems))
     positions = [
         position
         for position, entry in enumerate(submission)
@@ -110,7 +114,7 @@ def evaluate(
         begun: list[_Open] = []
         for position in positions[start : start + BLOCK]:
             item = _begin(position, submission[position], sources)
-            if isinstance(item, Problem):
+            if isinstance(item, EntryProblem):
                 evaluation.problems.append(item)
             else:
                 begun.append(item)
@@ -123,7 +127,7 @@ def evaluate(
     return evaluation
 
 
-def _begin(position: int, entry: Mapping[str, Any], sources: Sources) -> _Open | Problem:
+def _begin(position: int, entry: Mapping[str, Any], sources: Sources) -> _Open | EntryProblem:
     task = sources.tasks[entry["task_name"]]
     queries = tuple(
         QueryJob(query.get("response"), query["correct_answer"], task.context(query) or "{}")
@@ -133,12 +137,12 @@ def _begin(position: int, entry: Mapping[str, Any], sources: Sources) -> _Open |
     try:
         eval_type = job.spec().eval_type
     except TaskError as error:
-        return Problem(task.name, str(error))
+        return EntryProblem(task.name, str(error))
     known = sources.previous.get(task.name)
     return _Open(position, entry, job, eval_type, known if known is not None and can_reuse(entry, known) else None)
 
 
-def _block(begun: Sequence[_Open], pool: ScorePool, panel: Panel | None) -> Iterator[EvaluatedTask]:
+def _block(begun: Sequence[_Open], pool: ScorePool, panel: JudgePanel | None) -> Iterator[EvaluatedTask]:
     """Score a block of tasks; those with rules while the judge is asked."""
     judged = [item for item in begun if item.known is None and item.eval_type == "llm" and panel is not None]
     futures: dict[int, Future[Sequence[Mapping[str, Any]]]] = {}
@@ -155,7 +159,7 @@ def _block(begun: Sequence[_Open], pool: ScorePool, panel: Panel | None) -> Iter
             yield _scored(item.entry, futures[item.position].result(), item.eval_type)
 
 
-def _with_verdicts(judged: Sequence[_Open], panel: Panel) -> Iterator[tuple[_Open, TaskJob]]:
+def _with_verdicts(judged: Sequence[_Open], panel: JudgePanel) -> Iterator[tuple[_Open, TaskJob]]:
     """Return the jobs of judged tasks with the verdicts. All their questions are asked at once."""
     asked: list[list[list[JudgeQuestion]]] = [
         [
@@ -206,7 +210,7 @@ def _reused(entry: Mapping[str, Any], known: Mapping[str, Any], eval_type: EvalT
         {**query, **{key: old[key] for key in kept if key in old}}
         for query, old in zip(entry["query_response"], known["query_response"], strict=True)
     ]
-    score = TaskScore(
+    score = TaskTotals(
         entry["task_name"], eval_type, len(queries), known["task_score"], known["mean_task_score"],
         known.get("fixed_mean_task_score"),
     )  # fmt: skip
@@ -225,7 +229,7 @@ def fixed_queries(scores: Iterable[Mapping[str, Any]]) -> dict[int, float]:
     return {place: item["fixed"]["query"] for place, item in enumerate(scores) if "fixed" in item}
 
 
-def _with_totals(entry: Mapping[str, Any], queries: list[dict[str, Any]], score: TaskScore) -> dict[str, Any]:
+def _with_totals(entry: Mapping[str, Any], queries: list[dict[str, Any]], score: TaskTotals) -> dict[str, Any]:
     totals: dict[str, Any] = {"eval_type": score.eval_type}
     if score.mean is not None:
         totals = {"task_score": score.total, "mean_task_score": score.mean, **totals}

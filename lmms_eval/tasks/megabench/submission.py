@@ -9,14 +9,14 @@ from typing import Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.tasks.megabench.data import Row
+from lmms_eval.tasks.megabench.data import QueryRow
 from lmms_eval.tasks.megabench.scoring.query import read_context
 from lmms_eval.utils.files import read_plain
 
 _QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text")
 
 
-def record(row: Row, response: str | None) -> dict[str, Any]:
+def record(row: QueryRow, response: str | None) -> dict[str, Any]:
     """Return the submission's record of one query; a missing response is an empty text."""
     return {
         "task_name": row.task_name,

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.errors import TaskError
-from lmms_eval.stats.interval import NoInterval, Spread, score_interval
+from lmms_eval.stats.interval import MeanSpread, NoInterval, score_interval
 from lmms_eval.tasks.megabench.sandbox_record import distinct_sandboxes
 from lmms_eval.utils.numbers import SHARES
 
@@ -22,7 +22,7 @@ EvalType = Literal["rule", "llm"]
 """Scored by rules, or by a judge."""
 
 
-class TaskScore(Struct, frozen=True):
+class TaskTotals(Struct, frozen=True):
     """The totals of a task; ``total`` and ``mean`` are ``None`` if a query could not be evaluated."""
 
     name: str
@@ -38,18 +38,18 @@ class TaskScore(Struct, frozen=True):
 
 def score_task(
     name: str, eval_type: EvalType, queries: Sequence[float | None], fixed: Mapping[int, float] | None = None
-) -> TaskScore:
+) -> TaskTotals:
     """Return a task's totals from the scores of its queries, at least one; ``fixed``: repaired ones by position."""
     if not queries:
         raise TaskError(f"task {name}: a task without queries has no score")
     known = [score for score in queries if score is not None]
     if len(known) < len(queries):
-        return TaskScore(name, eval_type, len(queries), None, None)
+        return TaskTotals(name, eval_type, len(queries), None, None)
     total = _total(known)
     fixed_mean = None
     if fixed:
         fixed_mean = _total(fixed.get(place, score) for place, score in enumerate(known)) / len(queries)
-    return TaskScore(name, eval_type, len(queries), total, total / len(queries), fixed_mean)
+    return TaskTotals(name, eval_type, len(queries), total, total / len(queries), fixed_mean)
 
 
 def _total(scores: Iterable[float]) -> float:
@@ -97,10 +97,10 @@ class RunSummary(Struct, frozen=True):
         return summary
 
 
-def summarise(tasks: Iterable[TaskScore]) -> RunSummary:
+def summarise(tasks: Iterable[TaskTotals]) -> RunSummary:
     """Compute macro and micro means over tasks; 0 if nothing was scored."""
-    scored: list[TaskScore] = []
-    missing: list[TaskScore] = []
+    scored: list[TaskTotals] = []
+    missing: list[TaskTotals] = []
     for task in tasks:
         (missing if task.mean is None else scored).append(task)
     means = _means(scored)
@@ -118,7 +118,7 @@ def summarise(tasks: Iterable[TaskScore]) -> RunSummary:
     )
 
 
-def _means(tasks: Sequence[TaskScore]) -> Means:
+def _means(tasks: Sequence[TaskTotals]) -> Means:
     queries = sum(task.num_query for task in tasks)
     if not tasks:
         return Means(0.0, 0.0, 0, 0)
@@ -135,7 +135,7 @@ def macro_estimate(macro: float, queries: Sequence[Sequence[float]], details: Ma
     """
     if not queries:
         return Estimate(macro, details=details)
-    spread = Spread.stratified([Spread.of_scores(scores, SHARES) for scores in queries], [1.0] * len(queries))
+    spread = MeanSpread.stratified([MeanSpread.of_scores(scores, SHARES) for scores in queries], [1.0] * len(queries))
     found = score_interval(macro, spread, SHARES)
     error = None if math.isnan(spread.error) else spread.error
     if isinstance(found, NoInterval):
@@ -143,7 +143,7 @@ def macro_estimate(macro: float, queries: Sequence[Sequence[float]], details: Ma
     return Estimate(macro, error, details, found.low, found.high)
 
 
-def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskScore]:
+def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskTotals]:
     """Return the totals of every task from the ``macro_mean`` values of its queries, in order of their first query."""
     queries: dict[str, list[float | None]] = {}
     kinds: dict[str, Any] = {}

@@ -17,14 +17,14 @@ from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks.megabench import interleave, judge_questions, prompts, sandbox_record, submission, summary
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
-from lmms_eval.tasks.megabench.data import Row, parse_row
+from lmms_eval.tasks.megabench.data import QueryRow, parse_row
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec
 from lmms_eval.tasks.megabench.settings import Settings
 
 
-def right_reply(row: Row, spec: TaskSpec) -> str:
+def right_reply(row: QueryRow, spec: TaskSpec) -> str:
     """Return the answer in the form that the task's parser reads: a JSON object, or a line ``Answer: ...``.
 
     The first of several accepted phrases is used. Free-form fields (``##...``) have no reference answer, so their reply

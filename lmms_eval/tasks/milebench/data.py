@@ -41,7 +41,7 @@ def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = N
     return Rows(rows(annotation, name, settings), [file])
 
 
-def rows(annotation: Annotation, name: str, settings: Settings) -> list[dict[str, Any]]:
+def rows(annotation: AnnotationFile, name: str, settings: Settings) -> list[dict[str, Any]]:
     """Make documents of the samples of an annotation: plain columns, with the instruction looked up.
 
     Raises:
@@ -141,7 +141,7 @@ def annotation_file(root: Path, name: str, settings: Settings) -> Path:
     return combined if settings.combine_image > 1 and combined.is_file() else folder / f"{name}.json"
 
 
-class Annotation(Struct, frozen=True):
+class AnnotationFile(Struct, frozen=True):
     """The content of an annotation file."""
 
     where: str
@@ -149,7 +149,7 @@ class Annotation(Struct, frozen=True):
     data: tuple[Mapping[str, Any], ...]
 
 
-def read_annotation(file: Path) -> Annotation:
+def read_annotation(file: Path) -> AnnotationFile:
     """Read an annotation file.
 
     Raises:
@@ -162,10 +162,10 @@ def read_annotation(file: Path) -> Annotation:
     meta, data = (whole.get("meta_data"), whole.get("data")) if isinstance(whole, Mapping) else (None, None)
     if not isinstance(meta, Mapping) or not isinstance(data, list) or not all(isinstance(x, Mapping) for x in data):
         raise DataError(f"{file}: no MileBench annotation: it must hold meta_data (a mapping) and data (a list)")
-    return Annotation(str(file), meta, tuple(data))
+    return AnnotationFile(str(file), meta, tuple(data))
 
 
-def _row(annotation: Annotation, number: int, name: str, settings: Settings) -> dict[str, Any]:
+def _row(annotation: AnnotationFile, number: int, name: str, settings: Settings) -> dict[str, Any]:
     """Make a document: plain columns, the instruction looked up, and the sheets that the settings request."""
     entry = annotation.data[number]
     where = f"{annotation.where}: data[{number}]"
@@ -197,7 +197,7 @@ def _row(annotation: Annotation, number: int, name: str, settings: Settings) -> 
     }
 
 
-def _instruction(annotation: Annotation, entry: Mapping[str, Any], where: str) -> str:
+def _instruction(annotation: AnnotationFile, entry: Mapping[str, Any], where: str) -> str:
     known, number = annotation.meta.get("task_instruction"), entry.get("task_instruction_id")
     if isinstance(known, list) and isinstance(number, int) and 0 <= number < len(known):
         return str(known[number])

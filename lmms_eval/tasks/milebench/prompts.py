@@ -54,7 +54,7 @@ class Words:
         return "".join(tokens)
 
 
-class Checkpoint:
+class CheckpointTokenizer:
     """The tokenizer of a checkpoint of the transformers library.
 
     Raises:
@@ -86,7 +86,7 @@ def tokenizer(name: str) -> Tokenizer:
     """
     if name == "characters":
         return Characters()
-    return Words() if name == "words" else Checkpoint(name)
+    return Words() if name == "words" else CheckpointTokenizer(name)
 
 
 MARKER = "<ImageHere>"
@@ -98,7 +98,7 @@ NO_LETTERS = "GPR1200"
 _PLACEHOLDER = re.compile(r"(\{(?:image|table)#\d+\})")
 
 
-class Sample(Struct, frozen=True):
+class PromptParts(Struct, frozen=True):
     """The parts of a document that make its prompt."""
 
     sample_id: int
@@ -122,7 +122,7 @@ class Sample(Struct, frozen=True):
         return f"{self.context}\nChoice list: \n" + "\n".join(options) + "\nYour answer is: "
 
 
-class Budget(Struct, frozen=True):
+class ContextBudget(Struct, frozen=True):
     """The limit of a context and its counting of tokens."""
 
     max_context_len: int
@@ -134,16 +134,16 @@ class Budget(Struct, frozen=True):
         return self.max_context_len - len(self.tokenizer.encode(instruction))
 
 
-class Picture(Struct, frozen=True):
+class PlacedPicture(Struct, frozen=True):
     """A picture in its place."""
 
     path: str
 
 
-Part = str | Picture
+Part = str | PlacedPicture
 
 
-class Prompt(Struct, frozen=True):
+class FinishedPrompt(Struct, frozen=True):
     """A finished prompt."""
 
     text: str
@@ -156,10 +156,10 @@ class Prompt(Struct, frozen=True):
     @property
     def simple_text(self) -> str:
         """The text with an image token for every picture."""
-        return "".join(IMAGE_TOKEN if isinstance(part, Picture) else part for part in self.parts)
+        return "".join(IMAGE_TOKEN if isinstance(part, PlacedPicture) else part for part in self.parts)
 
 
-def official(sample: Sample, folder: str, budget: Budget | None = None, combine: int = 0) -> Prompt:
+def official(sample: PromptParts, folder: str, budget: ContextBudget | None = None, combine: int = 0) -> FinishedPrompt:
     """The prompt as the authors' script makes it; cut from the front, the instruction kept, with a ``budget``.
 
     Args:
@@ -187,13 +187,13 @@ def official(sample: Sample, folder: str, budget: Budget | None = None, combine:
     else:
         kept, images = _Walk(budget, sample.instruction, _paths(sample, folder)).run(context)
         text = f"{sample.instruction}\n{kept}"
-    return Prompt(text, tuple(images), _by_position(text, images))
+    return FinishedPrompt(text, tuple(images), _by_position(text, images))
 
 
-def by_index(sample: Sample, folder: str, budget: Budget | None = None, combine: int = 0) -> Prompt:
+def by_index(sample: PromptParts, folder: str, budget: ContextBudget | None = None, combine: int = 0) -> FinishedPrompt:
     """Return the prompt with every picture at its placeholder, as often as it is named.
 
-    Pictures that no placeholder names stand in front, in order; so do sheets, of which there may be any number. With a
+    Pictures that no placeholder names stand in front, in order; so do sheets, in any number. With a
     ``budget`` the end is kept: texts are cut from the front, a picture that does not fit ends the prompt there.
 
     Raises:
@@ -204,28 +204,28 @@ def by_index(sample: Sample, folder: str, budget: Budget | None = None, combine:
     for piece in _PLACEHOLDER.split(sample.question):
         number = int(piece[piece.index("#") + 1 : -1]) if _PLACEHOLDER.fullmatch(piece) else 0
         if 1 <= number <= len(sample.images):
-            parts.append(f"<Image {number}>" if combine else Picture(paths[number - 1]))
+            parts.append(f"<Image {number}>" if combine else PlacedPicture(paths[number - 1]))
         elif piece:
             parts.append(piece)
-    named = {part.path for part in parts if isinstance(part, Picture)}
-    parts = [*(Picture(path) for path in paths if path not in named), *parts]
+    named = {part.path for part in parts if isinstance(part, PlacedPicture)}
+    parts = [*(PlacedPicture(path) for path in paths if path not in named), *parts]
     if budget is not None:
         parts = _fitting(parts, budget, budget.left(sample.instruction))
     if combine:
-        sheets = [Picture(path) for path in _sheets(sample, folder, combine)]
+        sheets = [PlacedPicture(path) for path in _sheets(sample, folder, combine)]
         parts = [*sheets, f"\n{sample.instruction}\n", *parts]
     else:
         parts = [f"{sample.instruction}\n", *parts]
-    text = "".join(MARKER if isinstance(part, Picture) else part for part in parts)
-    images = tuple(part.path for part in parts if isinstance(part, Picture))
-    return Prompt(text, images, _joined(parts))
+    text = "".join(MARKER if isinstance(part, PlacedPicture) else part for part in parts)
+    images = tuple(part.path for part in parts if isinstance(part, PlacedPicture))
+    return FinishedPrompt(text, images, _joined(parts))
 
 
-def _paths(sample: Sample, folder: str) -> list[str]:
+def _paths(sample: PromptParts, folder: str) -> list[str]:
     return [f"{folder}/{path}" for path in sample.images]
 
 
-def _sheets(sample: Sample, folder: str, combine: int) -> list[str]:
+def _sheets(sample: PromptParts, folder: str, combine: int) -> list[str]:
     """Paths of the sheets. Every occurrence of the folder's name in its path is replaced, as the authors do it."""
     if sample.sheets is None:
         raise DataError(f"MileBench, {sample.dataset}, sample {sample.sample_id}: no combined_{combine}_images")
@@ -236,7 +236,7 @@ def _sheets(sample: Sample, folder: str, combine: int) -> list[str]:
 class _Walk:
     """Keeps the end of a text and its pictures: from the last fragment between markers to the first."""
 
-    def __init__(self, budget: Budget | None, instruction: str, images: Sequence[str] | None) -> None:
+    def __init__(self, budget: ContextBudget | None, instruction: str, images: Sequence[str] | None) -> None:
         self._budget, self._left = budget, list(images or ())
         self._separate = images is not None
         self._room = None if budget is None else budget.left(instruction)
@@ -277,12 +277,12 @@ class _Walk:
         return True
 
 
-def _fitting(parts: Sequence[Part], budget: Budget, room: int) -> list[Part]:
+def _fitting(parts: Sequence[Part], budget: ContextBudget, room: int) -> list[Part]:
     """The last parts that fit into ``room`` tokens, the first text among them cut from its front."""
     kept: list[Part] = []
     for part in reversed(parts):
-        tokens: Sequence[Any] = () if isinstance(part, Picture) else budget.tokenizer.encode(part)
-        cost = budget.n_tokens_per_image if isinstance(part, Picture) else len(tokens)
+        tokens: Sequence[Any] = () if isinstance(part, PlacedPicture) else budget.tokenizer.encode(part)
+        cost = budget.n_tokens_per_image if isinstance(part, PlacedPicture) else len(tokens)
         if cost > room:
             if tokens and room > 0:
                 kept.insert(0, budget.tokenizer.decode(tokens[-room:]))
@@ -297,7 +297,7 @@ def _by_position(text: str, images: Sequence[str]) -> tuple[Part, ...]:
     parts: list[Part] = []
     for number, fragment in enumerate(text.split(MARKER)):
         if 0 < number <= len(images):
-            parts.append(Picture(images[number - 1]))
+            parts.append(PlacedPicture(images[number - 1]))
         parts.append(fragment)
     return _joined(parts)
 
@@ -314,7 +314,7 @@ def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 @once_per_document
-def prompt_of(doc: Mapping[str, Any], settings: Settings) -> Prompt:
+def prompt_of(doc: Mapping[str, Any], settings: Settings) -> FinishedPrompt:
     """The finished prompt of a document; paths start at the data's root folder.
 
     Raises:
@@ -326,7 +326,7 @@ def prompt_of(doc: Mapping[str, Any], settings: Settings) -> Prompt:
         if sheets is None:
             planned = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
             sheets = [sheet.file for sheet in planned]
-    sample = Sample(
+    sample = PromptParts(
         sample_id=int(doc["sample_id"]),
         dataset=str(doc["dataset"]),
         instruction=str(doc["instruction"]),
@@ -338,7 +338,7 @@ def prompt_of(doc: Mapping[str, Any], settings: Settings) -> Prompt:
     budget = None
     limit, each, counter = settings.max_context_len, settings.n_tokens_per_image, settings.tokenizer
     if limit is not None and each is not None and counter is not None:
-        budget = Budget(limit, each, tokenizer(counter))
+        budget = ContextBudget(limit, each, tokenizer(counter))
     make = official if settings.prompt_mode == "official" else by_index
     return make(sample, f"{sample.dataset}/images", budget, settings.combine_image)
 
@@ -351,7 +351,7 @@ def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]
     """
     content: list[dict[str, Any]] = []
     for part in prompt_of(doc, settings).parts:
-        if isinstance(part, Picture):
+        if isinstance(part, PlacedPicture):
             file = _file(doc, settings, part.path)
             sheet = None if file is not None else _sheet(doc, settings, part.path)
             content.append(image_part(file) if file is not None else {"type": "image", "url": sheet})
@@ -368,7 +368,7 @@ def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
     """
     found = []
     for part in prompt_of(doc, settings).parts:
-        if isinstance(part, Picture):
+        if isinstance(part, PlacedPicture):
             file = _file(doc, settings, part.path)
             found.append(open_image(file) if file is not None else _sheet(doc, settings, part.path))
     return found

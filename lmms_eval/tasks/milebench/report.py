@@ -11,9 +11,9 @@ from loguru import logger
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
-from lmms_eval.plots.curve import Axis, Curve, CurvePanel, Point, Region, curve_panels
+from lmms_eval.plots.curve import Axis, AxisRegion, Curve, CurvePanel, Point, curve_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
-from lmms_eval.plots.grid import Grid, GridScale, grid_panels
+from lmms_eval.plots.grid import CellGrid, GridScale, grid_panels
 from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks.milebench.collection import staleness
 from lmms_eval.tasks.milebench.facts import datasets
@@ -21,8 +21,8 @@ from lmms_eval.tasks.milebench.report_text import images_csv, report_text, score
 from lmms_eval.tasks.milebench.standalone import FIXED, SUMMARY, write_text
 from lmms_eval.tasks.milebench.submission import PREDICTIONS
 from lmms_eval.tasks.milebench.summary.dataset import KEY, DatasetSummary
-from lmms_eval.tasks.milebench.summary.figures import Scored
-from lmms_eval.tasks.milebench.summary.image_counts import ALL, LEVEL_RANGES, REALISTIC, Pool
+from lmms_eval.tasks.milebench.summary.figures import ScoredDataset
+from lmms_eval.tasks.milebench.summary.image_counts import ALL, LEVEL_RANGES, REALISTIC, CountPool
 from lmms_eval.tasks.milebench.summary.overview import Overview, build
 
 REPORT, SCORES, IMAGES = "report.json", "scores.csv", "images.csv"
@@ -66,7 +66,7 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
         Curve(name, tuple(_point(pool, is_fixed=False) for pool in overview.curve if pool.scope == scope))
         for scope, name in SCOPE_NAMES.items()
     )
-    regions = [Region(level, low - 0.5, high + 0.5) for level, (low, high) in LEVEL_RANGES.items()]
+    regions = [AxisRegion(level, low - 0.5, high + 0.5) for level, (low, high) in LEVEL_RANGES.items()]
     figure = curve_panels(
         title(overview),
         [
@@ -85,7 +85,7 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
     try:
         files = save(figure, folder / CURVE)
         if overview.grids:
-            grids = [Grid(grid.dataset, grid.depths, grid.lengths, grid.cells) for grid in overview.grids]
+            grids = [CellGrid(grid.dataset, grid.depths, grid.lengths, grid.cells) for grid in overview.grids]
             scale = GridScale("depth of the needle", "length of the context", "official score, %")
             files += save(grid_panels(title(overview), grids, scale), folder / NEEDLES)
     except OSError as error:
@@ -93,7 +93,7 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
     return files
 
 
-def _point(pool: Pool, is_fixed: bool) -> Point:
+def _point(pool: CountPool, is_fixed: bool) -> Point:
     figure = pool.by_sample.fixed if is_fixed else pool.by_sample.official
     return Point(max(pool.images, 1.0), figure.value, *figure.ends)
 
@@ -131,20 +131,22 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     return BenchmarkReport("\n\n".join(texts), {"milebench_report": parts}, tuple(files)) if texts else None
 
 
-def _by_variant(tasks: Mapping[str, TaskNumbers]) -> dict[str, list[Scored]]:
+def _by_variant(tasks: Mapping[str, TaskNumbers]) -> dict[str, list[ScoredDataset]]:
     """Group tasks by variant. A task without scores has no variant and counts for every one with its kind of data."""
-    found: dict[str, list[Scored]] = {}
-    silent: list[tuple[bool, Scored]] = []
+    found: dict[str, list[ScoredDataset]] = {}
+    silent: list[tuple[bool, ScoredDataset]] = []
     for name, numbers in tasks.items():
         details = numbers.details.get(KEY)
         if details is None:
             own = name.removeprefix(_PREFIX)
             is_demo, own = own.startswith(f"{DEMO}_"), own.removeprefix(f"{DEMO}_")
             known = [facts for facts in datasets().values() if facts.task == own]
-            silent += [(is_demo, Scored(facts, None, numbers.withheld)) for facts in known]
+            silent += [(is_demo, ScoredDataset(facts, None, numbers.withheld)) for facts in known]
             continue
         summary = DatasetSummary.from_details(details)
-        found.setdefault(summary.variant, []).append(Scored(datasets()[summary.dataset], summary, numbers.withheld))
+        found.setdefault(summary.variant, []).append(
+            ScoredDataset(datasets()[summary.dataset], summary, numbers.withheld)
+        )
     for variant, members in found.items():
         members += [scored for is_demo, scored in silent if is_demo == variant.startswith(DEMO)]
     return found

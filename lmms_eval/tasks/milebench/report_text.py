@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from lmms_eval.stats.interval import NoInterval
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.scoring.model import ROUGE
-from lmms_eval.tasks.milebench.summary.figures import Entry, Figure
-from lmms_eval.tasks.milebench.summary.image_counts import ALL, DIAGNOSTIC, REALISTIC, NeedleGrid, Pool
+from lmms_eval.tasks.milebench.summary.figures import Figure, FigureEntry
+from lmms_eval.tasks.milebench.summary.image_counts import ALL, DIAGNOSTIC, REALISTIC, CountPool, NeedleGrid
 from lmms_eval.tasks.milebench.summary.overview import Overview
 from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -80,17 +80,17 @@ def score_table(overview: Overview) -> str:
     )
 
 
-def _part(name: str, entry: Entry, overview: Overview) -> str:
+def _part(name: str, entry: FigureEntry, overview: Overview) -> str:
     summary = overview.summaries.get(entry.name)
     unit = " (ROUGE-L)" if summary is not None and summary.metric == ROUGE else ""
     return f"{name}{unit}{' *' if entry.gaps else ''}"
 
 
-def _official(entry: Entry) -> Figure | None:
+def _official(entry: FigureEntry) -> Figure | None:
     return None if entry.scores is None else entry.scores.official
 
 
-def _fixed(entry: Entry) -> Figure | None:
+def _fixed(entry: FigureEntry) -> Figure | None:
     return None if entry.scores is None else entry.scores.fixed
 
 
@@ -117,7 +117,7 @@ def _gap_lines(overview: Overview) -> str:
     return "\n".join(lines)
 
 
-def _pool_table(pools: Sequence[Pool], heading: str, scopes: Sequence[str]) -> str:
+def _pool_table(pools: Sequence[CountPool], heading: str, scopes: Sequence[str]) -> str:
     rows = [pool for pool in pools if pool.scope in scopes]
     columns = [Column("Data sets", tuple(f"{pool.scope} ({pool.datasets})" for pool in rows), is_text=True)]
     columns.append(Column(heading, tuple(pool.label for pool in rows), is_text=True))

@@ -21,7 +21,7 @@ FONT_SCALE = 4
 _PAD, _PAD_TOP = 12, 22
 
 
-class Sheet(Struct, frozen=True):
+class SheetLayout(Struct, frozen=True):
     """The layout of one sheet."""
 
     file: str
@@ -49,7 +49,7 @@ class Sheet(Struct, frozen=True):
         return [f"Image {self.first + number}" for number in range(1, self.count + 1)]
 
 
-def plan_sheets(sample_id: int | str, n_images: int, max_sheets: int) -> list[Sheet]:
+def plan_sheets(sample_id: int | str, n_images: int, max_sheets: int) -> list[SheetLayout]:
     """Plan the sheets of a sample: consecutive pictures, evenly distributed over at most ``max_sheets`` sheets.
 
     Raises:
@@ -60,11 +60,12 @@ def plan_sheets(sample_id: int | str, n_images: int, max_sheets: int) -> list[Sh
     each = (n_images - 1) // max_sheets + 1
     starts = range(0, n_images, each)
     return [
-        Sheet(f"{sample_id}-{number}.jpg", start, min(each, n_images - start)) for number, start in enumerate(starts)
+        SheetLayout(f"{sample_id}-{number}.jpg", start, min(each, n_images - start))
+        for number, start in enumerate(starts)
     ]
 
 
-def draw_sheet(sheet: Sheet, images: Sequence[Path], font_size: int = 8) -> Image.Image:
+def draw_sheet(sheet: SheetLayout, images: Sequence[Path], font_size: int = 8) -> Image.Image:
     """Draw one sheet from the pictures of its sample, which are opened one after the other.
 
     Raises:

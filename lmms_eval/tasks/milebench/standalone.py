@@ -15,7 +15,7 @@ from lmms_eval.tasks.milebench.reference import Reference
 from lmms_eval.tasks.milebench.scoring.model import DatasetResult, SampleScore
 from lmms_eval.tasks.milebench.scoring.results import aggregate
 from lmms_eval.tasks.milebench.scoring.samples import score_sample
-from lmms_eval.tasks.milebench.submission import Predictions
+from lmms_eval.tasks.milebench.submission import PredictionFile
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, summarise
 
 EVAL, SCORES, EXTRACTED = "eval.json", "eval_score.json", "pred_with_extracted.json"
@@ -27,7 +27,7 @@ _SHOWN = 5
 _SUMMARISED = ("score", "fixed", "sequence", "metric", "n_images", "step", "fixed_step")
 
 
-class Judged(Struct, frozen=True):
+class JudgedPrediction(Struct, frozen=True):
     """A prediction with its sample's annotation and score."""
 
     record: Mapping[str, Any]
@@ -35,13 +35,13 @@ class Judged(Struct, frozen=True):
     score: SampleScore
 
 
-class Evaluation(Struct, frozen=True):
+class JudgedDataset(Struct, frozen=True):
     """A data set's predictions, judged, in the order of the prediction file."""
 
     where: str
     """The prediction file, for messages."""
     result: DatasetResult
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedPrediction, ...]
     n_samples: int
     """Number of samples in the annotation."""
     variant: str = ""
@@ -64,7 +64,7 @@ class Evaluation(Struct, frozen=True):
         return "; ".join(lines) + (f"; and {more} more" if more else "")
 
 
-def evaluate_dataset(reference: Reference, predictions: Predictions, allow_partial: bool = False) -> Evaluation:
+def evaluate_dataset(reference: Reference, predictions: PredictionFile, allow_partial: bool = False) -> JudgedDataset:
     """Judge all predictions of a data set.
 
     Args:
@@ -87,7 +87,7 @@ def evaluate_dataset(reference: Reference, predictions: Predictions, allow_parti
             "--allow_partial scores what is there"
         )
     judged = tuple(
-        Judged(
+        JudgedPrediction(
             record,
             sample,
             score_sample(reference.facts, sample, record.get("pred_response"), record.get("gt_response")),
@@ -99,7 +99,7 @@ def evaluate_dataset(reference: Reference, predictions: Predictions, allow_parti
         raise DataError(f"{predictions.where} has no prediction for any sample of {reference.where}")
     result = aggregate(reference.facts, [one.score for one in judged])
     notes = (*mismatch, *_notes(judged))
-    return Evaluation(predictions.where, result, judged, len(reference.samples), reference.variant, notes)
+    return JudgedDataset(predictions.where, result, judged, len(reference.samples), reference.variant, notes)
 
 
 def _mismatch(reference: Reference, found: Mapping[int, Any], repeated: Sequence[int]) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _mismatch(reference: Reference, found: Mapping[int, Any], repeated: Sequence
             yield f"{len(numbers)} of {len(reference.samples)} samples {what} ({shown})"
 
 
-def _notes(judged: Sequence[Judged]) -> Iterator[str]:
+def _notes(judged: Sequence[JudgedPrediction]) -> Iterator[str]:
     """Report where the prediction file's gold answer, which the authors' script uses, differs from the annotation's."""
     other = [
         one.score.sample_id
@@ -128,7 +128,7 @@ def _notes(judged: Sequence[Judged]) -> Iterator[str]:
         yield f"{len(noted)} samples, first {noted[0].sample_id}: {noted[0].note}"
 
 
-def write_evaluation(evaluation: Evaluation, folder: Path, source: str) -> None:
+def write_evaluation(evaluation: JudgedDataset, folder: Path, source: str) -> None:
     """Write the authors' files, and ours, into the folder of the predictions.
 
     Args:
@@ -152,7 +152,7 @@ def write_evaluation(evaluation: Evaluation, folder: Path, source: str) -> None:
         write_text(folder / name, text)
 
 
-def summary(evaluation: Evaluation) -> DatasetSummary:
+def summary(evaluation: JudgedDataset) -> DatasetSummary:
     """Summarise the scored samples, at least one, for the report."""
     return summarise(
         [
@@ -170,7 +170,7 @@ def summary(evaluation: Evaluation) -> DatasetSummary:
     )
 
 
-def score_records(evaluation: Evaluation) -> list[dict[str, str]]:
+def score_records(evaluation: JudgedDataset) -> list[dict[str, str]]:
     """Return the content of ``eval_score.json``; failed samples have no record."""
     return [
         {"id": str(one.record["sample_id"]), "score": reported(one.score.score)}
@@ -184,7 +184,7 @@ def reported(score: int | float) -> str:
     return str(score) if isinstance(score, int) else str(round(score, 3))
 
 
-def extracted_record(judged: Judged) -> dict[str, Any]:
+def extracted_record(judged: JudgedPrediction) -> dict[str, Any]:
     """An entry of ``pred_with_extracted.json``; a failed sample keeps its texts, with nothing extracted."""
     record, instance, normalised = judged.record, judged.sample["task_instance"], judged.score.normalised
     texts: dict[str, Any] = {"choice_list": instance["choice_list"]}

@@ -15,13 +15,13 @@ from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json, replacing
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.milebench.prompts import Prompt
+    from lmms_eval.tasks.milebench.prompts import FinishedPrompt
 
 PREDICTIONS = "pred.json"
 _KEYS = ("sample_id", "image", "question", "gt_response", "gen_model_id", "pred_response", "gen_kwargs")
 
 
-def record(doc: Mapping[str, Any], prompt: Prompt, answer: str) -> dict[str, Any]:
+def record(doc: Mapping[str, Any], prompt: FinishedPrompt, answer: str) -> dict[str, Any]:
     """Return the file's record of one sample. Paths are relative to the data's root folder."""
     return {
         "sample_id": int(doc["sample_id"]),
@@ -72,7 +72,7 @@ def write(text: str, path: Path) -> None:
         raise DataError(f"predictions {path} cannot be written: {error.strerror or error}") from error
 
 
-class Predictions(Struct, frozen=True):
+class PredictionFile(Struct, frozen=True):
     """The records of a ``pred.json``, in its order."""
 
     where: str
@@ -91,7 +91,7 @@ class Predictions(Struct, frozen=True):
             yield number, record
 
 
-def read_predictions(path: Path) -> Predictions:
+def read_predictions(path: Path) -> PredictionFile:
     """Read a ``pred.json``.
 
     Raises:
@@ -102,7 +102,7 @@ def read_predictions(path: Path) -> Predictions:
     content = read_json(path)
     if not isinstance(content, list) or not content:
         raise DataError(f"{path} holds no predictions: it must be a list with a record a sample")
-    return Predictions(str(path), tuple(content))
+    return PredictionFile(str(path), tuple(content))
 
 
 def sample_number(value: Any) -> int | None:

@@ -22,7 +22,7 @@ _SEED = 2680
 """Of the letters that the authors' scoring draws."""
 
 
-class Item(Struct, frozen=True):
+class CircularQuestion(Struct, frozen=True):
     """A question with all its rows."""
 
     row: Row
@@ -63,7 +63,7 @@ def fixed(rows: Sequence[Row]) -> Estimate:
 def static(rows: Sequence[Row]) -> Estimate:
     """Share of right items, in percent, without a judge: an answer without a letter by its words or by the text of an
     option has the one that looks most like it."""
-    return _estimate([Item(group[0], all(map(_is_right_by_letter, group))) for group in _groups(rows)])
+    return _estimate([CircularQuestion(group[0], all(map(_is_right_by_letter, group))) for group in _groups(rows)])
 
 
 def _is_right_by_letter(row: Row) -> bool:
@@ -72,7 +72,7 @@ def _is_right_by_letter(row: Row) -> bool:
     return bool(letter == row["answer"])
 
 
-def _open(items: Sequence[Item]) -> Iterator[str]:
+def _open(items: Sequence[CircularQuestion]) -> Iterator[str]:
     count = sum(item.needs_judge for item in items)
     if count:
         yield f"unscored: {count} of {len(items)} items need a judge (--judge_model) and are left out"
@@ -86,30 +86,30 @@ def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
     return (group for _, group in sorted(groups.items()) if int(group[0]["index"]) < _COPY)
 
 
-def _decided(rows: Sequence[Row]) -> Iterator[Item]:
+def _decided(rows: Sequence[Row]) -> Iterator[CircularQuestion]:
     generator = random.Random(_SEED)
     return (_decide(group, lambda: LETTERS[generator.randint(0, len(LETTERS) - 1)]) for group in _groups(rows))
 
 
-def _decide(rows: Sequence[Row], draw: Callable[[], str]) -> Item:
+def _decide(rows: Sequence[Row], draw: Callable[[], str]) -> CircularQuestion:
     """Decide an item: a wrong letter settles it; else what the judge says of the rest, up to the first wrong one."""
     letters = [find_letter(row["prediction"], options_of(row)) for row in rows]
     if any(letter not in (None, row["answer"]) for row, letter in zip(rows, letters, strict=True)):
-        return Item(rows[0], False)
+        return CircularQuestion(rows[0], False)
     is_drawn = False
     for row in (row for row, letter in zip(rows, letters, strict=True) if letter is None):
         judged = row.get("judged", NO_JUDGE)
         if judged == NO_JUDGE:
-            return Item(rows[0], False, is_drawn, True)
+            return CircularQuestion(rows[0], False, is_drawn, True)
         if judged == NO_LETTER:
             is_drawn = True
             judged = draw()
         if judged != row["answer"]:
-            return Item(rows[0], False, is_drawn)
-    return Item(rows[0], True, is_drawn)
+            return CircularQuestion(rows[0], False, is_drawn)
+    return CircularQuestion(rows[0], True, is_drawn)
 
 
-def _estimate(items: Sequence[Item]) -> Estimate:
+def _estimate(items: Sequence[CircularQuestion]) -> Estimate:
     """Share of right items, by category and by group of categories; the benchmark's own table holds fractions."""
     parts = {
         name: estimates.by([{**item.row, "is_right": item.is_right} for item in items], column, _score, 100)

@@ -144,7 +144,7 @@ def aggregate_fixed(rows: Sequence[Doc]) -> Estimate:
 
 
 def aggregate_static(rows: Sequence[Doc], args: Any, task: Any) -> Estimate:
-    """The share without a judge; an answer in which no letter is found is wrong."""
+    """The share without a judge; an answer without a letter is wrong."""
     return _with_file(circular.static(rows), args, task)
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 CATEGORIES: Mapping[str, str] = MappingProxyType(
     {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
 )
-"""Names by tag, in the order in which ids are searched for tags."""
+"""Names by tag, in the order of the search for tags in ids."""
 QUESTIONS: Mapping[str, int] = MappingProxyType({"SA": 5005, "PBL": 11482, "MSR": 3616})
 """Questions of the whole data set, by tag."""
 _FILE = Path(__file__).with_name("published.tsv")

@@ -23,16 +23,16 @@ from lmms_eval.judges import ask
 from lmms_eval.judges.providers import Judge
 from lmms_eval.storage.atomic import LatestFile, read_json, write_atomically
 from lmms_eval.storage.run_folder import RunFolder
-from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
+from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
 from lmms_eval.tasks.mmie.scores_file import write_scores
 from lmms_eval.tasks.mmie.scoring import QUESTION
-from lmms_eval.tasks.mmie.standalone import Input, Judgements, Sample, sample_rows, summary
+from lmms_eval.tasks.mmie.standalone import Input, Judgements, ViewedRecord, sample_rows, summary
 from lmms_eval.tasks.mmie.submission import OutputText, feedback_from_temporary
 
 log = logging.getLogger(__name__)
 
 
-class Places(Struct, frozen=True):
+class OutputFiles(Struct, frozen=True):
     """The files of one output."""
 
     output: Path
@@ -44,7 +44,7 @@ class Places(Struct, frozen=True):
     """File with a row for each sample."""
 
     @classmethod
-    def of(cls, folder: Path, name: str) -> Places:
+    def of(cls, folder: Path, name: str) -> OutputFiles:
         output = folder / name
         return cls(
             output,
@@ -67,10 +67,10 @@ class Places(Struct, frozen=True):
                 raise DataError(f"{path} cannot be removed: {error.strerror or error}") from error
 
 
-class Judging:
+class FileJudging:
     """The judging of one file."""
 
-    def __init__(self, data: Input, prompts: JudgePrompts, places: Places, save_step: int) -> None:
+    def __init__(self, data: Input, prompts: JudgeTexts, places: OutputFiles, save_step: int) -> None:
         self._data, self._prompts, self._places = data, prompts, places
         self._save_step = save_step
         self._judgements = Judgements()
@@ -181,7 +181,7 @@ class Judging:
         return found, "none" if judge is None else judge.name
 
 
-def _place(sample: Sample) -> str:
+def _place(sample: ViewedRecord) -> str:
     """Name a sample, also if several have its id."""
     name, occurrence = sample.key
     return f"{name}/{occurrence}"

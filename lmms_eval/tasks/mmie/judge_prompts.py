@@ -83,7 +83,7 @@ criteria, each of which is met (1) or not met (0):
 _LEAD_IN = "Hold the final answer against this one: "
 
 
-class JudgePrompts(Struct, frozen=True):
+class JudgeTexts(Struct, frozen=True):
     """Texts for a judge, in addition to the sample."""
 
     systems: Mapping[str, str]
@@ -108,7 +108,7 @@ class JudgePrompts(Struct, frozen=True):
         return "mmie_score" if self.is_official else "mmie_judge"
 
 
-def prompts(file: str) -> JudgePrompts:
+def prompts(file: str) -> JudgeTexts:
     """Return the judge's texts: those of ``--judge_prompts FILE``, which is read again when it changes, else ours.
 
     Raises:
@@ -122,12 +122,12 @@ def prompts_identity(kwargs: Mapping[str, Any] | None) -> str:
     return " ".join(prompts(Settings.of(kwargs).judge_prompts).fingerprints().values())
 
 
-def built_in() -> JudgePrompts:
+def built_in() -> JudgeTexts:
     """Return our own wording."""
-    return JudgePrompts(MappingProxyType({"SA": _SA, "PBL": _PBL, "MSR": _MSR}), _LEAD_IN, BUILT_IN)
+    return JudgeTexts(MappingProxyType({"SA": _SA, "PBL": _PBL, "MSR": _MSR}), _LEAD_IN, BUILT_IN)
 
 
-def load_prompts(path: Path) -> JudgePrompts:
+def load_prompts(path: Path) -> JudgeTexts:
     """Read the texts from a user's file (``judge_texts.texts_of``).
 
     Raises:
@@ -143,4 +143,4 @@ def load_prompts(path: Path) -> JudgePrompts:
             f'or "NAME": "..." in a JSON file'
         )
     systems = {tag: texts[name] for tag, name in CONSTANTS.items() if tag != "lead_in"}
-    return JudgePrompts(MappingProxyType(systems), texts[CONSTANTS["lead_in"]], str(path))
+    return JudgeTexts(MappingProxyType(systems), texts[CONSTANTS["lead_in"]], str(path))

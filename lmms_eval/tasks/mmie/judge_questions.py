@@ -12,7 +12,7 @@ from lmms_eval.errors import MediaError
 from lmms_eval.tasks.mmie.data.documents import question_of
 from lmms_eval.tasks.mmie.data.files import image_finder
 from lmms_eval.tasks.mmie.data.records import Segment
-from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, prompts
+from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts, prompts
 from lmms_eval.tasks.mmie.scoring import QUESTION, is_readable
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import Piece, View, build_view
@@ -76,7 +76,7 @@ def _parts(answer: Any) -> tuple[Any, ...]:
     return tuple(getattr(answer, "parts", ())) or (str(answer),)
 
 
-def judge_question(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> JudgeQuestion:
+def judge_question(view: View, category: str, reference: str | None, prompts: JudgeTexts) -> JudgeQuestion:
     """Return one user turn of texts and pictures in their order, to be answered without sampling."""
     pieces = judge_pieces(view, category, reference, prompts)
 
@@ -98,7 +98,7 @@ def _part(piece: Piece) -> ChatContent:
     return ChatImageContent(url=piece.value)
 
 
-def judge_pieces(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> list[Piece]:
+def judge_pieces(view: View, category: str, reference: str | None, prompts: JudgeTexts) -> list[Piece]:
     """Return the whole prompt in order, with neighbouring texts joined and empty ones dropped.
 
     Only MSR has a reference answer, which may be empty.

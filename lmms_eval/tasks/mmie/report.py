@@ -14,12 +14,12 @@ from loguru import logger
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
-from lmms_eval.plots.bars import Bar, Panel, bar_panels
+from lmms_eval.plots.bars import Bar, BarPanel, bar_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
 from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
-from lmms_eval.tasks.mmie.summary import OVERALL, Row, Table, percent, weighted_average
+from lmms_eval.tasks.mmie.summary import OVERALL, CategoryRow, CategoryTable, percent, weighted_average
 from lmms_eval.utils.terminal import Column, markdown_table
 
 PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")
@@ -44,7 +44,9 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     sets = {name: {name: part} for name, part in given.items() if name not in ("mmie", *PARTS)}
     whole = {"mmie": given["mmie"]} if "mmie" in given else {name: given[name] for name in PARTS if name in given}
     for name, members in {**({"mmie": whole} if whole else {}), **sets}.items():
-        found = functools.reduce(lambda one, other: one + other, (Table.from_dict(part) for part in members.values()))
+        found = functools.reduce(
+            lambda one, other: one + other, (CategoryTable.from_dict(part) for part in members.values())
+        )
         gaps = _gaps(found, members, tasks)
         content = _content(found, members, gaps)
         texts.append(_text(name, found, content))
@@ -56,7 +58,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     return BenchmarkReport("\n".join(texts), {"mmie_report": parts}, tuple(files))
 
 
-def _gaps(found: Table, members: Mapping[str, Any], tasks: Mapping[str, TaskNumbers]) -> list[str]:
+def _gaps(found: CategoryTable, members: Mapping[str, Any], tasks: Mapping[str, TaskNumbers]) -> list[str]:
     """Return the reasons why these numbers are not comparable with the published ones, or an empty list."""
     gaps = [tasks[name].withheld for name in members if tasks[name].withheld]
     if not all(part["prompts"]["official"] for part in members.values()):
@@ -70,7 +72,7 @@ def _gaps(found: Table, members: Mapping[str, Any], tasks: Mapping[str, TaskNumb
     return gaps
 
 
-def _content(found: Table, members: Mapping[str, Mapping[str, Any]], gaps: list[str]) -> dict[str, Any]:
+def _content(found: CategoryTable, members: Mapping[str, Mapping[str, Any]], gaps: list[str]) -> dict[str, Any]:
     percents = {tag: row.mean for tag, row in found.categories.items() if tag in CATEGORIES and row.mean is not None}
     weighted = weighted_average(percents) if set(percents) == set(CATEGORIES) else None
     return {
@@ -89,7 +91,7 @@ def _content(found: Table, members: Mapping[str, Mapping[str, Any]], gaps: list[
     }
 
 
-def _text(name: str, found: Table, content: Mapping[str, Any]) -> str:
+def _text(name: str, found: CategoryTable, content: Mapping[str, Any]) -> str:
     title = f"MMIE ({name}), {content['metric']}"
     if content["gaps"]:
         title += f": no published number ({'; '.join(content['gaps'])})"
@@ -100,7 +102,7 @@ def _text(name: str, found: Table, content: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _table(rows: Mapping[str, Row]) -> str:
+def _table(rows: Mapping[str, CategoryRow]) -> str:
     """Lay out means on both scales, the strict ones next to the official ones, with their counts."""
     columns = {
         "": [*rows],
@@ -149,7 +151,7 @@ def _remarks(task: str, part: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _write(folder: Path, found: Table, content: Mapping[str, Any]) -> list[str]:
+def _write(folder: Path, found: CategoryTable, content: Mapping[str, Any]) -> list[str]:
     try:
         _put(folder / "report.json", json.dumps(content, indent=2))
         _put(folder / "scores.csv", _csv(found))
@@ -159,9 +161,9 @@ def _write(folder: Path, found: Table, content: Mapping[str, Any]) -> list[str]:
     return [str(folder), *plots]
 
 
-def _plots(folder: Path, found: Table) -> list[str]:
+def _plots(folder: Path, found: CategoryTable) -> list[str]:
     groups = {"categories": found.categories, "fields": found.fields, "subfields": found.subfields}
-    panels = [Panel(TITLES[part], tuple(_bars(rows))) for part, rows in groups.items() if len(rows) > 1]
+    panels = [BarPanel(TITLES[part], tuple(_bars(rows))) for part, rows in groups.items() if len(rows) > 1]
     try:
         figure = bar_panels("MMIE", panels, "mean score in percent", (0.0, 100.0))
         return [str(path) for path in save(figure, folder / "scores")]
@@ -170,16 +172,16 @@ def _plots(folder: Path, found: Table) -> list[str]:
         return []
 
 
-def _bars(rows: Mapping[str, Row]) -> Iterator[Bar]:
+def _bars(rows: Mapping[str, CategoryRow]) -> Iterator[Bar]:
     for name, row in rows.items():
         if row.mean is not None:
             low, high = (percent(end) for end in row.ends or (None, None))
             yield Bar(f"{name} ({row.scored})", percent(row.mean) or 0.0, low, high, row.scored < FEW)
 
 
-def _csv(found: Table) -> str:
+def _csv(found: CategoryTable) -> str:
     text = io.StringIO(newline="")
-    names = [name for name in Row().as_dict() if name not in ("interval", "percent_interval", "sums")]
+    names = [name for name in CategoryRow().as_dict() if name not in ("interval", "percent_interval", "sums")]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["kind", "name", *names, "low", "high"])
     for kind, rows in (("category", found.categories), ("field", found.fields), ("subfield", found.subfields)):
@@ -198,7 +200,7 @@ def _number(value: float | None, decimals: int) -> str:
     return "-" if value is None else f"{value:.{decimals}f}"
 
 
-def _around(row: Row) -> str:
+def _around(row: CategoryRow) -> str:
     found = row.interval
     if isinstance(found, NoInterval):
         return found.reason if row.scored else ""

@@ -1,7 +1,7 @@
 """Files of scores by sample, from a run, another judge or people, and their agreement.
 
 Three forms are read: CSV with the columns ``id`` and ``score`` (and optionally ``position``, which distinguishes
-records of one id), a JSON list of such objects, and the result file of ``main.py``, of which the judge's replies are
+records of one id), a JSON list of such objects, and the result file of ``main.py``, where the judge's replies are
 read if it has no scores. Samples without a score are skipped.
 """
 

@@ -56,7 +56,7 @@ def is_readable(reply: str) -> bool:
     return read_score(reply).counted
 
 
-class Judged(Struct, frozen=True):
+class JudgedSample(Struct, frozen=True):
     """The outcome of a sample."""
 
     outcome: Outcome
@@ -68,18 +68,18 @@ class Judged(Struct, frozen=True):
     """The reason why there is no score."""
 
 
-def judged(view: View, verdicts: Mapping[str, Verdict], settings: Settings) -> Judged:
+def judged(view: View, verdicts: Mapping[str, Verdict], settings: Settings) -> JudgedSample:
     """Read the verdicts about a sample: the first one and its repeats."""
     if view.is_skipped:
-        return Judged("skipped", reason=f"skipped: {len(view.images)} pictures, more than {settings.max_images}")
+        return JudgedSample("skipped", reason=f"skipped: {len(view.images)} pictures, more than {settings.max_images}")
     asked: list[Verdict] = []
     while (name := repeat_name(QUESTION, len(asked) + 1)) in verdicts:
         asked.append(verdicts[name])
     if not asked or asked[0].text is None:
-        return Judged("unscored", reason=f"the judge gave no reply: {asked[0].error}" if asked else NO_JUDGE)
+        return JudgedSample("unscored", reason=f"the judge gave no reply: {asked[0].error}" if asked else NO_JUDGE)
     readings = [read_score(verdict.text or "") for verdict in asked]
     found = [reading.score if reading.counted else None for reading in readings]
     repeats = tuple(found) if len(found) > 1 else ()
     if found[0] is None:
-        return Judged("unparsable", repeats=repeats, reason=NO_SCORE)
-    return Judged("scored", found[0], repeats)
+        return JudgedSample("unparsable", repeats=repeats, reason=NO_SCORE)
+    return JudgedSample("scored", found[0], repeats)

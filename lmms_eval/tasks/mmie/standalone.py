@@ -11,18 +11,18 @@ from msgspec import Struct, field
 
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.tasks.mmie.data.records import Route, route
-from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
+from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts
 from lmms_eval.tasks.mmie.judge_questions import judge_question
 from lmms_eval.tasks.mmie.scoring import NO_SCORE, Outcome, read_score
-from lmms_eval.tasks.mmie.submission import Placed, Problem, processed_record, read_records
+from lmms_eval.tasks.mmie.submission import Placed, RecordProblem, processed_record, read_records
 from lmms_eval.tasks.mmie.summary import table
-from lmms_eval.tasks.mmie.view import Find, Picture, View, ViewOptions, build_view
+from lmms_eval.tasks.mmie.view import Find, View, ViewedPicture, ViewOptions, build_view
 
 NAMED: tuple[Outcome, ...] = ("unparsable", "unscored", "skipped")
 """Outcomes with samples that the summary names."""
 
 
-class Reading(Struct, frozen=True):
+class ReadingOptions(Struct, frozen=True):
     """The options for reading a file."""
 
     find: Find
@@ -33,7 +33,7 @@ class Reading(Struct, frozen=True):
     """Whether the record's category overrides that of its id."""
 
 
-class Sample(Struct, frozen=True):
+class ViewedRecord(Struct, frozen=True):
     """A record and the judge's view of it."""
 
     placed: Placed
@@ -61,7 +61,7 @@ class Sample(Struct, frozen=True):
     def processed(self) -> dict[str, Any]:
         return processed_record(self.placed.record, self.view)
 
-    def question(self, prompts: JudgePrompts) -> JudgeQuestion:
+    def question(self, prompts: JudgeTexts) -> JudgeQuestion:
         reference = self.placed.record.source.reference_text
         return judge_question(self.view, self.category, reference, prompts)
 
@@ -69,15 +69,15 @@ class Sample(Struct, frozen=True):
 class Input(Struct, frozen=True):
     """The samples of a file."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[ViewedRecord, ...]
     """Samples for the judge, in the order of the file."""
-    skipped: tuple[Sample, ...]
+    skipped: tuple[ViewedRecord, ...]
     """Samples with too many pictures."""
-    problems: tuple[Problem, ...]
+    problems: tuple[RecordProblem, ...]
     """Records that cannot be judged. A sample may be among them."""
     n_records: int
 
-    def everyone(self) -> list[Sample]:
+    def everyone(self) -> list[ViewedRecord]:
         """All samples, skipped ones included, in the order of the file."""
         return sorted((*self.samples, *self.skipped), key=lambda sample: sample.placed.position)
 
@@ -98,21 +98,21 @@ class Judgements(Struct):
     """Reasons why a picture could not be read."""
 
 
-def read_input(content: Any, where: str, reading: Reading) -> Input:
+def read_input(content: Any, where: str, reading: ReadingOptions) -> Input:
     """Read the samples of a file's content.
 
     Raises:
         DataError: the top level is not a list.
     """
     placed, problems = read_records(content, where)
-    samples: list[Sample] = []
-    skipped: list[Sample] = []
+    samples: list[ViewedRecord] = []
+    skipped: list[ViewedRecord] = []
     seen: Counter[str] = Counter()
     for place in placed:
         source = place.record.source
         view = build_view(source.question, place.record.answer, reading.find, reading.view)
         name = json.dumps(source.id, sort_keys=True)
-        sample = Sample(place, view, route(source.id, source.category, reading.category_by_name), seen[name])
+        sample = ViewedRecord(place, view, route(source.id, source.category, reading.category_by_name), seen[name])
         seen[name] += 1
         (skipped if view.is_skipped else samples).append(sample)
         if sample.route.category is None:
@@ -121,7 +121,7 @@ def read_input(content: Any, where: str, reading: Reading) -> Input:
             reason = f"{', '.join(view.missing)} not found (--strict_images)"
         else:
             continue
-        problems.append(Problem(place.position, source.id, reason))
+        problems.append(RecordProblem(place.position, source.id, reason))
     problems.sort(key=lambda problem: problem.position)
     return Input(tuple(samples), tuple(skipped), tuple(problems), len(content))
 
@@ -146,7 +146,7 @@ def sample_rows(data: Input, judgements: Judgements) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: int(row["position"]))
 
 
-def _row(sample: Sample, outcome: Outcome) -> dict[str, Any]:
+def _row(sample: ViewedRecord, outcome: Outcome) -> dict[str, Any]:
     source, view = sample.placed.record.source, sample.view
     return {
         "id": sample.id,
@@ -157,7 +157,7 @@ def _row(sample: Sample, outcome: Outcome) -> dict[str, Any]:
         "outcome": outcome,
         "score": None,
         "answer_chars": len(view.answer),
-        "answer_images": sum(isinstance(piece, Picture) for piece in view.answer_pieces),
+        "answer_images": sum(isinstance(piece, ViewedPicture) for piece in view.answer_pieces),
         "lost_texts": view.lost_texts,
         "lost_images": view.lost_images,
         "missing_images": len(view.missing),
@@ -170,7 +170,7 @@ def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgemen
     problems = list(data.problems)
     for index, text in judgements.unreadable.items():
         sample = data.samples[index]
-        problems.append(Problem(sample.placed.position, sample.id, text))
+        problems.append(RecordProblem(sample.placed.position, sample.id, text))
     problems.sort(key=lambda problem: problem.position)
     named: dict[str, list[dict[str, Any]]] = {outcome: [] for outcome in NAMED}
     for row in rows:
@@ -209,5 +209,5 @@ def warnings(data: Input) -> list[str]:
     return found
 
 
-def _place(sample: Sample) -> dict[str, Any]:
+def _place(sample: ViewedRecord) -> dict[str, Any]:
     return {"position": sample.placed.position, "id": sample.id}

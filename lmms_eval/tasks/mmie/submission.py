@@ -16,17 +16,17 @@ from msgspec import Struct
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.tasks.mmie.data.records import Question, Segment, json_kind, needed, read_question, read_segments
+from lmms_eval.tasks.mmie.data.records import QuestionRecord, Segment, json_kind, needed, read_question, read_segments
 from lmms_eval.tasks.mmie.view import View
 
 FEEDBACK = "gpt_feedback"
 _CONTENT = ("model", "question", "answer", "gt_answer", "images")
 
 
-class Record(Struct, frozen=True):
+class AnsweredRecord(Struct, frozen=True):
     """A question with a model's answer, for a judge."""
 
-    source: Question
+    source: QuestionRecord
     answer: tuple[Segment, ...]
     model: Any
     """Name of the model, copied unchanged."""
@@ -36,7 +36,7 @@ class Record(Struct, frozen=True):
         return self.source.id
 
 
-class Problem(Struct, frozen=True):
+class RecordProblem(Struct, frozen=True):
     """A record that cannot be used."""
 
     position: int
@@ -49,10 +49,10 @@ class Placed(Struct, frozen=True):
     """A record and its position in its file, from 0."""
 
     position: int
-    record: Record
+    record: AnsweredRecord
 
 
-def read_records(content: Any, where: str) -> tuple[list[Placed], list[Problem]]:
+def read_records(content: Any, where: str) -> tuple[list[Placed], list[RecordProblem]]:
     """Read the records of a file of answers, and name the unusable ones.
 
     Raises:
@@ -66,18 +66,18 @@ def read_records(content: Any, where: str) -> tuple[list[Placed], list[Problem]]
             placed.append(Placed(position, read_record(entry)))
         except DataError as error:
             name = entry.get("id") if isinstance(entry, Mapping) else None
-            problems.append(Problem(position, name, str(error)))
+            problems.append(RecordProblem(position, name, str(error)))
     return placed, problems
 
 
-def read_record(entry: Any) -> Record:
+def read_record(entry: Any) -> AnsweredRecord:
     """Read a record with its answer. The question may have either form.
 
     Raises:
         DataError: a key is missing, or the value is not a record.
     """
     source = read_question(entry)
-    return Record(source, read_segments(needed(entry, "answer"), "answer"), needed(entry, "model"))
+    return AnsweredRecord(source, read_segments(needed(entry, "answer"), "answer"), needed(entry, "model"))
 
 
 def answer_record(doc: Mapping[str, Any], answer: Sequence[Segment]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) 
         file.write(json.dumps(content, indent=1).encode("utf-8", "replace"))
 
 
-def processed_record(record: Record, view: View) -> dict[str, Any]:
+def processed_record(record: AnsweredRecord, view: View) -> dict[str, Any]:
     """Return the sample as in ``main.py``'s files, without feedback."""
     return {
         "id": record.id,

@@ -42,7 +42,7 @@ def weighted_average(by_category: Mapping[str, float]) -> float:
     return math.fsum(QUESTIONS[tag] * by_category[tag] for tag in QUESTIONS) / total
 
 
-class Row(Struct, frozen=True):
+class CategoryRow(Struct, frozen=True):
     """The samples of one category, field or subfield, as sums that can be added over several tasks."""
 
     scored: int = 0
@@ -57,8 +57,8 @@ class Row(Struct, frozen=True):
     """Sum of the scores."""
     squares: float = 0
 
-    def __add__(self, other: Row) -> Row:
-        return Row(*(a + b for a, b in zip(self.values(), other.values(), strict=True)))
+    def __add__(self, other: CategoryRow) -> CategoryRow:
+        return CategoryRow(*(a + b for a, b in zip(self.values(), other.values(), strict=True)))
 
     def values(self) -> tuple[Any, ...]:
         return (self.scored, self.unparsable, self.skipped, self.unscored, self.total, self.squares)
@@ -88,7 +88,7 @@ class Row(Struct, frozen=True):
         """The 95 % interval of the mean."""
         if self.mean is None:
             return stats.NoInterval("nothing was scored")
-        spread = stats.Spread.of_moments(self.scored, self.total, self.squares, SCORES)
+        spread = stats.MeanSpread.of_moments(self.scored, self.total, self.squares, SCORES)
         return stats.score_interval(self.mean, spread, SCORES)
 
     @property
@@ -117,23 +117,23 @@ class Row(Struct, frozen=True):
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Row:
+    def from_dict(cls, content: Mapping[str, Any]) -> CategoryRow:
         return cls(*(content[name] for name in COUNTS), *content["sums"])
 
     @classmethod
-    def of(cls, sample: Mapping[str, Any]) -> Row:
+    def of(cls, sample: Mapping[str, Any]) -> CategoryRow:
         """Make the row of one sample, by its ``outcome`` and ``score``."""
         score = sample["score"] or 0
         return cls(**{sample["outcome"]: 1}, total=score, squares=score * score)
 
 
-class Table(Struct, frozen=True):
+class CategoryTable(Struct, frozen=True):
     """Rows by category, by field and by subfield."""
 
-    categories: Mapping[str, Row]
+    categories: Mapping[str, CategoryRow]
     """``AVG`` first, then the categories that occur."""
-    fields: Mapping[str, Row]
-    subfields: Mapping[str, Row]
+    fields: Mapping[str, CategoryRow]
+    subfields: Mapping[str, CategoryRow]
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -143,37 +143,37 @@ class Table(Struct, frozen=True):
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Table:
+    def from_dict(cls, content: Mapping[str, Any]) -> CategoryTable:
         return cls(
             *(
-                {name: Row.from_dict(row) for name, row in content[part].items()}
+                {name: CategoryRow.from_dict(row) for name, row in content[part].items()}
                 for part in ("categories", "fields", "subfields")
             )
         )
 
-    def __add__(self, other: Table) -> Table:
-        return Table(
+    def __add__(self, other: CategoryTable) -> CategoryTable:
+        return CategoryTable(
             _ordered(_joined(self.categories, other.categories)),
             _joined(self.fields, other.fields),
             _joined(self.subfields, other.subfields),
         )
 
 
-def table(samples: Iterable[Mapping[str, Any]]) -> Table:
+def table(samples: Iterable[Mapping[str, Any]]) -> CategoryTable:
     """Sum up all samples. AVG is over samples, not over categories."""
-    categories: dict[str, Row] = {}
-    fields: dict[str, Row] = {}
-    subfields: dict[str, Row] = {}
+    categories: dict[str, CategoryRow] = {}
+    fields: dict[str, CategoryRow] = {}
+    subfields: dict[str, CategoryRow] = {}
     for sample in samples:
-        row = Row.of(sample)
+        row = CategoryRow.of(sample)
         for rows, name in (
             (categories, OVERALL),
             (categories, sample["category"]),
             (fields, sample["field"]),
             (subfields, sample["subfield"]),
         ):
-            rows[name] = rows.get(name, Row()) + row
-    return Table(_ordered(categories), dict(sorted(fields.items())), dict(sorted(subfields.items())))
+            rows[name] = rows.get(name, CategoryRow()) + row
+    return CategoryTable(_ordered(categories), dict(sorted(fields.items())), dict(sorted(subfields.items())))
 
 
 def repeat_agreement(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -212,9 +212,9 @@ def _kappa(units: Sequence[Sequence[int | None]], first: int, second: int) -> fl
     return stats.weighted_kappa([a for a, _ in both], [b for _, b in both])
 
 
-def _joined(one: Mapping[str, Row], other: Mapping[str, Row]) -> dict[str, Row]:
-    return {name: one.get(name, Row()) + other.get(name, Row()) for name in sorted({*one, *other})}
+def _joined(one: Mapping[str, CategoryRow], other: Mapping[str, CategoryRow]) -> dict[str, CategoryRow]:
+    return {name: one.get(name, CategoryRow()) + other.get(name, CategoryRow()) for name in sorted({*one, *other})}
 
 
-def _ordered(rows: Mapping[str, Row]) -> dict[str, Row]:
+def _ordered(rows: Mapping[str, CategoryRow]) -> dict[str, CategoryRow]:
     return {name: rows[name] for name in (OVERALL, *CATEGORIES) if name in rows}

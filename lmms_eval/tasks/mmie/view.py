@@ -21,7 +21,7 @@ MAX_IMAGES = 4
 PLACEHOLDER = "<image>"
 
 
-class Picture(Struct, frozen=True):
+class ViewedPicture(Struct, frozen=True):
     """A picture among the texts."""
 
     value: Any
@@ -33,8 +33,8 @@ class Missing(Struct, frozen=True):
     name: str
 
 
-Piece = str | Picture
-Find = Callable[[Any], Picture | Missing]
+Piece = str | ViewedPicture
+Find = Callable[[Any], ViewedPicture | Missing]
 """Returns the picture for the judge from a segment's picture."""
 
 
@@ -91,12 +91,12 @@ def as_text(pieces: Sequence[Piece]) -> str:
 def in_folder(folder: str, further: str | None = None) -> Find:
     """Find pictures by paths relative to ``folder``, or absolute, as the benchmark joins them, else in ``further``."""
 
-    def find(image: Any) -> Picture | Missing:
+    def find(image: Any) -> ViewedPicture | Missing:
         path = os.path.join(folder, str(image))
         if not os.path.exists(path) and further is not None:
             other = os.path.join(further, str(image))
-            return Picture(other) if os.path.exists(other) else Missing(path)
-        return Picture(path) if os.path.exists(path) else Missing(path)
+            return ViewedPicture(other) if os.path.exists(other) else Missing(path)
+        return ViewedPicture(path) if os.path.exists(path) else Missing(path)
 
     return find
 
@@ -166,4 +166,4 @@ class _Builder:
     def _lose(self, segments: Sequence[Segment]) -> None:
         for segment in segments:
             self.lost_texts += segment.text is not None
-            self.lost_images += segment.image is not None and isinstance(self._find(segment.image), Picture)
+            self.lost_images += segment.image is not None and isinstance(self._find(segment.image), ViewedPicture)

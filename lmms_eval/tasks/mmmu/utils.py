@@ -141,7 +141,7 @@ def aggregate(results: Sequence[Row]) -> Estimate:
 
 
 def aggregate_reference(results: Sequence[Row]) -> Estimate:
-    """Return the share of right answers by the reference, for which an open answer is never right."""
+    """Return the share of right answers by the reference, where an open answer is never right."""
     right = [float(_is_choice(row) and is_right(row)) for row in results]
     return accuracy([row["subdomain"] for row in results], right)
 

@@ -21,7 +21,7 @@ def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, 
 
 
 def scored(doc: Mapping[str, Any], results: Sequence[str]) -> tuple[str, float]:
-    """Return the answer in the form in which it is compared, and its accuracy; 0 without reference answers."""
+    """Return the answer as it is compared, and its accuracy; 0 without reference answers."""
     answer = normalised(results[0])
     return answer, answer_accuracy(answer, [normalised(one) for one in doc["answers"] or ()])
 

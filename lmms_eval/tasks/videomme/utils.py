@@ -23,7 +23,7 @@ _TIME = r"(\d{1,6}):(\d{1,6}):(\d{1,6}[,.]\d{1,6})"  # bounded, so that a row of
 _TIMES = re.compile(rf"{_TIME}\s*+-->\s*+{_TIME}")
 
 
-class Block(Struct, frozen=True):
+class TextBlock(Struct, frozen=True):
     """Texts that are shown together."""
 
     start: float
@@ -33,7 +33,7 @@ class Block(Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-def read(text: str) -> list[Block]:
+def read(text: str) -> list[TextBlock]:
     """Read a file in the form SubRip, in order of time. Blocks without times are skipped.
 
     Of files with the authors' font tags the tagged texts alone count; of others the lines as they are.
@@ -42,7 +42,7 @@ def read(text: str) -> list[Block]:
     return sorted(_blocks(text, is_tagged), key=lambda block: block.start)
 
 
-def _blocks(text: str, is_tagged: bool) -> Iterator[Block]:
+def _blocks(text: str, is_tagged: bool) -> Iterator[TextBlock]:
     for part in _BLANK_LINE.split(text.replace("\r\n", "\n")):
         lines = part.strip().split("\n")
         place, times = next(((n, found) for n, line in enumerate(lines) if (found := _TIMES.search(line))), (0, None))
@@ -50,7 +50,7 @@ def _blocks(text: str, is_tagged: bool) -> Iterator[Block]:
             continue
         shown_lines = [line.strip() for line in lines[place + 1 :]]
         texts = _tagged(" ".join(shown_lines)) if is_tagged else list(filter(None, shown_lines))
-        yield Block(_seconds(*times.groups()[:3]), _seconds(*times.groups()[3:]), tuple(texts))
+        yield TextBlock(_seconds(*times.groups()[:3]), _seconds(*times.groups()[3:]), tuple(texts))
 
 
 def _tagged(line: str) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _seconds(hours: str, minutes: str, seconds: str) -> float:
     return int(hours) * 3600 + int(minutes) * 60 + float(seconds.replace(",", "."))
 
 
-def shown(blocks: Sequence[Block], frames: int, rate: float, sampled: int) -> list[str]:
+def shown(blocks: Sequence[TextBlock], frames: int, rate: float, sampled: int) -> list[str]:
     """Return the first text of each block that is on the screen in a sampled frame.
 
     Args:
@@ -160,7 +160,7 @@ def _frames(path: str) -> tuple[int, float]:
 
     info = probe(path)
     if not info.fps:
-        raise MediaError(f"{path} does not state its frames per second, by which subtitles are chosen")
+        raise MediaError(f"{path} does not state its frames per second, which choose subtitles")
     return info.frames, info.fps
 
 

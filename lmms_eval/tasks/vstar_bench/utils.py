@@ -25,7 +25,7 @@ _FORMS = (
 )
 _LETTER = tuple(map(re.compile, (r"^([A-D])\s*[\.)\]]*", *_FORMS)))
 _STRICT_LETTER = tuple(map(re.compile, (r"^([A-D])(?![^\W\d_])", *_FORMS)))
-"""Forms in which an answer names a letter, the first that is found counts; the stricter ones take no word's start."""
+"""Forms of an answer that names a letter, the first that is found counts; the stricter ones take no word's start."""
 
 
 def only(docs: Any, category: str) -> Any:

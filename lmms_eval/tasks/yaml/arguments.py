@@ -13,7 +13,7 @@ from msgspec import Struct
 from lmms_eval.errors import TaskError
 
 NEAR = 0.8
-"""Likeness (``difflib``) from which an unknown name counts as a misspelling."""
+"""Least likeness (``difflib``) of an unknown name that counts as a misspelling."""
 
 
 def is_number(value: Any) -> bool:

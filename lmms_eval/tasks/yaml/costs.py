@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Kind = Literal["image", "audio", "video"]
 
 
-class Scale(Struct, frozen=True):
+class TokenScale(Struct, frozen=True):
     """Tokens of one medium: ``fixed + bytes / bytes_per_token``."""
 
     fixed: float
@@ -39,13 +39,13 @@ class Scale(Struct, frozen=True):
 
 BYTES_PER_TOKEN = 4.0
 """In UTF-8: four letters, or one and a third ideographs."""
-SCALES: dict[Kind, Scale] = {
+SCALES: dict[Kind, TokenScale] = {
     # 120 kB, a JPEG of 1024 x 768, is 1,000 patches of 28 x 28 pixels.
-    "image": Scale(64, 128, 1_000),
+    "image": TokenScale(64, 128, 1_000),
     # 32 kB, a second of 16 kHz WAV, is 25 positions of a Whisper encoder.
-    "audio": Scale(64, 1_280, 800),
+    "audio": TokenScale(64, 1_280, 800),
     # 32 frames of at least 128 tokens; 10 MB, a minute or more, are twice that. Opening one costs as much as asking.
-    "video": Scale(4_096, 2_048, 8_192),
+    "video": TokenScale(4_096, 2_048, 8_192),
 }
 SAMPLED_ROWS = 128
 """Rows of a window that are read to find out whether a text column names media."""
@@ -71,14 +71,14 @@ def kind_of_name(name: str) -> Kind | None:
     return "video" if suffix in _VIDEO_SUFFIXES else None
 
 
-class Medium(Struct, frozen=True):
+class CountedMedium(Struct, frozen=True):
     """One medium of a document."""
 
     kind: Kind
     item: Item
 
 
-def media_of_text(value: str) -> list[Medium] | None:
+def media_of_text(value: str) -> list[CountedMedium] | None:
     """Return the media that a text cell names: paths, URLs, data URLs, base64, or the text of a list of paths.
 
     ``None`` means that the text is something else. An empty text or list names no media and gives an empty list.
@@ -88,25 +88,27 @@ def media_of_text(value: str) -> list[Medium] | None:
         return []
     if text.startswith("data:") and "," in text[:_MAX_PATH]:
         kind = text[5:10]
-        return [Medium("audio" if kind == "audio" else "video" if kind == "video" else "image", len(text) * 0.75)]
+        return [
+            CountedMedium("audio" if kind == "audio" else "video" if kind == "video" else "image", len(text) * 0.75)
+        ]
     if text.startswith("["):
         names = [single or double for single, double in _QUOTED.findall(text)]
         return _named(names) if names else None
     if len(text) > _MAX_PATH:
         is_base64 = _BASE64.match(text) is not None
-        return [Medium("image", len(text) * 0.75)] if is_base64 else None
+        return [CountedMedium("image", len(text) * 0.75)] if is_base64 else None
     if len(text) >= _BASE64_LEAST and _BASE64.match(text):
-        return [Medium("image", len(text) * 0.75)]
+        return [CountedMedium("image", len(text) * 0.75)]
     return _named([text])
 
 
-def _named(names: Sequence[str]) -> list[Medium] | None:
+def _named(names: Sequence[str]) -> list[CountedMedium] | None:
     found = []
     for name in names:
         kind = kind_of_name(name) if "\n" not in name else None
         if kind is None:
             return None
-        found.append(Medium(kind, name))
+        found.append(CountedMedium(kind, name))
     return found
 
 
@@ -188,7 +190,7 @@ class Costs:
     def _prompts(self, indices: Sequence[int]) -> list[float]:
         """Return the tokens of each document's prompt and answer."""
         total = [self._new_tokens] * len(indices)
-        media: list[list[Medium]] = [[] for _ in indices]
+        media: list[list[CountedMedium]] = [[] for _ in indices]
         found = False
         for column in self._columns(indices):
             found = found or any(column.media)
@@ -201,7 +203,7 @@ class Costs:
             return [cost + SCALES["image"].unknown for cost in total]
         return [cost + sum(map(self._tokens, items)) for cost, items in zip(total, media, strict=True)]
 
-    def _tokens(self, medium: Medium) -> float:
+    def _tokens(self, medium: CountedMedium) -> float:
         size = self._files.size(medium.item) if isinstance(medium.item, str) else medium.item
         return SCALES[medium.kind].tokens(size)
 
@@ -210,7 +212,7 @@ class Costs:
         for name in documents.media_columns if self._has_media else ():
             stored = documents.source.media(name, indices)
             kind: Kind = "audio" if "'Audio'" in repr(documents.source.features.get(name)) else "image"
-            yield _Column([0.0] * len(indices), [[Medium(kind, item) for item in items] for items in stored])
+            yield _Column([0.0] * len(indices), [[CountedMedium(kind, item) for item in items] for items in stored])
         for name in documents.text_columns:
             cells = documents.source.cells(name, indices)
             if self._has_media and _names_media(cells):
@@ -229,7 +231,7 @@ class _Column(Struct, frozen=True):
     """A column's part of each document's cost: tokens of text, and media."""
 
     text: Sequence[float]
-    media: Sequence[Sequence[Medium]]
+    media: Sequence[Sequence[CountedMedium]]
 
     @classmethod
     def of_media(cls, values: Sequence[str | list[str] | None]) -> _Column:
@@ -241,7 +243,7 @@ class _Column(Struct, frozen=True):
         return cls(text, media)
 
 
-def _media_of_cell(value: str | list[str] | None) -> list[Medium] | None:
+def _media_of_cell(value: str | list[str] | None) -> list[CountedMedium] | None:
     if value is None:
         return []
     parts = [media_of_text(part or "") for part in ([value] if isinstance(value, str) else value)]

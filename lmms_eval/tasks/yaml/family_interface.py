@@ -152,7 +152,7 @@ class FamilyInterface:
         return self._docs(self.config.test_split)
 
     def fewshot_docs(self) -> Documents | None:
-        """Return the documents from which examples are taken; ``None`` if no split holds any."""
+        """Return the documents that examples are taken from; ``None`` if no split holds any."""
         config = self.config
         return self._docs(config.fewshot_split or config.training_split or config.validation_split or config.test_split)
 

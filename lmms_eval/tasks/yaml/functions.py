@@ -37,7 +37,7 @@ class FunctionRef(Struct, frozen=True):
     name: str
     """``module.function``, the module relative to the folder of ``file`` or installed."""
     file: str
-    """The YAML file in which it is written."""
+    """The YAML file that names it."""
     key: str = ""
     """The YAML key of the function, for messages."""
 

@@ -51,7 +51,7 @@ class _Root:
         return {name: sorted(paths, key=lambda path: len(path.parts)) for name, paths in found.items()}
 
     def places(self, parts: Sequence[str]) -> Iterator[Path]:
-        """Return the paths, without extension, to which the parts of a name may refer."""
+        """Return the paths, without extension, that the parts of a name may refer to."""
         first, *rest = parts
         yield self.folder.joinpath(*parts)
         if self.folder.name == first:
@@ -104,7 +104,7 @@ class _IncludedFinder:
         return sorted(found, key=lambda root: len(root.folder.parts), reverse=True)
 
     def _space(self, fullname: str) -> tuple[tuple[str, ...], list[_Root]] | None:
-        """Return the parts of a name below its prefix, and the trees in which it is searched."""
+        """Return the parts of a name below its prefix, and the trees to search for it."""
         if fullname.startswith(_HOME):
             return tuple(fullname.removeprefix(_HOME).split(".")), self.roots
         alias, *parts = fullname.split(".")

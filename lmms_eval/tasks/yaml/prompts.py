@@ -41,7 +41,7 @@ class FewShot(Struct, frozen=True):
     count: int
     split: str
     same_split: bool
-    """Whether examples come from the evaluated split, in which case a document is never its own example."""
+    """Whether examples come from the evaluated split. A document is never its own example."""
     sampler: str
     seed: str
 
@@ -55,7 +55,7 @@ class FewShot(Struct, frozen=True):
         if available < needed:
             raise TaskError(
                 f"num_fewshot {self.count}: split {self.split!r} has only {available} documents"
-                f"{', one of which is the question' if self.same_split else ''}; ask for fewer shots"
+                f"{', the question among them' if self.same_split else ''}; ask for fewer shots"
             )
         if self.sampler == "first_n":
             chosen = list(range(needed))

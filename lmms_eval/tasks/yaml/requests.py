@@ -105,7 +105,7 @@ class MessageBuilder(Struct, frozen=True):
             return turns if media is None else media.turns(turns)
 
 
-class Question(Struct, frozen=True):
+class MediaQuestion(Struct, frozen=True):
     """A user message with the document's media and another text."""
 
     prompts: Prompts
@@ -118,7 +118,7 @@ class Question(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """The arguments in which the requests of one exchange differ."""
+    """The arguments that differ between the requests of one exchange."""
 
     context: str
     messages: MessageBuilder

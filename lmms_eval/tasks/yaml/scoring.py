@@ -33,7 +33,7 @@ Doc = Mapping[str, Any]
 Tags = Sequence[tuple[str, str]]
 
 
-class Plan(Struct, frozen=True):
+class ScoringPlan(Struct, frozen=True):
     """Filters and metrics of a task."""
 
     pipelines: tuple[FilterPipeline | None, ...]
@@ -54,7 +54,7 @@ class Plan(Struct, frozen=True):
         return all(type(step).__module__.startswith("lmms_eval.filters.") for step in filters)
 
 
-def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> Plan:
+def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> ScoringPlan:
     """Build the filters of a task.
 
     Raises:
@@ -64,8 +64,8 @@ def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> Plan:
     tags: Tags = tuple(option_tags) if config.reasoning_tags is None else tuple(own or ())
     first: Tags = (tags or DEFAULT_TAGS) if config.auto_strip_thinking else ()
     if config.filter_list is None:
-        return Plan((None,), tags, first)
-    return Plan(tuple(_pipeline(entry, where) for entry in config.filter_list), tags, first)
+        return ScoringPlan((None,), tags, first)
+    return ScoringPlan(tuple(_pipeline(entry, where) for entry in config.filter_list), tags, first)
 
 
 def thought_tags(config: TaskConfig, options: TaskOptions, where: str) -> Tags:
@@ -116,7 +116,7 @@ class AnswerScorer(Struct, frozen=True):
     config: TaskConfig
     prompts: Prompts
     metrics: Sequence[TaskMetric]
-    plan: Plan
+    plan: ScoringPlan
     predict_only: bool
     full_docs: Any = None
     """The whole split, if ``process_results`` takes ``full_docs``."""

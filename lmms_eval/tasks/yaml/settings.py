@@ -43,7 +43,7 @@ def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
     made = dict(own) if own is not None else {**stated, **(spread(stated) or {})}
     made.update(options.task_kwargs)
     made.update(asked)
-    # The folder of local data, in which functions may look for media.
+    # The folder of local data, where functions may look for media.
     return {**made, "data_root": options.data_root} if options.data_root else made
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from lmms_eval.errors import LmmsEvalError, MediaError
 from lmms_eval.viewer.chunks import TaskIndex
-from lmms_eval.viewer.media import Item, MediaStore, Places, file_of, medium_key
+from lmms_eval.viewer.media import Item, MediaFolders, MediaStore, file_of, medium_key
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.samples import PER_TEXT, TaskWriter
 
@@ -32,10 +32,10 @@ class LazyMedia(Struct):
     """
 
     store: MediaStore
-    _named: dict[str, tuple[Mapping[str, Any], Places]] = field(default_factory=dict)
+    _named: dict[str, tuple[Mapping[str, Any], MediaFolders]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, medium: Mapping[str, Any], places: Places) -> Future[Item]:
+    def add(self, medium: Mapping[str, Any], places: MediaFolders) -> Future[Item]:
         """Name the thumbnail of a medium if its file exists, without opening it."""
         kind = str(medium.get("type", "image"))
         item: Item = {"kind": kind}
@@ -73,7 +73,7 @@ class LazyMedia(Struct):
             return None
 
 
-def _is_there(medium: Mapping[str, Any], places: Places) -> bool:
+def _is_there(medium: Mapping[str, Any], places: MediaFolders) -> bool:
     try:
         return bool(file_of(medium, places))
     except (MediaError, OSError, ValueError):

@@ -18,13 +18,13 @@ from msgspec.structs import replace
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers import harness_runs
 from lmms_eval.compare.readers.samples import ReadTask, SampleCollector, completed
-from lmms_eval.compare.runs import Column, RunRows, TaskRows
+from lmms_eval.compare.runs import MetricColumn, RunRows, TaskRows
 from lmms_eval.engine.judging import PATTERN as JUDGEMENTS
-from lmms_eval.engine.live import Outline
+from lmms_eval.engine.live import RunOutline
 from lmms_eval.errors import DataError
 from lmms_eval.results.facts import record_facts
 from lmms_eval.results.follow import BUDGET_S, MOST_REASONS, FollowedRun, ScoreSoFar, TaskSnapshot
-from lmms_eval.results.journals import Finished, JournalSamples, TaskProgress
+from lmms_eval.results.journals import Finished, JournalSamples, TaskCounts
 from lmms_eval.results.run import record_keys, record_name
 from lmms_eval.results.sample import JudgePrompts, SampleKeys
 from lmms_eval.utils.records import to_dict
@@ -33,12 +33,12 @@ from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_pi
 from lmms_eval.viewer.numbers import warning
 from lmms_eval.viewer.report import run_details, run_entry, selection_entry
 from lmms_eval.viewer.runs import ReportRun, record_places
-from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
+from lmms_eval.viewer.samples import PER_TEXT, IndexedTask, TaskWriter, redacted
 
 
 @dataclass(slots=True)
 class GrowingTask:
-    """The rows of a task in the order in which they were finished, and the pieces of its index."""
+    """The rows of a task in the order of finishing, and the pieces of its index."""
 
     name: str
     keys: SampleKeys
@@ -99,7 +99,7 @@ class GrowingTask:
             self._index = (self.version, TaskIndex(kept, is_growing=True))
         return self._index[1]
 
-    def shown(self, without_interval: str) -> TaskFacts:
+    def shown(self, without_interval: str) -> IndexedTask:
         """Return the facts for breakdowns. ``without_interval``: the reason why these have no interval."""
         self._update_audit()
         return self.writer.facts(range(self.size), without_interval)
@@ -131,7 +131,7 @@ NO_MEAN = "aggregated when all documents are done"
 Plain = dict[str, Any]
 
 
-def live_rows(tasks: Mapping[str, TaskRows], outline: Outline, scores: Mapping[str, ScoreSoFar]) -> list[Plain]:
+def live_rows(tasks: Mapping[str, TaskRows], outline: RunOutline, scores: Mapping[str, ScoreSoFar]) -> list[Plain]:
     """Return the numbers of each task: the live score with its interval, and means so far of the other metrics."""
     rows = []
     for name, task in tasks.items():
@@ -149,7 +149,7 @@ def live_rows(tasks: Mapping[str, TaskRows], outline: Outline, scores: Mapping[s
     return rows
 
 
-def _mean_so_far(task: str, column: Column) -> Plain | None:
+def _mean_so_far(task: str, column: MetricColumn) -> Plain | None:
     known = [float(score) for score in column.scores if not math.isnan(score)]
     if not known:
         return None
@@ -168,7 +168,7 @@ def _mean_so_far(task: str, column: Column) -> Plain | None:
     }
 
 
-def live_task_entry(key: str, form: str, live: TaskSnapshot, progress: TaskProgress) -> Plain:
+def live_task_entry(key: str, form: str, live: TaskSnapshot, progress: TaskCounts) -> Plain:
     """Return the summary of a task.
 
     Args:
@@ -229,7 +229,7 @@ def read_gpus(lines: Sequence[str]) -> list[Plain]:
     """Parse the lines of nvidia-smi, passing over lines of another form.
 
     Returns:
-        For each GPU ``name``, ``busy`` (share of the time in which it computed), and ``used`` and ``total`` memory in
+        For each GPU ``name``, ``busy`` (share of the time that it computed), and ``used`` and ``total`` memory in
         bytes. Numbers that the driver does not report are ``None``.
     """
     found = []

@@ -24,7 +24,7 @@ from lmms_eval.viewer.numbers import result_rows, warning
 from lmms_eval.viewer.page import ReportOptions
 from lmms_eval.viewer.report import report_choices, run_details, run_entry, selection_entry, task_entry
 from lmms_eval.viewer.runs import ReportRun, report_run
-from lmms_eval.viewer.samples import TaskFacts, TaskWriter, redacted
+from lmms_eval.viewer.samples import IndexedTask, TaskWriter, redacted
 
 
 class FinishedRun:
@@ -80,7 +80,7 @@ class FinishedRun:
                 return self._viewed.sample_piece(writer, len(writer.task.ids), name)
             return index_piece(self._index(name.task), name)
 
-    def _facts(self, place: int) -> TaskFacts:
+    def _facts(self, place: int) -> IndexedTask:
         self._index(place)
         return self._writers[place].facts(range(len(self._writers[place].task.ids)))
 

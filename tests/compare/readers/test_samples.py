@@ -13,7 +13,7 @@ import pytest
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.readers.samples import read_lines
 from lmms_eval.errors import DataError
-from lmms_eval.results.baseline import Row
+from lmms_eval.results.baseline import BaselineRow
 from lmms_eval.results.journals import FileSamples
 
 # Lines that lm_eval 0.4.13 wrote with its dummy model.
@@ -97,7 +97,7 @@ def test_lines_without_any_metric_have_equality(tmp_path: Path) -> None:
     ],
 )
 def test_wanted_columns_have_fallbacks(tmp_path: Path, metric: str, row: dict[str, Any], score: float | None) -> None:
-    rows = read_lines(FileSamples(lines(tmp_path / "x.jsonl", [row])), "x", wanted=[Row(metric, "none")]).rows
+    rows = read_lines(FileSamples(lines(tmp_path / "x.jsonl", [row])), "x", wanted=[BaselineRow(metric, "none")]).rows
     found = [] if f"{metric},none" not in rows.columns else rows.columns[f"{metric},none"].scores.tolist()
     assert [value for value in found if not np.isnan(value)] == ([] if score is None else [score])
     assert list(rows.statuses) == ["unscored" if score is None else "scored"]

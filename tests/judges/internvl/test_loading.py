@@ -12,13 +12,13 @@ from lmms_eval.media import header
 from lmms_eval.models.chat_form.internvl import choose_grid
 from lmms_eval.tasks.mmie.judge_prompts import built_in
 from lmms_eval.tasks.mmie.judge_questions import judge_question
-from lmms_eval.tasks.mmie.view import Picture, View
+from lmms_eval.tasks.mmie.view import View, ViewedPicture
 
 from . import checkpoint
 
 
 def view(pictures):
-    return View(tuple(piece for path in pictures for piece in ("Image: ", Picture(path), "\n")), ("an answer\n",))
+    return View(tuple(piece for path in pictures for piece in ("Image: ", ViewedPicture(path), "\n")), ("an answer\n",))
 
 
 def questions(pictures):

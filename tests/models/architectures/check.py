@@ -118,7 +118,7 @@ def lost_weights(folder):
     if not missing:
         return ""
     kind = f"{type(model).__name__}, transformers' class for it,"
-    return f"{ALSO}: {kind} does not find {missing} of its weights again under the names by which it saves them"
+    return f"{ALSO}: {kind} does not find {missing} of its weights again under the names that it saves them by"
 
 
 def outcome(build, model_type, folder):

@@ -11,9 +11,9 @@ import torch
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.models.hf.batching import RefusedError, Shape
 from lmms_eval.models.hf.encode import Lookahead, Window
-from lmms_eval.models.hf.inputs import Job, Prepared
+from lmms_eval.models.hf.inputs import Prepared, PreparedRequest
 from lmms_eval.models.hf.model import HuggingFace
-from lmms_eval.models.hf.settings import Settings
+from lmms_eval.models.hf.settings import GenerationSettings
 
 from .support import ask, build
 
@@ -36,8 +36,8 @@ class FakeEncoder:
 
 
 def job(number, tokens=10.0, key="a", text=""):
-    settings = Settings(key, {}, (), False, True)
-    return Job(ask(number, "Hi").with_payload(None, 7), Prepared(text, tokens=tokens), settings)
+    settings = GenerationSettings(key, {}, (), False, True)
+    return PreparedRequest(ask(number, "Hi").with_payload(None, 7), Prepared(text, tokens=tokens), settings)
 
 
 def shape(rows=2):

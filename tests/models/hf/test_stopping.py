@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from lmms_eval.models.hf.answering import Ending, StopOnText, find_ending
-from lmms_eval.models.thoughts import Reading, TagTokens
+from lmms_eval.models.hf.answering import GeneratedEnding, StopOnText, find_ending
+from lmms_eval.models.thoughts import ReadingRules, TagTokens
 
 
 class LetterTokenizer:
@@ -20,7 +20,7 @@ THINKS = (("(", ")"),)
 
 
 def make(until, rows=1, prompt_length=0, tokenizer=None, **reading):
-    readings = [Reading(tuple(until), THINKS, **reading)] * rows
+    readings = [ReadingRules(tuple(until), THINKS, **reading)] * rows
     return StopOnText(TagTokens(tokenizer or LetterTokenizer()), readings, prompt_length, skip_special_tokens=True)
 
 
@@ -103,11 +103,11 @@ def test_a_long_thought_full_of_stop_strings_is_decoded_as_a_whole_a_few_times()
 @pytest.mark.parametrize(
     ("ids", "stopped_at", "expected"),
     [
-        ([5, 6, 2, 0, 0], None, Ending([5, 6], 3, True)),
-        ([5, 6, 7], None, Ending([5, 6, 7], 3, False)),
-        ([5, 6, 7, 8], 2, Ending([5, 6], 2, True)),
-        ([2, 0], None, Ending([], 1, True)),
-        ([5, 2, 0, 0], 4, Ending([5], 2, True)),
+        ([5, 6, 2, 0, 0], None, GeneratedEnding([5, 6], 3, True)),
+        ([5, 6, 7], None, GeneratedEnding([5, 6, 7], 3, False)),
+        ([5, 6, 7, 8], 2, GeneratedEnding([5, 6], 2, True)),
+        ([2, 0], None, GeneratedEnding([], 1, True)),
+        ([5, 2, 0, 0], 4, GeneratedEnding([5], 2, True)),
     ],
 )
 def test_find_ending(ids, stopped_at, expected):

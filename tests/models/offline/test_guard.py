@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.models.offline.model import Guard
+from lmms_eval.models.offline.model import ProcessKiller
 from lmms_eval.processes import descendants
 
 ROOT = Path(__file__).parents[3]
 COMMAND = """
 import subprocess, sys, time
-from lmms_eval.models.offline.model import Guard
+from lmms_eval.models.offline.model import ProcessKiller
 old = subprocess.Popen(["sleep", "30"])
 started = subprocess.Popen(["sh", "-c", "sleep 60; true"])
 time.sleep(0.2)
-guard = Guard.of_new_processes([old.pid])
+guard = ProcessKiller.of_new_processes([old.pid])
 print("ready", flush=True)
 time.sleep(60)
 """
@@ -56,7 +56,7 @@ def test_a_killed_command_takes_the_engines_processes_with_it() -> None:
 
 def test_a_closed_guard_leaves_them_alone() -> None:
     with subprocess.Popen(["sleep", "30"]) as process:
-        guard = Guard([process.pid])
+        guard = ProcessKiller([process.pid])
         guard.close()
         time.sleep(0.2)
         assert process.poll() is None

@@ -12,7 +12,7 @@ from PIL import Image
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Sight
 from lmms_eval.errors import ModelError
-from lmms_eval.models.offline.prompts import Prompt
+from lmms_eval.models.offline.prompts import EnginePrompt
 from tests.media.draw import write_video
 from tests.models.offline.engines import TEMPLATE, TEXTS_TEMPLATE, Recorder, write_tokenizer
 from tests.models.offline.support import FAKES, build
@@ -148,8 +148,8 @@ def test_frames_share_the_pixels_of_a_video(tmp_path: Path, folder: str, seen: R
 
 
 def test_tokens_of_pictures_are_those_that_the_engine_adds() -> None:
-    prompt = Prompt([1, 2, 3, 4], images=[object(), object()])
+    prompt = EnginePrompt([1, 2, 3, 4], images=[object(), object()])
     assert prompt.sight(42) == Sight(tokens=40), "two placeholders became 40 tokens"
     assert prompt.sight(None) is None and prompt.sight(4) is None, "an engine that does not count, or not those"
-    assert Prompt([1, 2]).sight(2) is None
-    assert Prompt([1, 2], images=[object()], sounds=[object()]).sight(9) is None
+    assert EnginePrompt([1, 2]).sight(2) is None
+    assert EnginePrompt([1, 2], images=[object()], sounds=[object()]).sight(9) is None

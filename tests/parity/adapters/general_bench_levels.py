@@ -18,10 +18,10 @@ from lmms_eval.tasks.general_bench.levels import formulas, reference
 from lmms_eval.tasks.general_bench.levels import formulas as normalise
 from lmms_eval.tasks.general_bench.levels.registering import register
 from lmms_eval.tasks.general_bench.levels.report import Ranked, Support
-from lmms_eval.tasks.general_bench.levels.results import TaskResult
+from lmms_eval.tasks.general_bench.levels.results import LevelResult
 from lmms_eval.tasks.general_bench.levels.tables import (
     SPECIALIST_COLUMN,
-    Row,
+    LevelRow,
     Sheet,
     Table,
     column,
@@ -101,8 +101,8 @@ def level5(record: Mapping[str, Any]) -> float:
 
 
 def process_sheet(record: Mapping[str, Any]) -> dict[str, list[float]]:
-    def rows(key: str) -> list[Row]:
-        return [Row("", metric, cell) for metric, cell in zip(record["metrics"], record[key], strict=True)]
+    def rows(key: str) -> list[LevelRow]:
+        return [LevelRow("", metric, cell) for metric, cell in zip(record["metrics"], record[key], strict=True)]
 
     pairs = reference.pair("Image-Generation", rows("sota"), rows("model"))
     return {"sota": list(pairs.specialists), "model": list(pairs.scores)}
@@ -231,7 +231,7 @@ def check_outcome(vector: Vector) -> Verdict:
 @line_adapter("general_bench/register_fill.jsonl")
 def check_filling(vector: Vector) -> Verdict:
     record, expected = vector.record, vector.record["expected"]
-    results = [TaskResult(**result) for result in record["results"]]
+    results = [LevelResult(**result) for result in record["results"]]
     filled = register(record["model_name"], results, read_workbook(DATA / "template_result.xlsx"), "reference")
     cells = {
         name: [[row, content.cell] for row, content in enumerate(column(sheet, name, record["model_name"]))

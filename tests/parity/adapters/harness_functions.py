@@ -49,7 +49,7 @@ def _stability(questions: list[list[Any]], config: Mapping[str, Any]) -> dict[st
 
 def _decide(current_concurrency: int, config: Mapping[str, Any], **window: Any) -> concurrency.Decision:
     adaptive = concurrency.AdaptiveConfig(**config).sanitized()
-    return concurrency.decide(current_concurrency, concurrency.Window(**window), adaptive)
+    return concurrency.decide(current_concurrency, concurrency.LatencyWindow(**window), adaptive)
 
 
 def _shards(n_docs: int, world_size: int, limit: int | None, offset: int) -> list[list[int]]:

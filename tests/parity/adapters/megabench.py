@@ -23,7 +23,7 @@ from lmms_eval.tasks.megabench.metrics.constraints_verse import (
     rhyming_part,
     syllable_totals,
 )
-from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 from lmms_eval.tasks.megabench.outside_data import OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
@@ -207,4 +207,4 @@ def _call(metric: str, response: Any, target: Any, data: OutsideData) -> tuple[f
     except Exception as error:  # noqa: BLE001 - as the scorer of a task does
         text = f"{type(error).__name__}: {error}"
         return 0.0, text if spec.gives_info else None, text
-    return (value.score, value.info, None) if isinstance(value, Scored) else (value, None, None)
+    return (value.score, value.info, None) if isinstance(value, DetailedScore) else (value, None, None)

@@ -18,7 +18,7 @@ from lmms_eval.tasks.megabench.conversions.literals import read_literal
 from lmms_eval.tasks.megabench.facts import Labels, labels
 from lmms_eval.tasks.megabench.reference import ReferenceTask, load_reference
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import Panel, Sources, evaluate
+from lmms_eval.tasks.megabench.standalone import JudgePanel, Sources, evaluate
 from lmms_eval.tasks.megabench.submission import dumps, read_submission, record
 from tests.parity import vectors
 from tests.parity.adapters.megabench import outside_data, same
@@ -80,7 +80,7 @@ def evaluated(
     submission: Sequence[Mapping[str, Any]], configuration: str, previous: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The output file's content, as a reader of the file has it."""
-    panel = Panel(ask, lambda name: SLICE / name)
+    panel = JudgePanel(ask, lambda name: SLICE / name)
     found = evaluate(submission, Sources(reference(configuration), previous or {}), _pool(), panel, Silent())
     content: dict[str, Any] = json.loads(json.dumps(found.as_dict()))
     return content

@@ -18,7 +18,7 @@ from PIL import Image
 
 import lmms_eval.media
 from lmms_eval.tasks.megabench import prompts
-from lmms_eval.tasks.megabench.data import Row, parse_row
+from lmms_eval.tasks.megabench.data import QueryRow, parse_row
 from lmms_eval.tasks.megabench.prompts import MediaAccess
 from tests.parity.keys import keyed
 from tests.parity.vectors import (
@@ -47,7 +47,7 @@ def docs(configuration: str) -> Mapping[str, Mapping[str, Any]]:
 
 
 @functools.cache
-def rows(configuration: str) -> Mapping[str, Row]:
+def rows(configuration: str) -> Mapping[str, QueryRow]:
     return {id_: parse_row(doc) for id_, doc in docs(configuration).items()}
 
 
@@ -153,7 +153,7 @@ def painted_number(pixels: np.ndarray) -> int:
     return int("".join("1" if value > 127 else "0" for value in row), 2)
 
 
-def message_verdict(row: Row, media: MediaAccess, shown: Sequence[Any], wanted: Mapping[str, Any]) -> Verdict:
+def message_verdict(row: QueryRow, media: MediaAccess, shown: Sequence[Any], wanted: Mapping[str, Any]) -> Verdict:
     """Chat messages must show the same pictures as the visuals do, whether as paths or as pictures."""
     with reading() as files:
         parts = prompts.messages(row, media)[0]["content"]

@@ -12,7 +12,7 @@ from lmms_eval.sandbox.launcher import current_policy, not_confined
 from lmms_eval.tasks.megabench.metrics import METRICS
 from lmms_eval.tasks.megabench.reference import ReferenceTask
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import EvaluatedTask, Evaluation, Panel, Sources, evaluate
+from lmms_eval.tasks.megabench.standalone import EvaluatedTask, EvaluatorOutput, JudgePanel, Sources, evaluate
 from tests.parity.adapters.megabench import NLTK_DATA, decode, expects_error, outside_data, same
 from tests.parity.adapters.megabench_judges import Recorded, picture, wrong_request
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
@@ -25,7 +25,7 @@ class Silent:
 
     def task(self, task: EvaluatedTask) -> None: ...
 
-    def block(self, so_far: Evaluation) -> None: ...
+    def block(self, so_far: EvaluatorOutput) -> None: ...
 
 
 @line_adapter("megabench/end_to_end.jsonl")
@@ -78,7 +78,7 @@ def expectations(record: Mapping[str, Any]) -> tuple[Any, Any]:
     return decode(record["expected"]), decode(record.get("expected_summary"))
 
 
-def evaluated(record: Mapping[str, Any], recorded: Recorded | None) -> Evaluation:
+def evaluated(record: Mapping[str, Any], recorded: Recorded | None) -> EvaluatorOutput:
     infos, entries = metric_infos(record), submitted(record)
     contexts = decode(record.get("eval_contexts"))
     tasks = {
@@ -94,7 +94,7 @@ def evaluated(record: Mapping[str, Any], recorded: Recorded | None) -> Evaluatio
 
     pool = ScorePool(1, data=outside_data(record))
     try:
-        panel = Panel(answers, picture) if recorded else None
+        panel = JudgePanel(answers, picture) if recorded else None
         return evaluate(entries, Sources(tasks, previous), pool, panel, Silent())
     finally:
         pool.close()
@@ -123,7 +123,7 @@ def wanted_task(task: Mapping[str, Any]) -> dict[str, Any]:
     return {"eval_type": "rule", **wanted} if "task_score" in wanted else wanted
 
 
-def compare_run(record: Mapping[str, Any], found: Evaluation, expected: Any, summary: Any) -> Verdict:
+def compare_run(record: Mapping[str, Any], found: EvaluatorOutput, expected: Any, summary: Any) -> Verdict:
     content = found.as_dict()
     if found.problems:
         return failed(f"errors {content['errors']}")
@@ -142,7 +142,7 @@ def scorer_errors(content: Mapping[str, Any]) -> list[Any]:
     return [query["scorer_error"] for query in queries if "scorer_error" in query]
 
 
-def error_verdict(record: Mapping[str, Any], found: Evaluation) -> Verdict:
+def error_verdict(record: Mapping[str, Any], found: EvaluatorOutput) -> Verdict:
     """One bad sample is scored 0; anything else is refused before it is scored, with the task's name."""
     content = found.as_dict()
     if record.get("error_class") == "sample":
@@ -155,7 +155,7 @@ def error_verdict(record: Mapping[str, Any], found: Evaluation) -> Verdict:
     return PASSED if good else failed(f"the configuration was accepted: {content}")
 
 
-def unknown_task_verdict(record: Mapping[str, Any], found: Evaluation) -> Verdict:
+def unknown_task_verdict(record: Mapping[str, Any], found: EvaluatorOutput) -> Verdict:
     """A task that is not in the data set: listed in ``errors``, not in the summary."""
     content = found.as_dict()
     good = [problem.task_name for problem in found.problems] == [entry["task_name"] for entry in submitted(record)]

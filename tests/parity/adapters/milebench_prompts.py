@@ -13,9 +13,9 @@ from PIL import Image
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench import data, prompts, submission
-from lmms_eval.tasks.milebench.prompts import Budget, Picture, Prompt, Sample, tokenizer
+from lmms_eval.tasks.milebench.prompts import ContextBudget, FinishedPrompt, PlacedPicture, PromptParts, tokenizer
 from lmms_eval.tasks.milebench.settings import Settings
-from lmms_eval.tasks.milebench.sheets import Sheet, draw_sheet, plan_sheets
+from lmms_eval.tasks.milebench.sheets import SheetLayout, draw_sheet, plan_sheets
 from tests.parity.keys import Keys, keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, path_adapter
 
@@ -38,7 +38,9 @@ NULL_CHOICES = "milebench_null_choices_are_none"
 def check_prompt(vector: Vector) -> Verdict:
     record = vector.record
     sample, sheets = sample_of(record), record["combine_image"] or 0
-    budget = Budget(record["max_context_len"], record["n_tokens_per_image"], tokenizer(TOKENIZERS[record["tokenizer"]]))
+    budget = ContextBudget(
+        record["max_context_len"], record["n_tokens_per_image"], tokenizer(TOKENIZERS[record["tokenizer"]])
+    )
     error = record["result"].get("error")
     try:
         made = prompts.official(sample, record["img_dir"], budget, sheets)
@@ -58,11 +60,11 @@ def check_prompt(vector: Vector) -> Verdict:
     return parts_verdict(made)
 
 
-def item_of(record: Mapping[str, Any], made: Prompt) -> dict[str, Any]:
+def item_of(record: Mapping[str, Any], made: FinishedPrompt) -> dict[str, Any]:
     """The finished item, through the document and the prediction's record that a run makes of the sample."""
     meta = {"task_instruction": record["task_instruction"]}
     settings = Settings(combine_image=record["combine_image"] or 0)
-    (doc,) = data.rows(data.Annotation("the vector", meta, (record["sample"],)), record["dataset"], settings)
+    (doc,) = data.rows(data.AnnotationFile("the vector", meta, (record["sample"],)), record["dataset"], settings)
     predicted = submission.record(doc, made, "")
     return {
         "sample_id": predicted["sample_id"],
@@ -72,11 +74,11 @@ def item_of(record: Mapping[str, Any], made: Prompt) -> dict[str, Any]:
     }
 
 
-def sample_of(record: Mapping[str, Any]) -> Sample:
+def sample_of(record: Mapping[str, Any]) -> PromptParts:
     stated = record["sample"]
     instance = stated["task_instance"]
     choices, sheets = instance.get("choice_list"), instance.get(f"combined_{record['combine_image']}_images")
-    return Sample(
+    return PromptParts(
         sample_id=stated["sample_id"],
         dataset=record["dataset"],
         instruction=record["task_instruction"][stated["task_instruction_id"]],
@@ -87,14 +89,14 @@ def sample_of(record: Mapping[str, Any]) -> Sample:
     )
 
 
-def parts_verdict(made: Prompt) -> Verdict:
+def parts_verdict(made: FinishedPrompt) -> Verdict:
     """What a chat model gets: the kept pictures in order, where the markers stand, and no marker in a text."""
-    shown = [part.path for part in made.parts if isinstance(part, Picture)]
+    shown = [part.path for part in made.parts if isinstance(part, PlacedPicture)]
     markers = made.text.count(prompts.MARKER)
     said = [part for part in made.parts if isinstance(part, str)]
     if shown != list(made.images[:markers]) or any(prompts.MARKER in text for text in said):
         return failed(f"parts {made.parts!r} of {made.text!r}")
-    back = "".join(prompts.MARKER if isinstance(part, Picture) else part for part in made.parts)
+    back = "".join(prompts.MARKER if isinstance(part, PlacedPicture) else part for part in made.parts)
     same = back == made.text or markers > len(made.images)
     return PASSED if same else failed(f"parts {made.parts!r} of {made.text!r}")
 
@@ -112,7 +114,7 @@ def check_layout(vector: Vector) -> Verdict:
     return drawn_verdict(plans, record) if record["n_images"] <= DRAWN_IMAGES else PASSED
 
 
-def drawn_verdict(plans: Sequence[Sheet], record: Mapping[str, Any]) -> Verdict:
+def drawn_verdict(plans: Sequence[SheetLayout], record: Mapping[str, Any]) -> Verdict:
     """The sheets as they are drawn from small pictures."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "small.png"

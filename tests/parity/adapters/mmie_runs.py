@@ -21,8 +21,8 @@ from lmms_eval.judges.internvl.loading import ChatJudge, InternVLOptions
 from lmms_eval.judges.providers import Judge
 from lmms_eval.models.chat_form.form import Checkpoint
 from lmms_eval.storage.atomic import read_json
-from lmms_eval.tasks.mmie.judge_file import Places
-from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in
+from lmms_eval.tasks.mmie.judge_file import OutputFiles
+from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts, built_in
 from tests.parity.vectors import PASSED, Verdict, deviates, failed, path_adapter
 
 SPELLING = "mmie_readme_flags_are_accepted"
@@ -73,7 +73,7 @@ class Canned:
         return reply
 
 
-def told_apart(question: str, prompts: JudgePrompts) -> tuple[str, str]:
+def told_apart(question: str, prompts: JudgeTexts) -> tuple[str, str]:
     """Whose text stands in front, and what follows it."""
     category = next(tag for tag, text in prompts.systems.items() if question.startswith(text))
     tail = question.removeprefix(prompts.systems[category])
@@ -117,7 +117,7 @@ def run(argv: Sequence[str], replies: dict[str, str]) -> Outcome:
         except LmmsEvalError as refused:
             error = str(refused)
     calls = [call for call, _ in itertools.groupby(canned.calls)]
-    summary = Places.of(Path(given.output_dir), given.output_name).summary
+    summary = OutputFiles.of(Path(given.output_dir), given.output_name).summary
     unscored = [one["position"] for one in read_json(summary)["unscored"]] if summary.exists() else []
     return Outcome(code, printed.getvalue(), calls, error or complaints.getvalue(), unscored)
 

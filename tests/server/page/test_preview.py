@@ -58,7 +58,7 @@ def test_values_that_no_flag_can_say_go_by_a_file(value: str) -> None:
 
 def test_lists_and_braces_stay_on_the_command_line() -> None:
     shown = preview({**REQUEST, "model_args": {"model": "x=y", "mm_processor_kwargs": '{"a": [1, 2]}'}})
-    told = load_configs(given(shown.command), {}).configs[0].model_arguments
+    told = load_configs(given(shown.command), {}).configs[0].arguments("model_args")
     assert told == {"model": "x=y", "mm_processor_kwargs": '{"a": [1, 2]}'}
 
 

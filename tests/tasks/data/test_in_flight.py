@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.data.documents import Row, RowsInFlight
+from lmms_eval.tasks.data.documents import PlainRow, RowsInFlight
 
 
-def row(text: str) -> Row:
-    return Row.of({"text": text})
+def row(text: str) -> PlainRow:
+    return PlainRow.of({"text": text})
 
 
 def test_a_row_is_kept_until_it_is_dropped() -> None:
@@ -50,7 +50,7 @@ def test_a_row_larger_than_everything_is_not_kept() -> None:
 
 @pytest.mark.parametrize("value", ["text", 1, None, [1, [2]], {"a": [1]}, [{"a": "b"}]])
 def test_readers_may_change_their_copy(value: Any) -> None:
-    kept = Row.of({"plain": 1, "value": value})
+    kept = PlainRow.of({"plain": 1, "value": value})
     mine = kept.copy()
     assert mine == kept.values
     if isinstance(mine["value"], list):

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.megabench.interleave import Budget
+from lmms_eval.tasks.megabench.interleave import PictureBudget
 from lmms_eval.tasks.megabench.settings import Settings
 
 
 def test_settings_of_a_mapping() -> None:
     settings = Settings.of({"interleave": True, "max_images": 6, "qwen": {"max_images": 2}})
-    assert settings.interleave and settings.budget == Budget(max_images=6)
-    assert Settings.of(None) == Settings() and Settings().budget == Budget()
+    assert settings.interleave and settings.budget == PictureBudget(max_images=6)
+    assert Settings.of(None) == Settings() and Settings().budget == PictureBudget()
     access = Settings(data_folder="demo", max_video_subsample_frame=8).media
     assert (access.root.name, access.root.parent.name, access.max_frames) == ("demo", "megabench", 8)
 

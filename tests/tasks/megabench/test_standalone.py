@@ -2,7 +2,7 @@ import pytest
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
-from lmms_eval.tasks.megabench.standalone import BLOCK, Panel, Sources, can_reuse, evaluate
+from lmms_eval.tasks.megabench.standalone import BLOCK, JudgePanel, Sources, can_reuse, evaluate
 from tests.tasks.megabench.submissions import INFO, JUDGED, entry, query, reference
 
 
@@ -40,7 +40,7 @@ def judge(replies):
             for question, text in zip(questions, said, strict=True)
         ]  # fmt: skip
 
-    return Panel(ask, lambda name: pytest.fail(f"{name} was opened")), asked
+    return JudgePanel(ask, lambda name: pytest.fail(f"{name} was opened")), asked
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -1,15 +1,15 @@
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.megabench.summary import Means, TaskScore, score_task, summarise
+from lmms_eval.tasks.megabench.summary import Means, TaskTotals, score_task, summarise
 
 
 def test_an_excluded_query_stays_in_the_denominator() -> None:
-    assert score_task("t", "rule", [1.0, -1, 0.5]) == TaskScore("t", "rule", 3, 1.5, 0.5)
+    assert score_task("t", "rule", [1.0, -1, 0.5]) == TaskTotals("t", "rule", 3, 1.5, 0.5)
 
 
 def test_a_query_that_was_not_evaluated_takes_the_mean_away() -> None:
-    assert score_task("t", "llm", [1.0, None]) == TaskScore("t", "llm", 2, None, None)
+    assert score_task("t", "llm", [1.0, None]) == TaskTotals("t", "llm", 2, None, None)
 
 
 def test_a_task_needs_queries() -> None:

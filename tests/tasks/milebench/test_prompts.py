@@ -5,17 +5,25 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.prompts import Budget, Characters, Picture, Sample, Words, by_index, official
+from lmms_eval.tasks.milebench.prompts import (
+    Characters,
+    ContextBudget,
+    PlacedPicture,
+    PromptParts,
+    Words,
+    by_index,
+    official,
+)
 
 
-def sample(context: str, images: int = 2, **changes: Any) -> Sample:
+def sample(context: str, images: int = 2, **changes: Any) -> PromptParts:
     given = {"dataset": "TQA", "instruction": "Look.", "images": tuple(f"{n}.png" for n in range(1, images + 1))}
-    return Sample(sample_id=7, context=context, **{**given, **changes})
+    return PromptParts(sample_id=7, context=context, **{**given, **changes})
 
 
 def shown(parts: Any) -> list[str]:
     """Parts with pictures as their numbers in brackets."""
-    return [f"[{part.path[2:-4]}]" if isinstance(part, Picture) else part for part in parts]
+    return [f"[{part.path[2:-4]}]" if isinstance(part, PlacedPicture) else part for part in parts]
 
 
 def test_official_pictures_go_by_position() -> None:
@@ -33,12 +41,12 @@ def test_a_marker_without_a_picture_shows_nothing() -> None:
 
 
 def test_a_context_without_room_keeps_its_end() -> None:
-    made = official(sample("one {image#1} two {image#2} three"), "T", Budget(20, 5, Characters()))
+    made = official(sample("one {image#1} two {image#2} three"), "T", ContextBudget(20, 5, Characters()))
     assert shown(made.parts) == ["Look.\n", "[2]", " three"]
 
 
 def test_the_room_for_pictures_counts_without_any_too() -> None:
-    made = official(sample("a<ImageHere>b", images=0), "T", Budget(8, 5, Characters()))
+    made = official(sample("a<ImageHere>b", images=0), "T", ContextBudget(8, 5, Characters()))
     assert made.text == "Look.\nb"
 
 
@@ -64,7 +72,7 @@ def test_by_index_every_picture_stands_where_it_is_named() -> None:
     ],
 )
 def test_by_index_keeps_the_instruction_and_the_end(room: int, wanted: list[str]) -> None:
-    made = by_index(sample("{image#1} b c {image#2} d e?"), "T", Budget(room, 4, Words()))
+    made = by_index(sample("{image#1} b c {image#2} d e?"), "T", ContextBudget(room, 4, Words()))
     assert shown(made.parts) == wanted
 
 

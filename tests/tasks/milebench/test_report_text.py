@@ -6,13 +6,13 @@ import io
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.report_text import NO_GRID, images_csv, report_text, score_table, scores_csv, title
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, summarise
-from lmms_eval.tasks.milebench.summary.figures import Scored
+from lmms_eval.tasks.milebench.summary.figures import ScoredDataset
 from lmms_eval.tasks.milebench.summary.overview import Overview, build
 from tests.tasks.milebench.summaries import summary, value
 
 
 def overview(*summaries: DatasetSummary, variant: str = "") -> Overview:
-    return build([Scored(datasets()[one.dataset], one) for one in summaries], variant)
+    return build([ScoredDataset(datasets()[one.dataset], one) for one in summaries], variant)
 
 
 def row_of(text: str, start: str) -> list[str]:

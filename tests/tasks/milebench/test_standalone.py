@@ -8,13 +8,13 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.reference import parse_reference
-from lmms_eval.tasks.milebench.standalone import Evaluation, evaluate_dataset, write_evaluation
-from lmms_eval.tasks.milebench.submission import Predictions
+from lmms_eval.tasks.milebench.standalone import JudgedDataset, evaluate_dataset, write_evaluation
+from lmms_eval.tasks.milebench.submission import PredictionFile
 
 CHOICES = ["Left, then right", "Right"]
 
 
-def evaluated(answers: dict[Any, Any], allow_partial: bool = False, gold: str = "Right", n: int = 3) -> Evaluation:
+def evaluated(answers: dict[Any, Any], allow_partial: bool = False, gold: str = "Right", n: int = 3) -> JudgedDataset:
     data = [
         {
             "sample_id": number,
@@ -29,7 +29,7 @@ def evaluated(answers: dict[Any, Any], allow_partial: bool = False, gold: str = 
         {"sample_id": number, "image": ["x/a"], "gt_response": gold, "pred_response": answer, "gen_kwargs": {}}
         for number, answer in answers.items()
     )
-    return evaluate_dataset(annotation, Predictions("m/TQA/pred.json", records), allow_partial)
+    return evaluate_dataset(annotation, PredictionFile("m/TQA/pred.json", records), allow_partial)
 
 
 def test_scores_follow_the_prediction_file() -> None:

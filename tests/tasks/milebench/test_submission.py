@@ -11,7 +11,7 @@ from loguru import logger
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
 from lmms_eval.tasks.milebench import submission
-from lmms_eval.tasks.milebench.prompts import Prompt
+from lmms_eval.tasks.milebench.prompts import FinishedPrompt
 from lmms_eval.tasks.milebench.submission import read_predictions, sample_number
 from tests.tasks.milebench import made
 
@@ -20,7 +20,7 @@ KEYS = ["sample_id", "image", "question", "gt_response", "gen_model_id", "pred_r
 
 def record(number: int, images: int, answer: str = "x") -> dict[str, Any]:
     doc = made.document(sample_id=number, images_path=["a.png"] * images)
-    return submission.record(doc, Prompt("Ä?", ("T/images/a.png",), ("Ä?",)), answer)
+    return submission.record(doc, FinishedPrompt("Ä?", ("T/images/a.png",), ("Ä?",)), answer)
 
 
 def test_keys_order_and_form() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.tasks.mmie.facts import QUESTIONS, PublishedRow, published
-from lmms_eval.tasks.mmie.summary import Row, Table, weighted_average
+from lmms_eval.tasks.mmie.summary import CategoryRow, CategoryTable, weighted_average
 
 TOLERANCE = 0.015
 
@@ -23,10 +23,10 @@ def test_the_published_average_is_that_over_samples(row: PublishedRow) -> None:
 @pytest.mark.parametrize("row", published(), ids=lambda row: f"{row.text_model}-{row.image_model}")
 def test_joined_categories_weigh_by_their_samples(row: PublishedRow) -> None:
     """The same by the report's own way: the tasks' rows joined, means over samples."""
-    joined = Table({}, {}, {})
+    joined = CategoryTable({}, {}, {})
     for tag, count in QUESTIONS.items():
         total = round(row.by_category[tag] / 100 * 6 * count)
-        part = Row(scored=count, total=total, squares=total * 6)
-        joined = joined + Table({"AVG": part, tag: part}, {}, {})
+        part = CategoryRow(scored=count, total=total, squares=total * 6)
+        joined = joined + CategoryTable({"AVG": part, tag: part}, {}, {})
     value = joined.categories["AVG"].as_dict()["percent"]
     assert value == pytest.approx(row.avg, abs=TOLERANCE)

@@ -7,9 +7,9 @@ from lmms_eval.api.request import ResponseError
 from lmms_eval.errors import RunLockedError
 from lmms_eval.judges import JudgeOptions, open_judge, register_script
 from lmms_eval.storage.run_folder import RunFolder
-from lmms_eval.tasks.mmie.judge_file import Judging, Places
-from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in
-from lmms_eval.tasks.mmie.standalone import Reading, read_input
+from lmms_eval.tasks.mmie.judge_file import FileJudging, OutputFiles
+from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts, built_in
+from lmms_eval.tasks.mmie.standalone import ReadingOptions, read_input
 from lmms_eval.tasks.mmie.view import in_folder
 from tests.tasks.mmie.answers import record, records, write
 
@@ -37,9 +37,11 @@ class Jury:
 def start(tmp_path):
     def run(jury, content=None, prompts=None, retries=0, save_step=3):
         folder = write(tmp_path / "in", content if content is not None else records(9))
-        data = read_input(json.loads((folder / "data.json").read_text()), "data.json", Reading(in_folder(str(folder))))
-        places = Places.of(tmp_path / "out", "r.json")
-        summary, _ = Judging(data, prompts or built_in(), places, save_step).finish(jury.open, retries)
+        data = read_input(
+            json.loads((folder / "data.json").read_text()), "data.json", ReadingOptions(in_folder(str(folder)))
+        )
+        places = OutputFiles.of(tmp_path / "out", "r.json")
+        summary, _ = FileJudging(data, prompts or built_in(), places, save_step).finish(jury.open, retries)
         return summary, json.loads(places.output.read_text()), places
 
     return run
@@ -81,7 +83,7 @@ def test_other_answers_prompts_pictures_and_judges_are_judged_again(start, tmp_p
     changed[3]["answer"][0]["text"] = "edited"
     start(jury, changed)
     assert len(jury.asked) == 10
-    start(jury, changed, JudgePrompts({tag: "x\n" for tag in ("SA", "PBL", "MSR")}, "y", "mine"))
+    start(jury, changed, JudgeTexts({tag: "x\n" for tag in ("SA", "PBL", "MSR")}, "y", "mine"))
     assert len(jury.asked) == 19
     start(jury, changed)
     assert len(jury.asked) == 19

@@ -14,12 +14,12 @@ from lmms_eval.engine.records import ImageFolder
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.mmie import judge_questions, utils
 from lmms_eval.tasks.mmie.data.records import Segment
-from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in
+from lmms_eval.tasks.mmie.judge_prompts import JudgeTexts, built_in
 from lmms_eval.tasks.mmie.settings import Settings
-from lmms_eval.tasks.mmie.view import Picture, View, as_text
+from lmms_eval.tasks.mmie.view import View, ViewedPicture, as_text
 from tests.painting import png
 
-PICTURE = Picture(Image.new("RGB", (2, 2)))
+PICTURE = ViewedPicture(Image.new("RGB", (2, 2)))
 VIEW = View(("q <image>\n", "Image-0: ", PICTURE, "\n"), ("r\n",))
 
 
@@ -151,10 +151,10 @@ def test_aggregates() -> None:
 
 
 def test_the_prompt_in_its_order() -> None:
-    def shown(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> str:
+    def shown(view: View, category: str, reference: str | None, prompts: JudgeTexts) -> str:
         return as_text(judge_questions.judge_pieces(view, category, reference, prompts))
 
-    prompts = JudgePrompts({"SA": "S\n", "PBL": "P\n", "MSR": "M\n"}, "It is ", "x")
+    prompts = JudgeTexts({"SA": "S\n", "PBL": "P\n", "MSR": "M\n"}, "It is ", "x")
     body = "### Question\nq <image>\nImage-0: <image>\n\n### Answer\nr\n"
     assert shown(VIEW, "SA", "ref", prompts) == f"S\n{body}\n### Feedback\n"
     assert shown(VIEW, "MSR", "ref", prompts) == f"M\n{body}\n### Correct Answer\nIt is ref\n### Feedback\n"
@@ -175,7 +175,7 @@ def test_the_question_is_one_turn_with_the_pictures_in_their_places() -> None:
     assert not question.accepts("### Score\n9")
     assert question.generation == {"max_new_tokens": 1024, "do_sample": False, "temperature": 0}
     assert all(
-        isinstance(piece, Picture) or piece
+        isinstance(piece, ViewedPicture) or piece
         for piece in judge_questions.judge_pieces(View((), ()), "SA", None, built_in())
     )
 
@@ -183,6 +183,6 @@ def test_the_question_is_one_turn_with_the_pictures_in_their_places() -> None:
 def test_what_is_no_picture_is_refused_before_any_judge_is_asked(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_text("no picture")
     for value in (str(tmp_path / "a.png"), str(tmp_path), str(tmp_path / "none.png")):
-        question = judge_questions.judge_question(View((Picture(value),), ()), "SA", None, built_in())
+        question = judge_questions.judge_question(View((ViewedPicture(value),), ()), "SA", None, built_in())
         with pytest.raises(MediaError):
             question.build_messages()

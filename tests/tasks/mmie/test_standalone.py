@@ -3,8 +3,8 @@ import json
 import pytest
 
 from lmms_eval.tasks.mmie.judge_prompts import built_in
-from lmms_eval.tasks.mmie.standalone import Judgements, Reading, read_input, sample_rows, summary
-from lmms_eval.tasks.mmie.view import Missing, Picture
+from lmms_eval.tasks.mmie.standalone import Judgements, ReadingOptions, read_input, sample_rows, summary
+from lmms_eval.tasks.mmie.view import Missing, ViewedPicture
 
 
 def record(name, n_images=0, **more):
@@ -14,7 +14,7 @@ def record(name, n_images=0, **more):
 
 
 def find(image):
-    return Missing(image) if image == "gone.png" else Picture(image)
+    return Missing(image) if image == "gone.png" else ViewedPicture(image)
 
 
 CONTENT = [
@@ -25,7 +25,7 @@ CONTENT = [
 
 
 def read(**options):
-    return read_input(CONTENT, "f", Reading(find, **options))
+    return read_input(CONTENT, "f", ReadingOptions(find, **options))
 
 
 def test_what_is_judged_skipped_and_refused():

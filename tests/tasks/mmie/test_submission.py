@@ -13,7 +13,7 @@ from lmms_eval.tasks.mmie.submission import (
     read_record,
     read_records,
 )
-from lmms_eval.tasks.mmie.view import Picture, View
+from lmms_eval.tasks.mmie.view import View, ViewedPicture
 from tests.tasks.megabench.fuzzing import FUZZ
 from tests.tasks.mmie.kit import ASKED
 
@@ -118,7 +118,7 @@ def test_any_json_is_read_or_refused_by_name(value):
 
 def test_the_record_of_the_benchmarks_files():
     record = read_record({"id": 7, "question": "q", "answer": "a", "model": "m", "gt_answer": None})
-    found = processed_record(record, View(("q\n",), ("a\n", Picture("p"))))
+    found = processed_record(record, View(("q\n",), ("a\n", ViewedPicture("p"))))
     assert found == {
         "id": 7,
         "model": "m",

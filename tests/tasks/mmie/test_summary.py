@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.mmie.summary import (
-    Row,
-    Table,
+    CategoryRow,
+    CategoryTable,
     mean,
     official_average,
     percent,
@@ -59,14 +59,14 @@ def test_means_and_counts() -> None:
 
 
 def test_the_official_mean_is_rounded_and_the_other_is_not() -> None:
-    row = Row(scored=3, total=10, squares=36)
+    row = CategoryRow(scored=3, total=10, squares=36)
     assert row.official == 3.333 and row.mean == 10 / 3
 
 
 def test_tables_of_categories_join_to_that_of_all() -> None:
     whole = table(SAMPLES)
     parts = [table([item for item in SAMPLES if item["category"] == tag]) for tag in ("MSR", "SA", "PBL")]
-    joined = Table.from_dict(parts[0].as_dict()) + parts[1] + parts[2]
+    joined = CategoryTable.from_dict(parts[0].as_dict()) + parts[1] + parts[2]
     assert joined == whole
     assert list(joined.categories) == list(whole.categories)
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.mmie.data.records import Segment
-from lmms_eval.tasks.mmie.view import Missing, Picture, ViewOptions, build_view, in_folder
+from lmms_eval.tasks.mmie.view import Missing, ViewedPicture, ViewOptions, build_view, in_folder
 from tests.tasks.megabench.fuzzing import FUZZ
 
 FULL = ViewOptions("full_text")
@@ -18,7 +18,7 @@ segments = st.lists(
 
 
 def find(image):
-    return Missing(image) if image == "gone" else Picture(image)
+    return Missing(image) if image == "gone" else ViewedPicture(image)
 
 
 def pictures(n, text="t"):
@@ -69,10 +69,10 @@ def test_missing_pictures_are_named_and_leave_no_gap():
 def test_paths(tmp_path):
     (tmp_path / "a.png").touch()
     finder = in_folder(str(tmp_path))
-    assert finder("a.png") == Picture(f"{tmp_path}/a.png")
-    assert finder(f"{tmp_path}/a.png") == Picture(f"{tmp_path}/a.png")
+    assert finder("a.png") == ViewedPicture(f"{tmp_path}/a.png")
+    assert finder(f"{tmp_path}/a.png") == ViewedPicture(f"{tmp_path}/a.png")
     assert finder("b.png") == Missing(f"{tmp_path}/b.png")
-    assert finder("") == Picture(f"{tmp_path}/")
+    assert finder("") == ViewedPicture(f"{tmp_path}/")
     assert finder(5) == Missing(f"{tmp_path}/5")
 
 
@@ -81,8 +81,8 @@ def test_pictures_of_the_data_set_lie_elsewhere(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     finder = in_folder(f"{tmp_path}/here", f"{tmp_path}/there")
-    assert finder("a.png") == Picture(f"{tmp_path}/here/a.png")
-    assert finder("b.png") == Picture(f"{tmp_path}/there/b.png")
+    assert finder("a.png") == ViewedPicture(f"{tmp_path}/here/a.png")
+    assert finder("b.png") == ViewedPicture(f"{tmp_path}/there/b.png")
     assert finder("c.png") == Missing(f"{tmp_path}/here/c.png")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.videomme.utils import ALL_FRAMES, Block, read, shown
+from lmms_eval.tasks.videomme.utils import ALL_FRAMES, TextBlock, read, shown
 
 
 def block(number: int, times: str, *lines: str, tagged: bool = True) -> str:
@@ -25,7 +25,7 @@ FILE = "\n\n".join(
 
 def test_blocks_come_in_the_order_of_time() -> None:
     assert [one.lines for one in read(FILE)] == [("first", "below it"), ("second",), ("between two frames",)]
-    assert read(FILE)[1] == Block(2.5, 4.0, ("second",))
+    assert read(FILE)[1] == TextBlock(2.5, 4.0, ("second",))
 
 
 def test_a_block_is_shown_if_a_sampled_frame_falls_into_it() -> None:

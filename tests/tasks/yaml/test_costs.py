@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.tasks.yaml import costs
-from lmms_eval.tasks.yaml.costs import SCALES, Files, Medium, media_of_text
+from lmms_eval.tasks.yaml.costs import SCALES, CountedMedium, Files, media_of_text
 from tests.tasks.kit import Function, loaded
 
 CODE = "def media(doc):\n    raise AssertionError('rendered ahead')\n"
@@ -138,7 +138,7 @@ def test_a_window_is_looked_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("text", "media"),
     [
-        ("a/b.JPG", [Medium("image", "a/b.JPG")]),
+        ("a/b.JPG", [CountedMedium("image", "a/b.JPG")]),
         ("", []),
         ("[]", []),
         ("['a.mp4', 'b.txt']", None),
@@ -146,8 +146,8 @@ def test_a_window_is_looked_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.Mo
         ("a.png\nb.png", None),
         ("What is in the picture?", None),
         ("word " * 400, None),
-        ("data:audio/wav;base64,AAAA", [Medium("audio", 26 * 0.75)]),
+        ("data:audio/wav;base64,AAAA", [CountedMedium("audio", 26 * 0.75)]),
     ],
 )
-def test_media_of_a_text(text: str, media: list[Medium] | None) -> None:
+def test_media_of_a_text(text: str, media: list[CountedMedium] | None) -> None:
     assert media_of_text(text) == media

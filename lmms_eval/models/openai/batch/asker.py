@@ -17,7 +17,7 @@ from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Arguments
-from lmms_eval.models.openai.batch.client import BatchClient, Draft, Ledger, Part, batch_line
+from lmms_eval.models.openai.batch.client import BatchClient, BatchPart, Draft, Ledger, batch_line
 from lmms_eval.models.remote.asking import Tally, to_response
 from lmms_eval.models.remote.errors import AttemptError, shorten, status_error
 from lmms_eval.models.remote.reply import Reply, decode_body
@@ -102,7 +102,7 @@ def batch_failure(batch: Mapping[str, Any], shown: str) -> AttemptError:
 class _Watched:
     """A batch that is polled until it ends."""
 
-    def __init__(self, part: Part, ended_before: int) -> None:
+    def __init__(self, part: BatchPart, ended_before: int) -> None:
         self.part, self.since, self.failed_looks = part, monotonic(), 0
         self.ended_before = ended_before
 
@@ -136,7 +136,7 @@ class BatchAsker:
         """The batch of each request, by the request's id."""
         self._watched: list[_Watched] = []
         self._draft: Draft | None = None
-        self._full: list[Part] = []
+        self._full: list[BatchPart] = []
         """Files to send."""
         self._most_live = sys.maxsize
         """The number of batches that the service's queue accepts at a time, as far as known."""
@@ -209,7 +209,7 @@ class BatchAsker:
             else:
                 self._ledger.over(part)
 
-    def _watch(self, part: Part) -> None:
+    def _watch(self, part: BatchPart) -> None:
         watched = _Watched(part, self._ended)
         self._watched.append(watched)
         self._place.update(dict.fromkeys(part.ids, watched))
@@ -257,7 +257,7 @@ class BatchAsker:
             failed += await self._send(self._full.pop(0))
         return failed
 
-    async def _send(self, part: Part) -> list[Response]:
+    async def _send(self, part: BatchPart) -> list[Response]:
         """Send a file and create its batch. Returns the failures."""
         self._ledger.enter(part)
         try:

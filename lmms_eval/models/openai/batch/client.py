@@ -36,7 +36,7 @@ MAX_BACKOFF_S = 60.0
 T = TypeVar("T")
 
 
-class Part(Struct):
+class BatchPart(Struct):
     """One batch, with its files and its state."""
 
     name: str
@@ -96,13 +96,13 @@ class Draft:
         self.ids.append(request_id)
         self._size += len(line)
 
-    def close(self) -> Part:
+    def close(self) -> BatchPart:
         """Finish the file. Raises ``JournalError`` if it cannot be written."""
         try:
             self._file.close()
         except OSError as error:
             raise self._unwritable(error) from error
-        return Part(self.name, tuple(self.ids), self.path)
+        return BatchPart(self.name, tuple(self.ids), self.path)
 
     def _unwritable(self, error: OSError) -> JournalError:
         return JournalError(f"cannot write the batch file {self.path}: {error.strerror or error}")
@@ -117,7 +117,7 @@ class Ledger:
 
     def __init__(self, folder: Path, max_requests: int, max_bytes: int) -> None:
         self._folder, self._max_requests, self._max_bytes = folder, max_requests, max_bytes
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, BatchPart] = {}
         self.batch_ids: list[str] = []
         """The batches that were live at the start, or created since."""
         self._journal = JournalWriter(folder / JOURNAL)
@@ -136,7 +136,7 @@ class Ledger:
     ) -> None:
         self._journal.close()
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[BatchPart]:
         """Return the batches that are not closed."""
         return list(self._parts.values())
 
@@ -148,26 +148,26 @@ class Ledger:
         """Begin a batch file."""
         return Draft(self._folder, self._max_requests, self._max_bytes)
 
-    def enter(self, part: Part) -> None:
+    def enter(self, part: BatchPart) -> None:
         """Record the requests of a batch, before it is sent."""
         self._parts[part.name] = part
         self._journal.append({"part": part.name, "ids": list(part.ids)})
         self._journal.sync()
 
-    def uploaded(self, part: Part, file_id: str) -> None:
+    def uploaded(self, part: BatchPart, file_id: str) -> None:
         """Record the file's id, before the batch is created."""
         part.file_id = file_id
         self._journal.append({"part": part.name, "file_id": file_id})
         self._journal.sync()
 
-    def created(self, part: Part, batch_id: str) -> None:
+    def created(self, part: BatchPart, batch_id: str) -> None:
         """Record the batch's id."""
         part.batch_id = batch_id
         self.batch_ids.append(batch_id)
         self._journal.append({"part": part.name, "batch_id": batch_id})
         self._journal.sync()
 
-    def over(self, part: Part) -> None:
+    def over(self, part: BatchPart) -> None:
         """Close a batch after its results are read, or if it was never created."""
         self._journal.append({"part": part.name, "over": True})
         self._parts.pop(part.name, None)
@@ -177,7 +177,7 @@ class Ledger:
         name = str(record["part"])
         ids = record.get("ids")
         if isinstance(ids, list):
-            self._parts[name] = Part(name, tuple(map(str, ids)), self._folder / f"{name}.jsonl")
+            self._parts[name] = BatchPart(name, tuple(map(str, ids)), self._folder / f"{name}.jsonl")
         part = self._parts.get(name)
         if part is None:
             return
@@ -234,7 +234,7 @@ class BatchClient:
     ) -> None:
         await self._session.close()
 
-    async def upload(self, part: Part) -> str:
+    async def upload(self, part: BatchPart) -> str:
         """Send a batch file, and return its id. A file alone has no effect, so it may be sent twice."""
 
         async def send() -> str:
@@ -245,7 +245,7 @@ class BatchClient:
 
         return await self._tried(send)
 
-    async def create(self, part: Part) -> str:
+    async def create(self, part: BatchPart) -> str:
         """Create the batch of an uploaded file, and return its id.
 
         If a failure does not show whether the batch was created, it is looked up before a retry.
@@ -270,7 +270,7 @@ class BatchClient:
 
         return await self._tried(create)
 
-    async def find(self, part: Part) -> str | None:
+    async def find(self, part: BatchPart) -> str | None:
         """Look up the batch of an uploaded file among all batches of the account, and return its id."""
         return await self._tried(lambda: self._find(part))
 
@@ -296,7 +296,7 @@ class BatchClient:
 
         await self._tried(fetch)
 
-    async def _find(self, part: Part) -> str | None:
+    async def _find(self, part: BatchPart) -> str | None:
         after = ""
         while True:
             page = await self._ask("GET", "/batches", {"limit": str(LISTED), **({"after": after} if after else {})})

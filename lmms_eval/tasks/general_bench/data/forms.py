@@ -107,7 +107,7 @@ _ALSO: Mapping[Form, frozenset[Form]] = MappingProxyType({
 _OWN: frozenset[tuple[Form, Form]] = frozenset({
     ("boxes", "instances"), ("instances", "boxes"), ("mask", "labels"), ("labels", "mask"),
 })  # fmt: skip
-"""The row's and the key's form, for pairs in which the key's form is the item's."""
+"""The row's and the key's form, for pairs whose key's form is the item's."""
 
 
 @functools.lru_cache(maxsize=1024)

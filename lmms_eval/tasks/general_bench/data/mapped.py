@@ -11,7 +11,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, KeyPath
 from lmms_eval.tasks.general_bench.data.forms import form_of, form_of_reference, may_hold, suits
-from lmms_eval.tasks.general_bench.data.records import Draft, Record, Source, checked_path, is_number, media_of
+from lmms_eval.tasks.general_bench.data.records import ItemDraft, ItemSource, Record, checked_path, is_number, media_of
 from lmms_eval.tasks.general_bench.items import Form, MediaInput
 
 _LISTS: frozenset[Form] = frozenset({"boxes", "tube", "triplets"})
@@ -32,7 +32,7 @@ class _Found(Struct, frozen=True):
         return self.record.values[self.key]
 
 
-def read_mapped_item(source: Source, fields: FieldMap) -> Draft:
+def read_mapped_item(source: ItemSource, fields: FieldMap) -> ItemDraft:
     """Read an item by a field map.
 
     Raises:
@@ -46,7 +46,7 @@ def read_mapped_item(source: Source, fields: FieldMap) -> Draft:
     form = fields.form or form_of(source.facts)
     if found is not None:
         form = fields.form or form_of_reference(source.facts, found.key, found.value)
-    return Draft(
+    return ItemDraft(
         form=form,
         prompt="" if prompt is None else prompt.record.text(prompt.key),
         media=_media(source, fields),
@@ -72,7 +72,7 @@ def _inner(keys: KeyPath, records: dict[KeyPath, Record | None]) -> Record | Non
     return records[keys]
 
 
-def _media(source: Source, fields: FieldMap) -> tuple[MediaInput, ...]:
+def _media(source: ItemSource, fields: FieldMap) -> tuple[MediaInput, ...]:
     """Return the first existing medium of each kind."""
     media: list[MediaInput] = []
     for kind, paths in fields.media.items():
@@ -82,7 +82,7 @@ def _media(source: Source, fields: FieldMap) -> tuple[MediaInput, ...]:
     return tuple(media)
 
 
-def _reference(source: Source, fields: FieldMap) -> _Found | None:
+def _reference(source: ItemSource, fields: FieldMap) -> _Found | None:
     """Return the value under a key that names the row's form, else the first one that fits it."""
     found = list(_values(source.top, fields.output))
     if fields.form is None:

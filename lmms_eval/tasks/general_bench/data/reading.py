@@ -21,9 +21,9 @@ from lmms_eval.tasks.general_bench.data.forms import form_of
 from lmms_eval.tasks.general_bench.data.mapped import read_mapped_item
 from lmms_eval.tasks.general_bench.data.records import (
     Box,
-    Draft,
+    ItemDraft,
+    ItemSource,
     Record,
-    Source,
     box_of,
     checked_path,
     first_media,
@@ -47,7 +47,7 @@ _INTENT = find_task("Intent Classification")
 _YES_NO: Mapping[str, str] = MappingProxyType({"1": "Yes", "0": "No", "yes": "Yes", "no": "No"})
 
 
-def read_sound_item(source: Source) -> Draft:
+def read_sound_item(source: ItemSource) -> ItemDraft:
     """Read ``input.audio_file`` below ``audios``, ``input.prompt`` and ``output.text``.
 
     Raises:
@@ -57,7 +57,7 @@ def read_sound_item(source: Source) -> Draft:
     if source.facts in _BACKSLASHES and isinstance(given.values.get("audio_file"), str):
         straight = {**given.values, "audio_file": given.values["audio_file"].replace("\\", "/")}
         given = Record(straight, given.where)
-    return Draft(
+    return ItemDraft(
         form=form_of(source.facts),
         prompt=given.text("prompt"),
         media=media_of("audio", given, "audio_file", source.annotation),
@@ -65,7 +65,7 @@ def read_sound_item(source: Source) -> Draft:
     )
 
 
-def _reference(source: Source) -> str | list[str]:
+def _reference(source: ItemSource) -> str | list[str]:
     if source.facts is _BIRD:
         return _yes_or_no(source.output)
     if source.facts is _INTENT:
@@ -191,7 +191,7 @@ _DEPTHS = "depth"
 """Folder of the depth maps of a task's videos, which are in ``video``."""
 
 
-def read_video_item(source: Source, fields: FieldMap) -> Draft:
+def read_video_item(source: ItemSource, fields: FieldMap) -> ItemDraft:
     """Read an item by the schema that its task's metric implies.
 
     Raises:
@@ -201,7 +201,7 @@ def read_video_item(source: Source, fields: FieldMap) -> Draft:
         case "tube" if source.facts.metric == "m_viou":  # action detection and grounding: a flat item
             top = source.top
             media = media_of("video", top, "video_path", source.annotation)
-            return Draft("tube", top.text("caption"), media, tube_of(top))
+            return ItemDraft("tube", top.text("caption"), media, tube_of(top))
         case "depth":
             return _depth(source)
         case "saliency":
@@ -212,10 +212,10 @@ def read_video_item(source: Source, fields: FieldMap) -> Draft:
             given = source.top.record("input")
             prompt = given.optional_text("prompt") if form == "flow" else given.text("prompt")
             reference = _answer(source) if source.has_output else None
-            return Draft(form, prompt, required_media(_VIDEOS, given, source.annotation), reference)
+            return ItemDraft(form, prompt, required_media(_VIDEOS, given, source.annotation), reference)
 
 
-def _answer(source: Source) -> Any:
+def _answer(source: ItemSource) -> Any:
     """Read the boxes of a tracked object, a flow's path, or a text."""
     output = source.output
     match form_of(source.facts):
@@ -226,7 +226,7 @@ def _answer(source: Source) -> Any:
     return output.answer("answer" if output.has("answer") else "text")
 
 
-def _depth(source: Source) -> Draft:
+def _depth(source: ItemSource) -> ItemDraft:
     """Read an item with paths in ``input`` and ``output``, below ``video`` and ``depth``."""
     media = media_of("video", source.top, "input", source.annotation)
     reference = None
@@ -234,17 +234,17 @@ def _depth(source: Source) -> Draft:
         path = checked_path(source.top.values["output"], f"{source.top.where}: `output`")
         parts = PurePosixPath(path).parts
         reference = path if parts[0] == _DEPTHS else str(PurePosixPath(_DEPTHS, path))
-    return Draft("depth", "", media, reference)
+    return ItemDraft("depth", "", media, reference)
 
 
-def _segmentation(source: Source) -> Draft:
+def _segmentation(source: ItemSource) -> ItemDraft:
     """Read a mask (COCO run lengths) for each frame, in the order of the output's keys, and the prompt if any."""
     given = source.top.record("input")
     media = first_media(_VIDEOS, given, source.annotation)
     if not media:
         raise given.wrong("video_folder", "the folder of a video's frames")
     reference = _masks(source.output) if source.has_output else None
-    return Draft("masks", given.optional_text("prompt"), media, reference)
+    return ItemDraft("masks", given.optional_text("prompt"), media, reference)
 
 
 def _masks(output: Record) -> list[Mapping[str, Any] | None]:
@@ -292,7 +292,7 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
         facts: the task's row.
         annotation: only its folder and head are looked at.
         raw: the entry.
-        prediction_folder: folder to which paths of predictions are relative.
+        prediction_folder: folder that paths of predictions are relative to.
         fields: the keys of tasks that ``field_maps`` lists.
 
     Raises:
@@ -305,7 +305,7 @@ def read_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_fol
         return read_nlp_item(facts, annotation, raw, prediction_folder)
     top = Record.of(raw, f"{annotation.file}: an item")
     item_id = _id(facts, top)
-    source = Source(facts, annotation, Record(top.values, f"{annotation.file}: item {item_id!r:.80}"))
+    source = ItemSource(facts, annotation, Record(top.values, f"{annotation.file}: item {item_id!r:.80}"))
     draft = _draft(source, fields)
     return Item(
         id=item_id,
@@ -350,7 +350,7 @@ def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path
     return Items(tuple(items), tuple(problems), tuple(dropped), tuple(_duplicates(items)))
 
 
-def _draft(source: Source, fields: FieldMap) -> Draft:
+def _draft(source: ItemSource, fields: FieldMap) -> ItemDraft:
     """Read by the field map if it names a form, as a user's map may for any schema, else by the task's schema."""
     if fields.form is not None:
         return read_mapped_item(source, fields)

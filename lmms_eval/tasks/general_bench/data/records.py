@@ -158,7 +158,7 @@ def _as_text(value: object) -> str | None:
 _ABSENT: tuple[object, ...] = (None, "", {}, [])
 
 
-class Source(Struct, frozen=True):
+class ItemSource(Struct, frozen=True):
     """An item to be read."""
 
     facts: TaskFacts
@@ -177,7 +177,7 @@ class Source(Struct, frozen=True):
         return self.top.record("output")
 
 
-class Draft(Struct, frozen=True):
+class ItemDraft(Struct, frozen=True):
     """The parts of an item that depend on its schema."""
 
     form: Form

@@ -18,7 +18,7 @@ from lmms_eval.tasks.general_bench.facts.metrics import Metric, find_metric, met
 from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, mean_of_rows, paper_score
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
 from lmms_eval.tasks.general_bench.levels.scopes import Scope, find_scope
-from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, Table, column, exact_number
+from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Table, column, exact_number
 
 
 def rank_paper(
@@ -139,7 +139,7 @@ class _Reader:
                 self.scores.pop(task, None)
         return True
 
-    def _read_row(self, sheet: str, place: int, row: Row, given: dict[TaskFacts, list[int]]) -> None:
+    def _read_row(self, sheet: str, place: int, row: LevelRow, given: dict[TaskFacts, list[int]]) -> None:
         try:
             value = exact_number(row.cell)
             if not row.name and value is None:

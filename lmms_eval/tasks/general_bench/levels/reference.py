@@ -29,7 +29,7 @@ from lmms_eval.tasks.general_bench.levels.formulas import (
     winning_mean,
 )
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
-from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, Table, column, reference_number
+from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, LevelRow, Table, column, reference_number
 
 _MAPPED_NAME = {"rte": "RTE", "chamfer_distance": "CD"}
 """Spellings that the ranker maps, for metrics that the workbook spells differently."""
@@ -59,20 +59,20 @@ class Pairs(Struct, frozen=True):
         return Support(supported, len(self.specialists), sum(is_win(*pair) for pair in both))
 
 
-def specialists(corrected: bool = False) -> Mapping[str, tuple[Row, ...]]:
+def specialists(corrected: bool = False) -> Mapping[str, tuple[LevelRow, ...]]:
     """Return the shipped table of specialists. ``corrected`` removes its faults."""
     return {name: tuple(_specialist(task, corrected) for task in rows) for name, rows in sheets().items()}
 
 
-def _specialist(task: TaskFacts, corrected: bool) -> Row:
+def _specialist(task: TaskFacts, corrected: bool) -> LevelRow:
     if not corrected or not task.correction:
-        return Row(task.name, task.spelling, task.specialist)
+        return LevelRow(task.name, task.spelling, task.specialist)
     if task.correction == "mapped":
-        return Row(task.name, task.spelling, map_score(task.spelling, task.specialist))
-    return Row(task.name, _MAPPED_NAME.get(task.metric, task.spelling), task.sound_specialist)
+        return LevelRow(task.name, task.spelling, map_score(task.spelling, task.specialist))
+    return LevelRow(task.name, _MAPPED_NAME.get(task.metric, task.spelling), task.sound_specialist)
 
 
-def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[Row]] | Table | None = None) -> Ranked:
+def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[LevelRow]] | Table | None = None) -> Ranked:
     """Rank a column of a result table as the reference does.
 
     Args:
@@ -102,7 +102,7 @@ def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[Row]] 
     return _ranked(model, pairs, warnings)
 
 
-def pair(sheet: str, theirs: Sequence[Row], rows: Sequence[Row]) -> Pairs:
+def pair(sheet: str, theirs: Sequence[LevelRow], rows: Sequence[LevelRow]) -> Pairs:
     """Pair a sheet's rows by position and map them. The language sheet is not mapped.
 
     Raises:
@@ -124,7 +124,7 @@ def pair(sheet: str, theirs: Sequence[Row], rows: Sequence[Row]) -> Pairs:
     )
 
 
-def _mapped(sheet: str, rows: Sequence[Row], metrics: Sequence[str], values: Sequence[float]) -> tuple[float, ...]:
+def _mapped(sheet: str, rows: Sequence[LevelRow], metrics: Sequence[str], values: Sequence[float]) -> tuple[float, ...]:
     found = []
     for row, metric, value in zip(rows, metrics, values, strict=False):
         try:
@@ -203,7 +203,7 @@ def _entries(pairs: Pairs) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def _order_warnings(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> list[str]:
+def _order_warnings(sheet: str, theirs: Sequence[LevelRow], ours: Sequence[LevelRow]) -> list[str]:
     if [row.name for row in ours] == [row.name for row in theirs]:
         return []
     if len(ours) != len(theirs):
@@ -211,7 +211,7 @@ def _order_warnings(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> l
     return [f"sheet {sheet}: rows are named otherwise than the specialists'; paired by position all the same"]
 
 
-def _stops(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> list[str]:
+def _stops(sheet: str, theirs: Sequence[LevelRow], ours: Sequence[LevelRow]) -> list[str]:
     """Warn about contents that stop the reference and that are read here by the specification.
 
     The reference compares the language sheet's cells unchanged, so that any text in them ends it, and it takes only

@@ -12,7 +12,7 @@ from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, 
 from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
 from lmms_eval.tasks.general_bench.levels.paper import checked, unit_warnings
 from lmms_eval.tasks.general_bench.levels.report import Profile
-from lmms_eval.tasks.general_bench.levels.results import TaskResult
+from lmms_eval.tasks.general_bench.levels.results import LevelResult
 from lmms_eval.tasks.general_bench.levels.tables import (
     METRIC_COLUMN,
     NAME_COLUMN,
@@ -36,7 +36,7 @@ class Filled(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def register(model: str, results: Sequence[TaskResult], table: Table, profile: Profile = "paper") -> Filled:
+def register(model: str, results: Sequence[LevelResult], table: Table, profile: Profile = "paper") -> Filled:
     """Put results into a table's rows, in a column named after the model.
 
     In the profile ``paper``, rows are found by task names in any spacing and case, and metrics by any spelling.
@@ -58,7 +58,7 @@ def register(model: str, results: Sequence[TaskResult], table: Table, profile: P
     return _by_reference(model, results, table) if profile == "reference" else _by_paper(model, results, table)
 
 
-def _by_reference(model: str, results: Sequence[TaskResult], table: Table) -> Filled:
+def _by_reference(model: str, results: Sequence[LevelResult], table: Table) -> Filled:
     cells: dict[str, dict[int, float]] = {}
     warnings: list[str] = []
     problems: list[str] = []
@@ -78,7 +78,7 @@ def _by_reference(model: str, results: Sequence[TaskResult], table: Table) -> Fi
     return Filled(with_column(table, model, cells), model, cells, updated, tuple(problems), tuple(warnings))
 
 
-def _sheet_of(result: TaskResult) -> str:
+def _sheet_of(result: LevelResult) -> str:
     if result.modality == LANGUAGE:
         return LANGUAGE
     return f"{result.modality}-{result.task_type.capitalize()}"
@@ -94,7 +94,7 @@ def _places(table: Table, sheet: str) -> list[tuple[Cell, Cell]]:
     return [(row[name], row[metric]) for row in content.rows]
 
 
-def _by_paper(model: str, results: Sequence[TaskResult], table: Table) -> Filled:
+def _by_paper(model: str, results: Sequence[LevelResult], table: Table) -> Filled:
     rows = _folded_rows(table)
     scores: dict[TaskFacts, float] = {}
     problems: list[str] = []
@@ -133,7 +133,7 @@ def _folded_rows(table: Table) -> dict[TaskFacts, tuple[str, int]]:
     return found
 
 
-def _taken(result: TaskResult) -> tuple[TaskFacts, float]:
+def _taken(result: LevelResult) -> tuple[TaskFacts, float]:
     """Return the task of a result, and its score in the unit of the result table."""
     task = find_task(result.task_name)
     for kind, given, known in (("modality", result.modality, task.modality), ("type", result.task_type, task.paradigm)):

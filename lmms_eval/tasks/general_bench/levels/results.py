@@ -17,7 +17,7 @@ _DEPTHS = ("", "*/", "*/*/", "*/*/*/", "*/*/*/*/")
 """Patterns for the depths of a data set's files: the top, and a task's folder, which may be below folders of sets."""
 
 
-class TaskResult(Struct, frozen=True):
+class LevelResult(Struct, frozen=True):
     """The score of one task. ``modality`` and ``task_type`` (the paradigm) are optional, since names are unique."""
 
     task_name: str
@@ -39,14 +39,14 @@ class TaskResult(Struct, frozen=True):
 class Gathered(Struct, frozen=True):
     """The contents of files: results, files with predictions (``standalone`` scores them), and problems."""
 
-    results: tuple[TaskResult, ...]
+    results: tuple[LevelResult, ...]
     predictions: tuple[Path, ...]
     problems: tuple[str, ...]
 
 
 def gather(paths: Iterable[Path]) -> Gathered:
     """Read result files. Unreadable files and entries that are not results become problems."""
-    results: list[TaskResult] = []
+    results: list[LevelResult] = []
     predictions: list[Path] = []
     problems: list[str] = []
     for path in paths:
@@ -111,7 +111,7 @@ def _records(path: Path) -> list[Any]:
     return content
 
 
-def _result(record: Any, source: str) -> TaskResult:
+def _result(record: Any, source: str) -> LevelResult:
     if not isinstance(record, Mapping):
         raise DataError(f"a result is an object, not {type(record).__name__}")
     name = next((record[key] for key in _NAMES if record.get(key)), None)
@@ -120,7 +120,7 @@ def _result(record: Any, source: str) -> TaskResult:
     if absent:
         raise DataError(f"no {', '.join(absent)} in it")
     counts = dict(_counts(record))
-    return TaskResult(
+    return LevelResult(
         task_name=str(name),
         metric=str(record["metric"]),
         score=record["score"],

@@ -31,7 +31,7 @@ LEVEL_SHEET = "level-scores"
 """A sheet of this name, in any case, holds no tasks."""
 
 
-class Row(Struct, frozen=True):
+class LevelRow(Struct, frozen=True):
     """A task's name, its metric in the table's spelling, and the cell of one model."""
 
     name: str
@@ -57,7 +57,7 @@ class Table(Struct, frozen=True):
         return {name: sheet for name, sheet in self.sheets.items() if name.casefold() != LEVEL_SHEET}
 
 
-def column(sheet: Sheet, where: str, model: str) -> tuple[Row, ...]:
+def column(sheet: Sheet, where: str, model: str) -> tuple[LevelRow, ...]:
     """Return the rows of a sheet with the cells of one model. The name is compared without case.
 
     Raises:
@@ -70,7 +70,7 @@ def column(sheet: Sheet, where: str, model: str) -> tuple[Row, ...]:
         known = ", ".join(map(repr, filter(None, sheet.columns))) or "none"
         raise DataError(f"{where}: no column {' and '.join(map(repr, absent))}; columns: {known}")
     name, metric, score = (places[one.casefold()] for one in wanted)
-    return tuple(Row(str(row[name] or ""), str(row[metric] or ""), row[score]) for row in sheet.rows)
+    return tuple(LevelRow(str(row[name] or ""), str(row[metric] or ""), row[score]) for row in sheet.rows)
 
 
 def template() -> Table:

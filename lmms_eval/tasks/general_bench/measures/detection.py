@@ -50,7 +50,7 @@ def match(
         predictions: Numbers of those to match.
         truth: Numbers of the reference objects to match.
         overlaps: Of a prediction and reference objects.
-        least: The overlap from which on a prediction may match.
+        least: The least overlap of a match.
     """
     import numpy as np
 
@@ -82,7 +82,7 @@ def match_classes(
         truth: Number of reference objects.
         truth_labels: Theirs, if they have some.
         overlaps: Of a prediction and reference objects.
-        least: The overlap from which on a prediction may match.
+        least: The least overlap of a match.
     """
     import numpy as np
 

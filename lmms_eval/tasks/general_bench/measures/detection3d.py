@@ -102,7 +102,7 @@ _LEAST = 0.1
 _POINTS = 101
 
 
-class Found(Struct, frozen=True):
+class FoundBox(Struct, frozen=True):
     """A predicted box: for each threshold whether it hits a true one."""
 
     score: float
@@ -113,7 +113,7 @@ class ClassBoxes(Struct, frozen=True):
     """One class of an item."""
 
     objects: int
-    found: tuple[Found, ...] = ()
+    found: tuple[FoundBox, ...] = ()
 
 
 class Matching(Struct, frozen=True):
@@ -184,7 +184,7 @@ def area_above_tenth(recalls: Floats, precisions: Floats) -> float:
 
 def _match_class(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matching) -> ClassBoxes:
     free = [[True] * len(truth) for _ in matching.thresholds]
-    matched: list[Found] = []
+    matched: list[FoundBox] = []
     for box in found:
         likeness = [matching.similarity(box, true) for true in truth]
         hits: list[bool] = []
@@ -194,7 +194,7 @@ def _match_class(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Match
             hits.append(best is not None)
             if best is not None:
                 left[best] = False
-        matched.append(Found(box.score, tuple(hits)))
+        matched.append(FoundBox(box.score, tuple(hits)))
     return ClassBoxes(len(truth), tuple(matched))
 
 

@@ -13,7 +13,14 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import detection3d, tracking3d
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
-from lmms_eval.tasks.general_bench.measures.detection3d import BY_CENTRE, BY_OVERLAP, Box3D, ClassBoxes, Found, Matching
+from lmms_eval.tasks.general_bench.measures.detection3d import (
+    BY_CENTRE,
+    BY_OVERLAP,
+    Box3D,
+    ClassBoxes,
+    FoundBox,
+    Matching,
+)
 from lmms_eval.tasks.general_bench.measures.tracking3d import ClassCounts, Step, Tracked
 from lmms_eval.tasks.general_bench.readers.points import points_of, poses_of, read_boxes3d, read_tracks
 from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference_of
@@ -206,7 +213,7 @@ def _detection_measure(name: str, matching: Matching, checked: str) -> Measure:
         items = (
             {
                 label: ClassBoxes(
-                    one["objects"], tuple(Found(score, tuple(map(bool, hits))) for score, *hits in one["found"])
+                    one["objects"], tuple(FoundBox(score, tuple(map(bool, hits))) for score, *hits in one["found"])
                 )
                 for label, one in state.items()
             }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SUCCESS_THRESHOLDS = tuple(step / 20 for step in range(21))
 """Overlaps 0, 0.05, ..., 1 of the success curve."""
 HIT = 0.5
-"""IoU from which F counts a predicted box as a hit."""
+"""Least IoU that F counts as a hit."""
 
 
 def paired_iou(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:

@@ -80,7 +80,8 @@ def pitch_class_consistency(notes: Iterable[Note]) -> float | None:
     """Return the mean, over neighbouring bars, of the overlap of their pitch-class histograms, 0 to 1.
 
     A bar's histogram holds the shares of the notes that begin in it (C, C sharp, ... B). The overlap of two is the sum
-    of the smaller shares. Bars in which no note begins are skipped. With fewer than two bars of notes it is ``None``.
+    of the smaller shares. Bars without the beginning of a note are skipped. With fewer than two bars of notes it is
+    ``None``.
     """
     bars: dict[int, list[int]] = {}
     for note in notes:

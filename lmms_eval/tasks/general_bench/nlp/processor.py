@@ -24,7 +24,7 @@ from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
-from lmms_eval.tasks.general_bench.levels.results import TaskResult
+from lmms_eval.tasks.general_bench.levels.results import LevelResult
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
 from lmms_eval.tasks.general_bench.measures.text_math import (
     Counts,
@@ -252,7 +252,7 @@ def _f1_texts(reference: Any) -> list[str]:
 class LanguageScores(Struct, frozen=True):
     """Scores of the language tasks below a data set's folders."""
 
-    results: tuple[TaskResult, ...]
+    results: tuple[LevelResult, ...]
     problems: tuple[str, ...]
     files: int
     """Prediction files below the folders of language tasks."""
@@ -268,12 +268,12 @@ def score_language(dataset: Path, name: str) -> LanguageScores:
     """
     tokenizer = installed_tokenizer()
     folders = [folder.path for folder in scan(dataset).folders if folder.modality == LANGUAGE]
-    results: list[TaskResult] = []
+    results: list[LevelResult] = []
     problems: list[str] = []
     for root in sorted({folder.parent.parent for folder in folders}):
         processed, faults = process_folder(root, name, tokenizer.tokens)
         results += [
-            TaskResult(
+            LevelResult(
                 task_name=task.task_name,
                 metric=task.metric,
                 score=task.score,

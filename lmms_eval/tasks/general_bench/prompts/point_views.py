@@ -34,7 +34,7 @@ def views(points: Floats, size: int = SIZE) -> list[Image.Image]:
     """Return grey pictures of a cloud, one for each of ``AZIMUTHS``.
 
     Args:
-        points: ``(points, 3)`` or more columns, of which the first three are x, y, z in any unit.
+        points: ``(points, 3)`` or more columns; the first three are x, y, z in any unit.
         size: pixels of a side.
 
     Raises:

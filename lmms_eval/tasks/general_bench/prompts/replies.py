@@ -155,7 +155,7 @@ def extract_media(item: Item, reply: str) -> Any:
 
     Args:
         item: the question's item.
-        reply: the model's answer, trimmed or not; an ``InterleavedText`` may carry pictures, of which the last is the
+        reply: the model's answer, trimmed or not; an ``InterleavedText`` may carry pictures; the last one is the
             answer where a picture is wanted.
     """
     text = str(reply).strip()

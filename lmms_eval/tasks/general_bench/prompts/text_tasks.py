@@ -18,7 +18,7 @@ LOWER_CASED = frozenset(map(find_task, (
     "Acoustic Scene Recognition", "Animal Sound Detection", "Speech Command", "Speech Emotion Recognition",
     "Vocal Sound Classification", "Vocal Technique Detection",
 )))  # fmt: skip
-"""Tasks with references in lower case, for which the reply is lower-cased too."""
+"""Tasks with references in lower case; the reply is lower-cased too."""
 _FIXED = {find_task("Accent Sex Classification"): ("female", "male"), find_task("Bird Sound Detection"): ("No", "Yes")}
 _OPEN_SOUND = frozenset(map(find_task, (
     "Speech Event Extraction", "Long Audio Captioning", "Wild Audio Captioning", "Open-ended Audio Question Answering",

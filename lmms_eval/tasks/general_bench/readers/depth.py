@@ -34,7 +34,7 @@ def read_depth(path: Path) -> Floats:
     """Read depth or disparity ``(frames, height, width)`` in the file's own unit. A picture has one frame.
 
     A ``.npz`` file holds the array ``disparity`` or ``depth`` (or only one array) of the shape ``(frames, channels,
-    height, width)``, of which the first channel counts, ``(frames, height, width)`` or ``(height, width)``. A ``.npy``
+    height, width)`` with the first channel alone, ``(frames, height, width)`` or ``(height, width)``. A ``.npy``
     file is one such array. A ``.png`` file holds unchanged grey values of 8 or 16 bits. A folder of ``.npy`` or
     ``.png`` files holds one frame in each, in natural order.
 

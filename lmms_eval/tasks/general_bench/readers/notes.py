@@ -1,4 +1,4 @@
-"""Notes of a piece with the bars in which they begin, from JSON lists and Standard MIDI Files (formats 0 and 1).
+"""Notes of a piece with the bars of their beginnings, from JSON lists and Standard MIDI Files (formats 0 and 1).
 
 Reading of MIDI is strict: a damaged file is an error. It is done here because mido (1.3) refuses chunks of other kinds
 and takes 15 s for a number of 400 kB (quadratic in its length), and symusic (0.6) accepts damaged files.

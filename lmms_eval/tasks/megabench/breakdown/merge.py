@@ -16,7 +16,7 @@ NO_SCORE = -1
 TASK_RESULTS = "task_results.json"
 
 
-class TaskResult(Struct, frozen=True):
+class TaskMean(Struct, frozen=True):
     """A task's mean, as ``task_results.json`` holds it."""
 
     name: str
@@ -44,7 +44,7 @@ class TaskResult(Struct, frozen=True):
         }
 
 
-def read_folder(folder: Path) -> list[TaskResult]:
+def read_folder(folder: Path) -> list[TaskMean]:
     """The merged results of all score files directly in a folder, in order of their names.
 
     Raises:
@@ -58,7 +58,7 @@ def read_folder(folder: Path) -> list[TaskResult]:
     return merge(read_scores(read_json(path), str(path)) for path in paths)
 
 
-def read_scores(content: Any, where: str) -> list[TaskResult]:
+def read_scores(content: Any, where: str) -> list[TaskMean]:
     """The scored tasks of one file: an evaluator's output, or a list as in ``task_results.json``.
 
     Submitted tasks that have no mean, and entries whose score is -1, are left out.
@@ -81,9 +81,9 @@ def read_scores(content: Any, where: str) -> list[TaskResult]:
     return results
 
 
-def merge(files: Iterable[Sequence[TaskResult]]) -> list[TaskResult]:
+def merge(files: Iterable[Sequence[TaskMean]]) -> list[TaskMean]:
     """One result a task: the first one seen, except that one with a judge replaces one without, in its place."""
-    merged: dict[str, TaskResult] = {}
+    merged: dict[str, TaskMean] = {}
     for results in files:
         for result in results:
             known = merged.get(result.name)
@@ -92,7 +92,7 @@ def merge(files: Iterable[Sequence[TaskResult]]) -> list[TaskResult]:
     return list(merged.values())
 
 
-def _of_scored_task(entry: Mapping[str, Any], where: str) -> TaskResult | None:
+def _of_scored_task(entry: Mapping[str, Any], where: str) -> TaskMean | None:
     if entry.get("mean_task_score", NO_SCORE) == NO_SCORE:
         return None
     example, queries = entry.get("example_info"), entry.get("query_response")
@@ -100,7 +100,7 @@ def _of_scored_task(entry: Mapping[str, Any], where: str) -> TaskResult | None:
         raise DataError(f"{where}: no example_info (an object, empty without a demonstration); it is the submission's")
     if not isinstance(queries, list):
         raise DataError(f"{where}: query_response must be a list, not {type(queries).__name__}")
-    return TaskResult(
+    return TaskMean(
         name=_name(entry.get("task_name"), where),
         score=_number(entry["mean_task_score"], where, "mean_task_score"),
         eval_type=_eval_type(entry, where),
@@ -110,10 +110,10 @@ def _of_scored_task(entry: Mapping[str, Any], where: str) -> TaskResult | None:
     )
 
 
-def _of_list_entry(entry: Mapping[str, Any], where: str) -> TaskResult | None:
+def _of_list_entry(entry: Mapping[str, Any], where: str) -> TaskMean | None:
     if entry.get("score") == NO_SCORE:
         return None
-    return TaskResult(
+    return TaskMean(
         name=_name(entry.get("name"), where),
         score=_number(entry.get("score"), where, "score"),
         eval_type=_eval_type(entry, where),

@@ -12,8 +12,8 @@ from msgspec import Struct
 from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.storage.atomic import read_json, replacing
-from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskResult, read_folder, read_scores
-from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown, Keyword, breakdown
+from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskMean, read_folder, read_scores
+from lmms_eval.tasks.megabench.breakdown.statistics import Keyword, ModelBreakdown, breakdown
 from lmms_eval.tasks.megabench.facts import Labels, demo_labels, labels
 from lmms_eval.utils.terminal import Column, markdown_table
 
@@ -31,7 +31,7 @@ TITLES = {
 SINGLE_IMAGE = "1-image"
 
 
-def derive(folder: Path) -> Breakdown:
+def derive(folder: Path) -> ModelBreakdown:
     """Write the breakdown of the score files in a folder to its subfolder ``analysis``.
 
     Raises:
@@ -45,12 +45,12 @@ def derive(folder: Path) -> Breakdown:
     return found
 
 
-def _labels_of(results: Sequence[TaskResult]) -> Mapping[str, Labels]:
+def _labels_of(results: Sequence[TaskMean]) -> Mapping[str, Labels]:
     """Return the labels of the benchmark's tasks, or of the demonstration's if all results are of the demonstration."""
     return demo_labels() if demo_labels().keys() >= {result.name for result in results} else labels()
 
 
-def derive_single_image(source: Path, target: Path) -> Breakdown:
+def derive_single_image(source: Path, target: Path) -> ModelBreakdown:
     """Write the single-image results of a finished full run: its tasks with one picture, rule-scored ones first.
 
     Args:
@@ -81,7 +81,7 @@ def derive_single_image(source: Path, target: Path) -> Breakdown:
     return found
 
 
-def write(folder: Path, results: Sequence[TaskResult], found: Breakdown) -> None:
+def write(folder: Path, results: Sequence[TaskMean], found: ModelBreakdown) -> None:
     """Write the leaderboard's two files and our intervals, each replaced as a whole.
 
     Raises:
@@ -111,7 +111,7 @@ class _Row(Struct, frozen=True):
     is_small: bool = False
 
 
-def table(found: Breakdown) -> str:
+def table(found: ModelBreakdown) -> str:
     """Return all numbers with their intervals, for a terminal; a column ``Fixed`` if a repaired score differs."""
     rows = list(_rows(found))
     columns = [
@@ -126,7 +126,7 @@ def table(found: Breakdown) -> str:
     return markdown_table(columns)
 
 
-def _rows(found: Breakdown) -> Iterator[_Row]:
+def _rows(found: ModelBreakdown) -> Iterator[_Row]:
     for name, side in (("core", found.core), ("open", found.open)):
         if side is not None:
             yield _Row("summary", name, side.tasks, side.macro_mean, side.fixed, side.interval)
@@ -144,14 +144,14 @@ def _shown(interval: Interval | NoInterval, is_small: bool) -> str:
     return f"{text} (few tasks)" if is_small else text
 
 
-def plot(found: Breakdown, folder: Path, title: str) -> list[Path]:
+def plot(found: ModelBreakdown, folder: Path, title: str) -> list[Path]:
     """Draw every keyword's score with its interval; returns the PNG and the SVG file.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
         DataError: a file cannot be written.
     """
-    from lmms_eval.plots.bars import Bar, Panel, bar_panels
+    from lmms_eval.plots.bars import Bar, BarPanel, bar_panels
     from lmms_eval.plots.figure import save
 
     def bar(name: str, keyword: Keyword) -> Bar:
@@ -160,7 +160,7 @@ def plot(found: Breakdown, folder: Path, title: str) -> list[Path]:
         return Bar(f"{name} ({keyword.count})", keyword.average, low, high, keyword.is_small)
 
     panels = [
-        Panel(TITLES[dimension], tuple(bar(name, keyword) for name, keyword in keywords.items()))
+        BarPanel(TITLES[dimension], tuple(bar(name, keyword) for name, keyword in keywords.items()))
         for dimension, keywords in found.keywords.items()
     ]
     figure = bar_panels(f"{title}: overall {found.overall:.4f}", panels, "mean score of the tasks, 95 % interval")

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from lmms_eval.stats.interval import Interval, NoInterval, Spread, score_interval
-from lmms_eval.tasks.megabench.breakdown.merge import TaskResult
+from lmms_eval.stats.interval import Interval, MeanSpread, NoInterval, score_interval
+from lmms_eval.tasks.megabench.breakdown.merge import TaskMean
 from lmms_eval.tasks.megabench.facts import Labels
 from lmms_eval.utils.numbers import SHARES
 
@@ -20,7 +20,7 @@ EXPECTED = {"core": (440, 273), "open": (65, 42)}
 """Tasks of the full set and of the single-image set."""
 
 
-class Side(Struct, frozen=True):
+class JudgeSide(Struct, frozen=True):
     """The tasks without a judge (core) or with one (open)."""
 
     tasks: int
@@ -61,11 +61,11 @@ class Keyword(Struct, frozen=True):
         return {"count": self.count, "num_samples": self.samples, "tasks": [], "average_score": self.average}
 
 
-class Breakdown(Struct, frozen=True):
+class ModelBreakdown(Struct, frozen=True):
     """The leaderboard's numbers of one model."""
 
-    core: Side | None
-    open: Side | None
+    core: JudgeSide | None
+    open: JudgeSide | None
     overall: float
     overall_interval: Interval | NoInterval
     overall_fixed: float
@@ -126,21 +126,21 @@ class Breakdown(Struct, frozen=True):
         return found
 
 
-def breakdown(results: Iterable[TaskResult], labels: Mapping[str, Labels]) -> Breakdown:
+def breakdown(results: Iterable[TaskMean], labels: Mapping[str, Labels]) -> ModelBreakdown:
     """Statistics over the tasks that ``labels`` knows.
 
     Means of core and open are exactly rounded; averages of keywords are added from left to right, as the published
     files were made. The overall score is the mean of both sides weighted by their number of tasks.
     """
-    known: list[TaskResult] = []
-    unknown: list[TaskResult] = []
+    known: list[TaskMean] = []
+    unknown: list[TaskMean] = []
     for result in results:
         (known if result.name in labels else unknown).append(result)
     core = [result for result in known if result.eval_type != "llm"]
     judged = [result for result in known if result.eval_type == "llm"]
     sides = _side(core), _side(judged)
     overall = _overall(*((side.macro_mean, side.tasks) if side else None for side in sides))
-    return Breakdown(
+    return ModelBreakdown(
         core=sides[0],
         open=sides[1],
         overall=overall,
@@ -151,20 +151,20 @@ def breakdown(results: Iterable[TaskResult], labels: Mapping[str, Labels]) -> Br
     )
 
 
-def overall_score(results: Iterable[TaskResult], labels: Mapping[str, Labels]) -> float:
+def overall_score(results: Iterable[TaskMean], labels: Mapping[str, Labels]) -> float:
     """The overall score of ``breakdown`` alone: without keywords and intervals, for numbers that are redrawn."""
     scores = [(result.eval_type == "llm", result.score) for result in results if result.name in labels]
     sides = [[score for is_judged, score in scores if is_judged == side] for side in (False, True)]
     return _overall(*((math.fsum(side) / len(side), len(side)) if side else None for side in sides))
 
 
-def _side(results: Sequence[TaskResult]) -> Side | None:
+def _side(results: Sequence[TaskMean]) -> JudgeSide | None:
     if not results:
         return None
     scores = [result.score for result in results]
     mean = math.fsum(scores) / len(scores)
     fixed = math.fsum(result.fixed_score for result in results) / len(results)
-    return Side(len(results), sum(result.num_query for result in results), mean, _interval(mean, scores), fixed)
+    return JudgeSide(len(results), sum(result.num_query for result in results), mean, _interval(mean, scores), fixed)
 
 
 def _overall(*sides: tuple[float, int] | None) -> float:
@@ -175,14 +175,14 @@ def _overall(*sides: tuple[float, int] | None) -> float:
     return sum(mean * tasks for mean, tasks in known) / sum(tasks for _, tasks in known)
 
 
-def _overall_interval(
-    core: Sequence[TaskResult], judged: Sequence[TaskResult], overall: float
-) -> Interval | NoInterval:
+def _overall_interval(core: Sequence[TaskMean], judged: Sequence[TaskMean], overall: float) -> Interval | NoInterval:
     """Tasks are drawn within core and within open."""
     sides = [[result.score for result in side] for side in (core, judged) if side]
     if not sides:
         return NoInterval("no task")
-    spread = Spread.stratified([Spread.of_scores(side, SHARES) for side in sides], [len(side) for side in sides])
+    spread = MeanSpread.stratified(
+        [MeanSpread.of_scores(side, SHARES) for side in sides], [len(side) for side in sides]
+    )
     return score_interval(overall, spread, SHARES)
 
 
@@ -198,15 +198,15 @@ def _labels_of(labels: Labels, dimension: str) -> tuple[str, ...]:
     return (single,) if single else ()
 
 
-def _keywords(results: Sequence[TaskResult], labels: Mapping[str, Labels], dimension: str) -> dict[str, Keyword]:
-    groups: dict[str, list[TaskResult]] = {}
+def _keywords(results: Sequence[TaskMean], labels: Mapping[str, Labels], dimension: str) -> dict[str, Keyword]:
+    groups: dict[str, list[TaskMean]] = {}
     for result in results:
         for name in _labels_of(labels[result.name], dimension):
             groups.setdefault(name, []).append(result)
     return {name: _keyword(group) for name, group in groups.items()}
 
 
-def _keyword(results: Sequence[TaskResult]) -> Keyword:
+def _keyword(results: Sequence[TaskMean]) -> Keyword:
     total = 0.0
     for result in results:  # not sum(), which compensates from Python 3.12 on
         total += result.score
@@ -217,7 +217,7 @@ def _keyword(results: Sequence[TaskResult]) -> Keyword:
 
 
 def _interval(mean: float, scores: Sequence[float]) -> Interval | NoInterval:
-    return score_interval(mean, Spread.of_scores(scores, SHARES), SHARES)
+    return score_interval(mean, MeanSpread.of_scores(scores, SHARES), SHARES)
 
 
 def _with_interval(value: float, interval: Interval | NoInterval, fixed: float) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def _with_interval(value: float, interval: Interval | NoInterval, fixed: float) 
     return {"score": value, "ci95": [interval.low, interval.high], "fixed": fixed}
 
 
-def _side_interval(side: Side | None) -> dict[str, Any] | None:
+def _side_interval(side: JudgeSide | None) -> dict[str, Any] | None:
     if side is None:
         return None
     return {"num_eval_tasks": side.tasks, **_with_interval(side.macro_mean, side.interval, side.fixed)}

@@ -16,7 +16,7 @@ Subset = Literal["core", "open"]
 
 
 class Labels(Struct, frozen=True):
-    """Keywords by which the breakdown groups a task."""
+    """Keywords that the breakdown groups tasks by."""
 
     skills: tuple[str, ...]
     input_format: str
@@ -25,7 +25,7 @@ class Labels(Struct, frozen=True):
     application: str
 
 
-class TaskFacts(Struct, frozen=True):
+class DatasetTask(Struct, frozen=True):
     """A task of the data set."""
 
     name: str
@@ -61,12 +61,12 @@ def _labels(row: Mapping[str, str]) -> Labels:
 
 
 @functools.cache
-def tasks() -> Mapping[str, TaskFacts]:
+def tasks() -> Mapping[str, DatasetTask]:
     """Return all 505 tasks by name, in the order of the data set (core, then open)."""
-    found: dict[str, TaskFacts] = {}
+    found: dict[str, DatasetTask] = {}
     for row in _rows("tasks.tsv"):
         metrics = json.loads(row["metrics"])
-        found[row["task"]] = TaskFacts(
+        found[row["task"]] = DatasetTask(
             name=row["task"],
             subset="open" if row["subset"] == "open" else "core",
             first_id=int(row["first_id"]),

@@ -11,7 +11,7 @@ from lmms_eval.tasks._task_utils.linguistic import open_linguistics
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 from lmms_eval.tasks.megabench.metrics.constraints_verse import clean_lines, poetry_meter, rhyming_scheme, syllables
 from lmms_eval.tasks.megabench.metrics.constraints_words import acrostic, contain, length
-from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 
 _VERSE: Mapping[str, Callable[[list[str], str], bool]] = MappingProxyType(
@@ -19,7 +19,7 @@ _VERSE: Mapping[str, Callable[[list[str], str], bool]] = MappingProxyType(
 )
 
 
-def constrained_generation(response: Any, context: Mapping[str, Any], data: OutsideData = NO_DATA) -> Scored:
+def constrained_generation(response: Any, context: Mapping[str, Any], data: OutsideData = NO_DATA) -> DetailedScore:
     """Return 1 if the text keeps every constraint of the context, else 0; the information lists them.
 
     A blank value is no constraint; an unknown name is never kept. Raises ``NotEvaluated`` if a constraint needs missing
@@ -28,7 +28,7 @@ def constrained_generation(response: Any, context: Mapping[str, Any], data: Outs
     if not context:
         raise ConversionError("the evaluation context has no constraints")
     kept = {name: int(_keeps(response, name, value, data)) for name, value in context.items()}
-    return Scored(float(min(kept.values())), "\t".join(f"{name}: {score}" for name, score in kept.items()))
+    return DetailedScore(float(min(kept.values())), "\t".join(f"{name}: {score}" for name, score in kept.items()))
 
 
 def _keeps(response: Any, name: str, value: str, data: OutsideData) -> bool:

@@ -13,7 +13,7 @@ from lmms_eval.tasks.megabench.conversions.geometry import (
     str_to_bboxes,
     str_to_coords,
 )
-from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 
 DECAY = 10.0
 """Of ``sequence_coords_similarity``: a point at the far corner of the unit square scores exp(-10)."""
@@ -29,7 +29,7 @@ def xml_norm_point_distance(response: Any, truth: Any) -> float:
     return max(0.0, 1 - math.hypot(predicted[0] - true[0], predicted[1] - true[1]))
 
 
-def xml_norm_point_in_bbox(response: Any, context: Mapping[str, Any]) -> Scored:
+def xml_norm_point_in_bbox(response: Any, context: Mapping[str, Any]) -> DetailedScore:
     """1 if the point lies in any of the context's ``bounding_boxes`` (texts), borders included.
 
     The information says for each box text whether it held the point; the search stops at the first hit, which is
@@ -42,12 +42,12 @@ def xml_norm_point_in_bbox(response: Any, context: Mapping[str, Any]) -> Scored:
     hits: dict[str, bool] = dict.fromkeys(texts, False)
     point = _point(response)
     if point is None:
-        return Scored(0.0, hits)
+        return DetailedScore(0.0, hits)
     for box in boxes:
         if box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]:
             hits[str(tuple(box))] = True
-            return Scored(1.0, hits)
-    return Scored(0.0, hits)
+            return DetailedScore(1.0, hits)
+    return DetailedScore(0.0, hits)
 
 
 def sequence_coords_similarity(response: Any, truth: Any) -> float:

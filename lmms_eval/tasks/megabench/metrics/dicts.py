@@ -106,7 +106,7 @@ def dict_precision(response: Any, truth: Any) -> float:
 
 
 def dict_exact_str_match_agg_recall(response: Any, truth: Any) -> float:
-    """Share of the truth's keys for which the response has a matching value."""
+    """Share of the truth's keys that have a matching value in the response."""
     predicted = to_dict(response)
     if not isinstance(predicted, dict):
         return 0.0

@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 
 NO_JUDGE = "a judge model is needed: give --judge_model or --judge_base_url (docs/judges.md)"
 _SCORE = re.compile(r"\*\*Score\*\*\s*:\s*(\d+)")
@@ -23,7 +23,7 @@ def read_rating(text: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def gpt_4o_as_judge(_response: object, _truth: object, verdict: Verdict | None) -> Scored:
+def gpt_4o_as_judge(_response: object, _truth: object, verdict: Verdict | None) -> DetailedScore:
     """A tenth of the judge's rating; a reply without a readable rating scores 0.
 
     Raises:
@@ -32,10 +32,10 @@ def gpt_4o_as_judge(_response: object, _truth: object, verdict: Verdict | None) 
     text = _said(verdict)
     rating = read_rating(text)
     if rating is None:
-        return Scored(0, f"Score is NULL: {text};")
+        return DetailedScore(0, f"Score is NULL: {text};")
     found = _EXPLANATION.search(text)
     explanation = found.group(1).strip() if found else ""
-    return Scored(rating / 10, f"Score: {rating}; Explanation: {explanation}")
+    return DetailedScore(rating / 10, f"Score: {rating}; Explanation: {explanation}")
 
 
 def asks_about_art(response: Any, truth: Any) -> bool:

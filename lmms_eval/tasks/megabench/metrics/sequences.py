@@ -17,7 +17,7 @@ def set_equality(response: Any, truth: Any) -> float:
 
 
 def set_equality_fixed(response: Any, truth: Any) -> float:
-    """``set_equality`` in which the texts of nested lists are sets of tuples."""
+    """``set_equality`` where the texts of nested lists are sets of tuples."""
     return float(to_frozen_set(response) == to_frozen_set(truth))
 
 
@@ -27,7 +27,7 @@ def set_equality_case_insensitive(response: Any, truth: Any) -> float:
 
 
 def set_equality_case_insensitive_fixed(response: Any, truth: Any) -> float:
-    """``set_equality_case_insensitive`` in which the texts of nested lists are sets of tuples, hence no texts."""
+    """``set_equality_case_insensitive`` where the texts of nested lists are sets of tuples, hence no texts."""
     return _upper_case_equality(to_frozen_set(response), to_frozen_set(truth))
 
 
@@ -45,7 +45,7 @@ def str_set_equality_comma(response: Any, truth: Any) -> float:
 
 
 def str_set_equality_comma_fixed(response: Any, truth: Any) -> float:
-    """``str_set_equality_comma`` in which the texts of nested lists are sets of tuples."""
+    """``str_set_equality_comma`` where the texts of nested lists are sets of tuples."""
     texts = (side if isinstance(side, str) else "" for side in (response, truth))
     predicted, true = ({_lower(item) for item in to_frozen_set(side)} for side in texts)
     return float(predicted == true)
@@ -65,7 +65,7 @@ def jaccard_index(response: Any, truth: Any) -> float:
 
 
 def jaccard_index_fixed(response: Any, truth: Any) -> float:
-    """``jaccard_index`` in which the texts of nested lists are sets of tuples."""
+    """``jaccard_index`` where the texts of nested lists are sets of tuples."""
     if response is None:
         return 0.0
     return _jaccard(set(to_frozen_set(response)), set(to_frozen_set(truth)))
@@ -79,7 +79,7 @@ def jaccard_index_case_insensitive(response: Any, truth: Any) -> float:
 
 
 def jaccard_index_case_insensitive_fixed(response: Any, truth: Any) -> float:
-    """``jaccard_index_case_insensitive`` in which the texts of nested lists are sets of tuples."""
+    """``jaccard_index_case_insensitive`` where the texts of nested lists are sets of tuples."""
     if response is None:
         return 0.0
     return _jaccard_without_case(to_frozen_set(response), to_frozen_set(truth))
@@ -105,7 +105,7 @@ def set_precision(response: Any, truth: Any) -> float:
 
 
 def set_precision_fixed(response: Any, truth: Any) -> float:
-    """``set_precision`` in which an empty prediction is right only if nothing is to be predicted.
+    """``set_precision``, but an empty prediction is right only if nothing is to be predicted.
 
     The texts of nested lists are sets of tuples.
     """

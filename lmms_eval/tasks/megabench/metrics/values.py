@@ -7,14 +7,14 @@ from typing import Any
 from msgspec import Struct
 
 
-class Scored(Struct, frozen=True):
+class DetailedScore(Struct, frozen=True):
     """A score with information for the result file: a text, or a dictionary of JSON values."""
 
     score: float
     info: Any = None
 
 
-MetricValue = float | Scored
+MetricValue = float | DetailedScore
 
 
 def unsupported(_response: object, _truth: object) -> float:

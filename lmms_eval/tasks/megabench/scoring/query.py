@@ -18,7 +18,7 @@ from lmms_eval.tasks.megabench.conversions.fences import extract_fence, extract_
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal, unwrap_string
 from lmms_eval.tasks.megabench.conversions.structures import answer_part
 from lmms_eval.tasks.megabench.metrics import Metric, MetricSpec
-from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 from lmms_eval.tasks.megabench.outside_data import OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.scoring.parsers import (
@@ -282,7 +282,7 @@ def _score_field(
     except Exception as error:  # noqa: BLE001 - the benchmark scores 0 whatever a metric raises on a sample
         text = f"{type(error).__name__}: {error}"
         return _FieldOutcome(info=text if gives_info else None, error=text)
-    if isinstance(value, Scored):
+    if isinstance(value, DetailedScore):
         return _FieldOutcome(score=value.score, info=value.info)
     return _FieldOutcome(score=value)
 

@@ -21,17 +21,17 @@ _ENGLISH_WORDS = frozenset("ai")
 """Lower-case letters that are also words, and name no option in running text."""
 
 
-class Choice(Struct, frozen=True):
+class ChosenOption(Struct, frozen=True):
     """The option that an answer names, and the rule that found it (``none`` without an option)."""
 
     index: int | None
     step: str
 
 
-NO_CHOICE = Choice(None, "none")
+NO_CHOICE = ChosenOption(None, "none")
 
 
-def read_choice(answer: str, options: Sequence[str]) -> Choice:
+def read_choice(answer: str, options: Sequence[str]) -> ChosenOption:
     """The option named by the first rule that hits.
 
     1. ``statement``: the last "answer", "option" or "choice" that an option letter follows (with optional "is",
@@ -41,16 +41,16 @@ def read_choice(answer: str, options: Sequence[str]) -> Choice:
     letters = fixed_letters(len(options))
     found = _stated(answer, letters)
     if found is not None:
-        return Choice(found, "statement")
+        return ChosenOption(found, "statement")
     lead = _LEADING.match(answer)
     found = _index(lead.group(1) or lead.group(2), letters) if lead else None
     if found is not None:
-        return Choice(found, "leading letter")
+        return ChosenOption(found, "leading letter")
     found = _index(answer.strip(), letters)
     if found is not None:
-        return Choice(found, "one letter")
+        return ChosenOption(found, "one letter")
     found = _longest_option(plain(answer), options)
-    return NO_CHOICE if found is None else Choice(found, "text")
+    return NO_CHOICE if found is None else ChosenOption(found, "text")
 
 
 def plain(text: str) -> str:
@@ -95,7 +95,7 @@ def occurs(piece: str, text: str) -> bool:
 
 
 class _Words:
-    """A text in which pieces are looked for between word borders."""
+    """A text that is searched for pieces between word borders."""
 
     __slots__ = ("_ends", "_text")
 

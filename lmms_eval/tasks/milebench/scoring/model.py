@@ -76,7 +76,7 @@ class SampleScore(Struct, frozen=True):
     normalised: Normalised | None = None
     """The normalised texts, as ``pred_with_extracted.json`` shows them."""
     note: str = ""
-    """Remark on a case in which the reference crashes and a specified value is used."""
+    """Remark on a case that crashes the reference, with the specified value used instead."""
     error: str | None = None
     """The reason of a failed sample."""
 

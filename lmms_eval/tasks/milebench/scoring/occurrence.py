@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LARGE = 2_000_000
-"""Length of the text times number of pieces from which a search for each piece costs more than the index."""
+"""Length of the text times number of pieces that makes a search for each piece costlier than the index."""
 _SIZE = 4
 
 
@@ -13,11 +13,11 @@ def possible(text: str, pieces: Sequence[str]) -> Sequence[int]:
     """Return indices of pieces that may occur in ``text``: all that do, and few others if the search would be large."""
     if len(text) * len(pieces) < LARGE:
         return range(len(pieces))
-    blocks = Blocks(text)
+    blocks = CharacterBlocks(text)
     return [index for index, piece in enumerate(pieces) if blocks.may_hold(piece)]
 
 
-class Blocks:
+class CharacterBlocks:
     """The distinct blocks of four characters that a text consists of, with their beginnings and ends."""
 
     __slots__ = ("_begins", "_ends", "_whole")

@@ -64,35 +64,35 @@ _ESCAPED = frozenset(r"\.^$*+?{}[]|()")
 """Characters that the reference escapes in options before comparing, so that such options never match by text."""
 
 
-class Reading(Struct, frozen=True):
+class LetterReading(Struct, frozen=True):
     """The letters read from an answer (not always one in use), and the step that read them."""
 
     extracted: str
     step: str
 
 
-def read_letter(text: str, options: Sequence[str]) -> Reading:
+def read_letter(text: str, options: Sequence[str]) -> LetterReading:
     """Select a letter as the reference does; ``text`` and ``options`` are normalised.
 
     Steps: ``empty``, ``letter and text``, ``text``, ``bare letter``, ``letters collected``.
     """
     letters = official_letters(len(options))
     if not text:
-        return Reading(EMPTY_COUNTS_AS, "empty")
+        return LetterReading(EMPTY_COUNTS_AS, "empty")
     labelled = [normalise(f"{letter} {option}") for letter, option in zip(letters, options, strict=True)]
     found = leftmost(text, labelled)
     if found is not None:
-        return Reading(labelled[found][:1].upper(), "letter and text")
+        return LetterReading(labelled[found][:1].upper(), "letter and text")
     bare = [normalise(option).replace(" ", "") for option in options]  # twice, as in the reference
     found = leftmost(text.replace(" ", ""), bare)
     if found is not None and _ESCAPED.isdisjoint(bare[found]):
-        return Reading(letters[found].upper(), "text")
+        return LetterReading(letters[found].upper(), "text")
     if len(text) <= _LONGEST_BARE_LETTER and text.upper() in letters:
-        return Reading(text.upper(), "bare letter")
+        return LetterReading(text.upper(), "bare letter")
     capitals = {character: character.upper() for character in set(text)}
     used = frozenset(letters)
     collected = text.translate({ord(one): upper if upper in used else "" for one, upper in capitals.items()})
-    return Reading(collected, "letters collected")
+    return LetterReading(collected, "letters collected")
 
 
 def leftmost(text: str, pieces: Sequence[str]) -> int | None:

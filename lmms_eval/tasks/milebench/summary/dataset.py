@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
-from lmms_eval.stats.interval import Spread
+from lmms_eval.stats.interval import MeanSpread
 from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level, image_level
 from lmms_eval.utils.numbers import SHARES
 
@@ -50,9 +50,9 @@ class Moments(Struct, frozen=True):
         return self.total / self.count if self.count else math.nan
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> MeanSpread:
         """The error of the mean of independent samples."""
-        return Spread.of_moments(self.count, self.total, self.squares, SHARES)
+        return MeanSpread.of_moments(self.count, self.total, self.squares, SHARES)
 
     def as_list(self) -> list[float]:
         return [self.total, self.count, self.squares]

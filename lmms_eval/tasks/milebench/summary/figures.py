@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from lmms_eval.stats.interval import Interval, NoInterval, Spread, score_interval
+from lmms_eval.stats.interval import Interval, MeanSpread, NoInterval, score_interval
 from lmms_eval.tasks.milebench.facts import Dataset
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments
 from lmms_eval.utils.numbers import SHARES
@@ -25,7 +25,7 @@ class Figure(Struct, frozen=True):
     """A score from 0 to 1 with its error; shown in percent."""
 
     mean: float
-    spread: Spread
+    spread: MeanSpread
 
     @property
     def value(self) -> float:
@@ -58,7 +58,7 @@ class Pair(Struct, frozen=True):
     fixed: Figure
 
 
-class Entry(Struct, frozen=True):
+class FigureEntry(Struct, frozen=True):
     """A data set, a group or an overall figure."""
 
     name: str
@@ -73,7 +73,7 @@ class Entry(Struct, frozen=True):
     """Reasons why this is not the benchmark's number; empty if it is."""
 
 
-class Scored(Struct, frozen=True):
+class ScoredDataset(Struct, frozen=True):
     """A data set of the run."""
 
     facts: Dataset
@@ -91,7 +91,7 @@ def combined(figures: Sequence[Figure], weights: Sequence[float] | None = None) 
     """The mean of at least one figure, weighted by ``weights`` (default: all alike)."""
     given = [1.0] * len(figures) if weights is None else list(weights)
     mean = math.fsum(weight * part.mean for weight, part in zip(given, figures, strict=True)) / math.fsum(given)
-    return Figure(mean, Spread.stratified([part.spread for part in figures], given))
+    return Figure(mean, MeanSpread.stratified([part.spread for part in figures], given))
 
 
 def combined_pair(pairs: Sequence[Pair], weights: Sequence[float] | None = None) -> Pair | None:
@@ -101,7 +101,7 @@ def combined_pair(pairs: Sequence[Pair], weights: Sequence[float] | None = None)
     return Pair(combined([pair.official for pair in pairs], weights), combined([pair.fixed for pair in pairs], weights))
 
 
-def dataset_entry(scored: Scored) -> Entry:
+def dataset_entry(scored: ScoredDataset) -> FigureEntry:
     """A data set of the run."""
     facts, summary = scored.facts, scored.summary
     count = summary.count if summary is not None else 0
@@ -112,7 +112,7 @@ def dataset_entry(scored: Scored) -> Entry:
     if summary is not None and not scored.withheld and not is_demo and count != facts.samples:
         gaps.append(f"{facts.name}: {count} of {facts.samples} samples")
     pair = None if summary is None else pair_of(summary.pooled(), summary.pooled(is_fixed=True))
-    return Entry(facts.name, facts.title, pair, count, facts.samples, tuple(gaps))
+    return FigureEntry(facts.name, facts.title, pair, count, facts.samples, tuple(gaps))
 
 
 def pair_of(official: Moments, fixed: Moments) -> Pair | None:
@@ -121,10 +121,10 @@ def pair_of(official: Moments, fixed: Moments) -> Pair | None:
     return None if figures[0] is None or figures[1] is None else Pair(figures[0], figures[1])
 
 
-def mean_entry(name: str, title: str, members: Sequence[Entry]) -> Entry:
+def mean_entry(name: str, title: str, members: Sequence[FigureEntry]) -> FigureEntry:
     """Return the unweighted mean of the members with a score, with the gaps of all members."""
     pairs = [member.scores for member in members if member.scores is not None]
-    return Entry(
+    return FigureEntry(
         name,
         title,
         combined_pair(pairs),
@@ -134,22 +134,22 @@ def mean_entry(name: str, title: str, members: Sequence[Entry]) -> Entry:
     )
 
 
-def group_entries(known: Mapping[str, Dataset], entries: Mapping[str, Entry]) -> dict[str, Entry]:
+def group_entries(known: Mapping[str, Dataset], entries: Mapping[str, FigureEntry]) -> dict[str, FigureEntry]:
     """Return all groups by label, in the order of the facts. A data set that the run lacks is a gap.
 
     Args:
         known: the benchmark's data sets by name. entries: those of the run.
     """
-    members: dict[str, list[Entry]] = {}
+    members: dict[str, list[FigureEntry]] = {}
     titles: dict[str, str] = {}
     for facts in known.values():
         titles[facts.label] = facts.title
-        absent = Entry(facts.name, facts.title, None, 0, facts.samples, (f"{facts.name}: not in the run",))
+        absent = FigureEntry(facts.name, facts.title, None, 0, facts.samples, (f"{facts.name}: not in the run",))
         members.setdefault(facts.label, []).append(entries.get(facts.name, absent))
     return {label: mean_entry(label, titles[label], found) for label, found in members.items()}
 
 
-def overall_entries(known: Mapping[str, Dataset], groups: Mapping[str, Entry]) -> list[Entry]:
+def overall_entries(known: Mapping[str, Dataset], groups: Mapping[str, FigureEntry]) -> list[FigureEntry]:
     """Realistic (mean of T-1 to S-5), Diagnostic (mean of N-1, N-2, I-1), and the mean of N-1 and N-2 alone."""
     sets = {facts.label: facts.set for facts in known.values()}
     realistic = [groups[label] for label in groups if sets[label] == "realistic"]

@@ -28,7 +28,7 @@ MAX_TICKS = 12
 GRID_BINS = 10
 
 
-class Pool(Struct, frozen=True):
+class CountPool(Struct, frozen=True):
     """The samples of a scope with certain numbers of images."""
 
     scope: str
@@ -38,9 +38,9 @@ class Pool(Struct, frozen=True):
     """Mean number of images."""
     datasets: int
     by_sample: Pair
-    """Score in which every sample has equal weight."""
+    """Score with equal weight for every sample."""
     by_dataset: Pair
-    """Score in which every data set with such samples has equal weight."""
+    """Score with equal weight for every data set with such samples."""
 
 
 class NeedleGrid(Struct, frozen=True):
@@ -70,13 +70,13 @@ def scopes(summaries: Sequence[DatasetSummary]) -> dict[str, list[DatasetSummary
     return {name: members for name, members in found.items() if members}
 
 
-def pools(found: Mapping[str, Sequence[DatasetSummary]], ranges: Mapping[str, tuple[int, float]]) -> list[Pool]:
+def pools(found: Mapping[str, Sequence[DatasetSummary]], ranges: Mapping[str, tuple[int, float]]) -> list[CountPool]:
     """Return a pool for each scope and range of numbers of images with samples."""
     made = [_pool(scope, label, members) for scope, members in found.items() for label in ranges.items()]
     return [pool for pool in made if pool is not None]
 
 
-def _pool(scope: str, span: tuple[str, tuple[int, float]], summaries: Sequence[DatasetSummary]) -> Pool | None:
+def _pool(scope: str, span: tuple[str, tuple[int, float]], summaries: Sequence[DatasetSummary]) -> CountPool | None:
     label, (least, most) = span
     pairs: list[Pair] = []
     counts: list[float] = []
@@ -91,7 +91,7 @@ def _pool(scope: str, span: tuple[str, tuple[int, float]], summaries: Sequence[D
     if by_sample is None or by_dataset is None:
         return None
     samples = round(math.fsum(counts))
-    return Pool(scope, label, samples, images / samples, len(pairs), by_sample, by_dataset)
+    return CountPool(scope, label, samples, images / samples, len(pairs), by_sample, by_dataset)
 
 
 def needle_grids(summaries: Sequence[DatasetSummary]) -> list[NeedleGrid]:

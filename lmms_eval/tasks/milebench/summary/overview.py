@@ -12,9 +12,9 @@ from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary
 from lmms_eval.tasks.milebench.summary.figures import (
     PERCENT,
-    Entry,
+    FigureEntry,
     Pair,
-    Scored,
+    ScoredDataset,
     dataset_entry,
     group_entries,
     overall_entries,
@@ -22,8 +22,8 @@ from lmms_eval.tasks.milebench.summary.figures import (
 from lmms_eval.tasks.milebench.summary.image_counts import (
     BINS,
     LEVEL_RANGES,
+    CountPool,
     NeedleGrid,
-    Pool,
     needle_grids,
     pools,
     scopes,
@@ -35,15 +35,15 @@ class Overview(Struct, frozen=True):
 
     variant: str
     """Empty for the benchmark's usual data and prompts."""
-    overall: tuple[Entry, ...]
+    overall: tuple[FigureEntry, ...]
     """Realistic, Diagnostic, Needles only."""
-    groups: Mapping[str, Entry]
+    groups: Mapping[str, FigureEntry]
     """Groups by label that have a score or a data set in the run."""
-    datasets: Mapping[str, Entry]
+    datasets: Mapping[str, FigureEntry]
     """Data sets of the run by name, in the benchmark's order."""
     summaries: Mapping[str, DatasetSummary]
-    levels: tuple[Pool, ...]
-    curve: tuple[Pool, ...]
+    levels: tuple[CountPool, ...]
+    curve: tuple[CountPool, ...]
     grids: tuple[NeedleGrid, ...]
 
     @property
@@ -97,7 +97,7 @@ class Overview(Struct, frozen=True):
         return {**content, "steps": dict(summary.steps), "fixed_steps": dict(summary.fixed_steps)}
 
 
-def build(found: Sequence[Scored], variant: str) -> Overview:
+def build(found: Sequence[ScoredDataset], variant: str) -> Overview:
     """Make the overview of the data sets of a run, given in any order."""
     known = datasets()
     order = list(known)
@@ -119,7 +119,7 @@ def build(found: Sequence[Scored], variant: str) -> Overview:
     )
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: FigureEntry) -> dict[str, Any]:
     """Without a gap ``official`` and ``fixed`` hold the scores; else they are ``null`` and ``partial`` holds them."""
     scores = None if entry.scores is None else _pair(entry.scores)
     content: dict[str, Any] = {
@@ -138,7 +138,7 @@ def _pair(pair: Pair) -> dict[str, dict[str, float | None]]:
     return {"official": pair.official.as_dict(), "fixed": pair.fixed.as_dict()}
 
 
-def _pool(pool: Pool, name: str) -> dict[str, Any]:
+def _pool(pool: CountPool, name: str) -> dict[str, Any]:
     return {
         "scope": pool.scope,
         name: pool.label,

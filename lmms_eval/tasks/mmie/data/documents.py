@@ -14,7 +14,7 @@ from lmms_eval.storage.atomic import read_json
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.mmie.data.files import data_file
-from lmms_eval.tasks.mmie.data.records import Question, Segment, read_question, route
+from lmms_eval.tasks.mmie.data.records import QuestionRecord, Segment, read_question, route
 from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.utils.arguments import comma_list
@@ -44,7 +44,7 @@ def documents(name: str | None = None, lmms_eval_specific_kwargs: Mapping[str, A
 
 
 @once_per_document
-def question_of(doc: Mapping[str, Any]) -> Question:
+def question_of(doc: Mapping[str, Any]) -> QuestionRecord:
     """Read a document as a record of the data set."""
     return read_question(doc)
 
@@ -85,7 +85,7 @@ def _rows(content: list[Any], file: Path, settings: Settings) -> list[dict[str, 
     return rows
 
 
-def _outside(question: Question, media: MediaPolicy) -> str:
+def _outside(question: QuestionRecord, media: MediaPolicy) -> str:
     """Return the first picture that leads out of the data set's folder and is not allowed, or an empty text."""
     for segment in (*question.question, *question.reference):
         name = "" if segment.image is None else str(segment.image)

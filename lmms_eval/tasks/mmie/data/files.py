@@ -16,7 +16,7 @@ from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks._task_utils.media_files import hf_home
 from lmms_eval.tasks.mmie.settings import Settings
-from lmms_eval.tasks.mmie.view import Missing, Picture
+from lmms_eval.tasks.mmie.view import Missing, ViewedPicture
 
 REPOSITORY = "MMIE/MMIE"
 FILES = ("data.json", "overview.json")
@@ -86,10 +86,10 @@ class ImageFinder:
     def __init__(self, roots: list[Path]) -> None:
         self.roots = roots
 
-    def __call__(self, image: Any) -> Picture | Missing:
+    def __call__(self, image: Any) -> ViewedPicture | Missing:
         """Return the picture for the judge's view."""
         found = self.find(image)
-        return Missing(str(image)) if found is None else Picture(found)
+        return Missing(str(image)) if found is None else ViewedPicture(found)
 
     def find(self, image: Any) -> str | None:
         """Return the file, or ``None``. Absolute paths are unchanged."""

@@ -69,7 +69,7 @@ class Segment(Struct, frozen=True):
     """The record's path, or the picture itself in the form of the record's source."""
 
 
-class Question(Struct, frozen=True):
+class QuestionRecord(Struct, frozen=True):
     """A record of the data set."""
 
     id: Any
@@ -87,7 +87,7 @@ class Question(Struct, frozen=True):
         return self.reference[0].text if self.reference else None
 
 
-def read_question(entry: Any) -> Question:
+def read_question(entry: Any) -> QuestionRecord:
     """Read a record of the data set (``conversations``), or one to evaluate (``question`` and ``gt_answer``).
 
     Raises:
@@ -105,7 +105,7 @@ def read_question(entry: Any) -> Question:
         reference = read_segments(needed(entry, "gt_answer"), "gt_answer")
         if not reference and entry["gt_answer"] is not None:
             raise DataError("gt_answer has no segment")
-    return Question(
+    return QuestionRecord(
         id=identity,
         question=question,
         reference=reference,

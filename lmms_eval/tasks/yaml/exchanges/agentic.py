@@ -11,7 +11,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.render import call_text
-from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder, Question
+from lmms_eval.tasks.yaml.requests import Ask, MediaQuestion, MessageBuilder
 
 MAX_AGENTIC_STEPS = 12
 
@@ -38,7 +38,7 @@ class AgenticExchange(TaskExchange):
         if not goes_on or step >= int(self.requests.generation.get("max_agentic_steps", MAX_AGENTIC_STEPS)):
             return ()
         builder = MessageBuilder(
-            self.requests, self.doc_id, Question(self.requests.prompts, self._context, self._visuals), bare=True
+            self.requests, self.doc_id, MediaQuestion(self.requests.prompts, self._context, self._visuals), bare=True
         )
         return [self._request(Ask(self._context, builder, round=step))]
 

@@ -13,7 +13,7 @@ from lmms_eval.filters.reasoning import THOUGHT_TAGS, split_thoughts
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.prompts import as_turns
 from lmms_eval.tasks.yaml.render import RenderError, call_messages, call_text
-from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder, Question
+from lmms_eval.tasks.yaml.requests import Ask, MediaQuestion, MessageBuilder
 from lmms_eval.utils.signatures import accepts
 
 MAX_ROUNDS = 1000
@@ -88,7 +88,7 @@ class RoundsExchange(TaskExchange):
         if stop:
             return None
         builder = MessageBuilder(
-            self.requests, self.doc_id, Question(self.requests.prompts, str(text), visuals or []), bare=True
+            self.requests, self.doc_id, MediaQuestion(self.requests.prompts, str(text), visuals or []), bare=True
         )
         return Ask(str(text), builder, round=number)
 

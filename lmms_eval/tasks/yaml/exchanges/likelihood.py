@@ -10,7 +10,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.render import RenderError
-from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder, Question
+from lmms_eval.tasks.yaml.requests import Ask, MediaQuestion, MessageBuilder
 
 
 class LikelihoodExchange(TaskExchange):
@@ -57,7 +57,7 @@ class LikelihoodExchange(TaskExchange):
         for number, choice in enumerate(choices):
             context = self.requests.builder.context(self.doc_id, choice)
             self._input = self._input or context
-            builder = MessageBuilder(self.requests, self.doc_id, Question(self.requests.prompts, choice))
+            builder = MessageBuilder(self.requests, self.doc_id, MediaQuestion(self.requests.prompts, choice))
             requests.append(self._likelihood(context, builder, continuation, number))
         return requests
 

@@ -3,7 +3,7 @@ import pytest
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.levels.registering import register
-from lmms_eval.tasks.general_bench.levels.results import TaskResult
+from lmms_eval.tasks.general_bench.levels.results import LevelResult
 from lmms_eval.tasks.general_bench.levels.tables import Sheet, Table, template
 from tests.tasks.general_bench.levels.kit import table_of
 
@@ -16,7 +16,7 @@ def entered(filled, name):
 
 
 def test_names_and_metrics_are_found_however_they_are_written():
-    filled = register("m", [TaskResult("causal reasoning ", "Accuracy", "70.5")], template())
+    filled = register("m", [LevelResult("causal reasoning ", "Accuracy", "70.5")], template())
     assert not filled.problems
     assert entered(filled, CAUSAL[0]) == 70.5
     assert filled.table.sheets["NLP"].rows[1][-1] == 70.5
@@ -27,10 +27,10 @@ def test_names_and_metrics_are_found_however_they_are_written():
 def test_declared_units_are_converted_and_nothing_is_guessed():
     rate = next(task for task in map(find_task, ["SpeechTranslation (zh-to-en)"]))
     results = [
-        TaskResult(*CAUSAL, 0.7, unit="fraction"),
-        TaskResult("Ethical Reasoning", "ACC", 0.8),
-        TaskResult(rate.name, rate.spelling, 5.0, unit="percent"),
-        TaskResult("Deep Fake Generation", "FID", 5.0, unit="raw"),
+        LevelResult(*CAUSAL, 0.7, unit="fraction"),
+        LevelResult("Ethical Reasoning", "ACC", 0.8),
+        LevelResult(rate.name, rate.spelling, 5.0, unit="percent"),
+        LevelResult("Deep Fake Generation", "FID", 5.0, unit="raw"),
     ]
     filled = register("m", results, template())
     assert not filled.problems
@@ -43,21 +43,21 @@ def test_declared_units_are_converted_and_nothing_is_guessed():
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
-        (TaskResult("Causal Reasonning", "ACC", 1), "did you mean"),
-        (TaskResult("Causal Reasoning", "Foo", 1), "unknown metric"),
-        (TaskResult("Causal Reasoning", "F1", 1), "asks for 'ACC'"),
-        (TaskResult("Causal Reasoning", "ACC", float("nan")), "no finite number"),
-        (TaskResult("Causal Reasoning", "ACC", -2), "outside the range"),
-        (TaskResult("Causal Reasoning", "ACC", None), "no number"),
-        (TaskResult("Causal Reasoning", "ACC", {"a": 1}), "no number"),
-        (TaskResult("Causal Reasoning", "ACC", [1]), "no number"),
-        (TaskResult("Causal Reasoning", "ACC", 1, unit="metres"), "unit 'metres'"),
-        (TaskResult("Causal Reasoning", "ACC", 1, modality="Image"), "task of sheet NLP"),
-        (TaskResult("Deep Fake Generation", "FID", 1, task_type="comprehension"), "task of sheet Image-Generation"),
+        (LevelResult("Causal Reasonning", "ACC", 1), "did you mean"),
+        (LevelResult("Causal Reasoning", "Foo", 1), "unknown metric"),
+        (LevelResult("Causal Reasoning", "F1", 1), "asks for 'ACC'"),
+        (LevelResult("Causal Reasoning", "ACC", float("nan")), "no finite number"),
+        (LevelResult("Causal Reasoning", "ACC", -2), "outside the range"),
+        (LevelResult("Causal Reasoning", "ACC", None), "no number"),
+        (LevelResult("Causal Reasoning", "ACC", {"a": 1}), "no number"),
+        (LevelResult("Causal Reasoning", "ACC", [1]), "no number"),
+        (LevelResult("Causal Reasoning", "ACC", 1, unit="metres"), "unit 'metres'"),
+        (LevelResult("Causal Reasoning", "ACC", 1, modality="Image"), "task of sheet NLP"),
+        (LevelResult("Deep Fake Generation", "FID", 1, task_type="comprehension"), "task of sheet Image-Generation"),
     ],
 )
 def test_what_cannot_be_entered_is_named_and_the_rest_entered(result, reason):
-    filled = register("m", [result, TaskResult("Ethical Reasoning", "ACC", 50)], template())
+    filled = register("m", [result, LevelResult("Ethical Reasoning", "ACC", 50)], template())
     assert len(filled.problems) == 1
     assert reason in filled.problems[0]
     assert entered(filled, "Ethical Reasoning") == 50
@@ -65,19 +65,21 @@ def test_what_cannot_be_entered_is_named_and_the_rest_entered(result, reason):
 
 
 def test_a_task_given_twice():
-    same = register("m", [TaskResult(*CAUSAL, 50), TaskResult("Causal  reasoning", "acc", 50.0)], template())
+    same = register("m", [LevelResult(*CAUSAL, 50), LevelResult("Causal  reasoning", "acc", 50.0)], template())
     assert not same.problems
     assert entered(same, CAUSAL[0]) == 50
-    different = register("m", [TaskResult(*CAUSAL, 50), TaskResult(*CAUSAL, 60), TaskResult(*CAUSAL, 50)], template())
+    different = register(
+        "m", [LevelResult(*CAUSAL, 50), LevelResult(*CAUSAL, 60), LevelResult(*CAUSAL, 50)], template()
+    )
     assert "given twice, as 50 and 60" in different.problems[0]
     assert entered(different, CAUSAL[0]) is None
 
 
 def test_the_reference_takes_equal_names_and_the_last_score():
     results = [
-        TaskResult(*CAUSAL, 50, "NLP", "comprehension"),
-        TaskResult(*CAUSAL, 60, "NLP", "generation"),
-        TaskResult("causal reasoning", "ACC", 70, "NLP", "comprehension"),
+        LevelResult(*CAUSAL, 50, "NLP", "comprehension"),
+        LevelResult(*CAUSAL, 60, "NLP", "generation"),
+        LevelResult("causal reasoning", "ACC", 70, "NLP", "comprehension"),
     ]
     filled = register("m", results, template(), "reference")
     assert entered(filled, CAUSAL[0]) == 60
@@ -87,7 +89,7 @@ def test_the_reference_takes_equal_names_and_the_last_score():
 
 @pytest.mark.parametrize("score", ["70", None, [1], float("nan")])
 def test_the_reference_names_what_is_no_number(score):
-    filled = register("m", [TaskResult(*CAUSAL, score, "NLP")], template(), "reference")
+    filled = register("m", [LevelResult(*CAUSAL, score, "NLP")], template(), "reference")
     assert "no number for a cell" in filled.problems[0]
     assert not filled.cells
 
@@ -99,7 +101,7 @@ def test_a_model_needs_a_name(model):
 
 
 def test_items_without_score_are_warned_of():
-    filled = register("m", [TaskResult(*CAUSAL, 50, items_scored=3, items_expected=9)], template())
+    filled = register("m", [LevelResult(*CAUSAL, 50, items_scored=3, items_expected=9)], template())
     assert "3 of 9 items" in filled.warnings[0]
 
 
@@ -112,5 +114,5 @@ def test_templates_of_another_form():
     with pytest.raises(DataError, match="no column 'Task Name'"):
         register("m", [], other)
     part = Table("t", {"NLP": template().sheets["NLP"]})
-    filled = register("m", [TaskResult("Deep Fake Generation", "FID", 5)], part)
+    filled = register("m", [LevelResult("Deep Fake Generation", "FID", 5)], part)
     assert "no row of this task" in filled.problems[0]

@@ -3,13 +3,13 @@ import math
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.levels.tables import Row, Sheet, Table, column, exact_number, reference_number
+from lmms_eval.tasks.general_bench.levels.tables import LevelRow, Sheet, Table, column, exact_number, reference_number
 
 SHEET = Sheet(("No", "Task Name", "Metrics", "Emu2", "emu2"), ((1, "A", "ACC", 3, 4), (2, None, None, None, 5)))
 
 
 def test_columns_are_found_without_case_and_the_first_counts():
-    assert column(SHEET, "s", "EMU2") == (Row("A", "ACC", 3), Row("", "", None))
+    assert column(SHEET, "s", "EMU2") == (LevelRow("A", "ACC", 3), LevelRow("", "", None))
 
 
 def test_absent_columns_are_named_with_those_there():

@@ -7,7 +7,7 @@ from lmms_eval.tasks.general_bench.levels.paper import rank_paper
 from lmms_eval.tasks.general_bench.levels.reference import rank_reference, specialists
 from lmms_eval.tasks.general_bench.levels.scopes import find_scope
 from lmms_eval.tasks.general_bench.levels.sensitivity import sensitivity
-from lmms_eval.tasks.general_bench.levels.tables import Row
+from lmms_eval.tasks.general_bench.levels.tables import LevelRow
 from lmms_eval.tasks.general_bench.levels.text import as_csv, as_json, log, summary
 from tests.tasks.general_bench.levels.kit import table_of
 
@@ -68,7 +68,7 @@ def test_a_scope_shows_the_levels_it_has():
 
 
 def test_specialists_without_score_are_null():
-    theirs = {name: [Row(row.name, row.metric, None) for row in rows] for name, rows in specialists().items()}
+    theirs = {name: [LevelRow(row.name, row.metric, None) for row in rows] for name, rows in specialists().items()}
     ranked = rank_reference("m", table_of({}), theirs)
     content = json.loads(as_json(ranked, sensitivity(ranked, draws=0)), parse_constant=pytest.fail)
     assert content["tasks"][0]["specialist"] is None

@@ -11,7 +11,7 @@ from lmms_eval.tasks.general_bench.measures.detection3d import (
     MAX_BOXES,
     Box3D,
     ClassBoxes,
-    Found,
+    FoundBox,
     area_above_tenth,
     interpolated_area,
     match_item,
@@ -29,22 +29,22 @@ TRUTH = [box(0), box(10)]
 def test_each_true_box_is_taken_once_the_best_score_first():
     found = match_item(TRUTH, [box(0.2, 0.5), box(0, 0.4), box(10, 0.9)], BY_OVERLAP)
     assert found == {
-        "car": ClassBoxes(2, (Found(0.9, (True, True)), Found(0.5, (True, True)), Found(0.4, (False, False))))
+        "car": ClassBoxes(2, (FoundBox(0.9, (True, True)), FoundBox(0.5, (True, True)), FoundBox(0.4, (False, False))))
     }
 
 
 def test_the_nearest_free_box_is_taken():
     truth = [box(0), box(1.2)]
     assert match_item(truth, [box(0.5, 0.9), box(0, 0.8)], BY_CENTRE)["car"].found == (
-        Found(0.9, (True, True, True, True)),
-        Found(0.8, (False, False, True, True)),  # the other true box is 1.2 m off
+        FoundBox(0.9, (True, True, True, True)),
+        FoundBox(0.8, (False, False, True, True)),  # the other true box is 1.2 m off
     )
 
 
 def test_thresholds_of_overlap():
     # shifted by x the IoU is (2 - x) / (2 + x): 0.3 m gives 0.74, 1 m 0.33, 1.3 m 0.21
     for shift, hits in ((0.3, (True, True)), (1.0, (True, False)), (1.3, (False, False))):
-        assert match_item([box(0)], [box(shift)], BY_OVERLAP)["car"].found == (Found(1.0, hits),)
+        assert match_item([box(0)], [box(shift)], BY_OVERLAP)["car"].found == (FoundBox(1.0, hits),)
 
 
 def test_hand_computed_means():

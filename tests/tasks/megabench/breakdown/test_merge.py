@@ -4,7 +4,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import read_json
-from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge, read_folder, read_scores
+from lmms_eval.tasks.megabench.breakdown.merge import TaskMean, merge, read_folder, read_scores
 
 
 def scored(name, mean, eval_type="rule", **more):
@@ -23,8 +23,8 @@ def without(entry, key):
 def test_a_scored_file_is_refined():
     entry = scored("a", 0.5, example_info={"example_text": "Example 1:", "image_paths": []})
     assert read_scores({"data": [entry, scored("b", 1)]}, "file") == [
-        TaskResult("a", 0.5, "rule", 1, 2),
-        TaskResult("b", 1, "rule", 0, 2),
+        TaskMean("a", 0.5, "rule", 1, 2),
+        TaskMean("b", 1, "rule", 0, 2),
     ]
 
 
@@ -40,7 +40,7 @@ def test_tasks_without_a_score_are_left_out():
 
 
 def test_a_list_is_taken_as_it_is():
-    assert read_scores([listed()], "file") == [TaskResult("a", 0.25, "llm", 1, 7)]
+    assert read_scores([listed()], "file") == [TaskMean("a", 0.25, "llm", 1, 7)]
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_what_cannot_be_used_is_named(content, message):
 
 def test_a_judged_result_replaces_a_rule_one_in_its_place():
     rule, judged, other = (
-        TaskResult("a", 0, "rule", 0, 1),
-        TaskResult("a", 1, "llm", 0, 1),
-        TaskResult("b", 0, "rule", 0, 1),
+        TaskMean("a", 0, "rule", 0, 1),
+        TaskMean("a", 1, "llm", 0, 1),
+        TaskMean("b", 0, "rule", 0, 1),
     )
     assert merge([[rule, other], [judged]]) == [judged, other]
     assert merge([[judged, other], [rule]]) == [judged, other]
@@ -82,7 +82,7 @@ def test_a_folder_is_read_in_order_of_names_and_decoys_are_passed_over(tmp_path)
         (tmp_path / name).write_text(json.dumps({"data": [scored("t", score)]}))
     for name in ("data_with_scores.json", "megabench_data_with_scores.json.tmp"):
         (tmp_path / name).write_text(json.dumps({"data": [scored("decoy", 1)]}))
-    assert read_folder(tmp_path) == [TaskResult("t", 0.1, "rule", 0, 2)]
+    assert read_folder(tmp_path) == [TaskMean("t", 0.1, "rule", 0, 2)]
 
 
 def test_an_empty_folder_is_an_error(tmp_path):

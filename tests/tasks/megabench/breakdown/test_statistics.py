@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from lmms_eval.stats import NoInterval, Spread, score_interval
+from lmms_eval.stats import MeanSpread, NoInterval, score_interval
 from lmms_eval.storage.atomic import read_json
-from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, read_scores
+from lmms_eval.tasks.megabench.breakdown.merge import TaskMean, read_scores
 from lmms_eval.tasks.megabench.breakdown.output import table
 from lmms_eval.tasks.megabench.breakdown.statistics import SMALL_N, breakdown
 from lmms_eval.tasks.megabench.facts import Labels, labels
@@ -20,7 +20,7 @@ def known(*names, skills=("see",)):
 
 
 def result(name, score, eval_type="rule", demo=1, queries=4):
-    return TaskResult(name, score, eval_type, demo, queries)
+    return TaskMean(name, score, eval_type, demo, queries)
 
 
 def test_core_open_and_overall():
@@ -66,7 +66,7 @@ def test_the_interval_is_that_of_means_of_scores_from_0_to_1():
     scores = [0.1, 0.5, 0.9]
     found = breakdown([result(str(n), score) for n, score in enumerate(scores)], known("0", "1", "2"))
     keyword = found.keywords["app"]["play"]
-    assert keyword.interval == score_interval(0.5, Spread.of_scores(scores, SHARES), SHARES)
+    assert keyword.interval == score_interval(0.5, MeanSpread.of_scores(scores, SHARES), SHARES)
     assert 0 < keyword.interval.low < 0.1 and 0.9 < keyword.interval.high < 1
     assert keyword.is_small == (len(scores) < SMALL_N)
 
@@ -75,8 +75,8 @@ def test_both_sides_are_strata_of_the_overall_score():
     scores = {"a": 0.2, "b": 0.4, "c": 0.9, "d": 0.8}
     results = [result(name, score, "llm" if name in "cd" else "rule") for name, score in scores.items()]
     found = breakdown(results, known(*scores))
-    sides = [Spread.of_scores([0.2, 0.4], SHARES), Spread.of_scores([0.9, 0.8], SHARES)]
-    expected = score_interval(found.overall, Spread.stratified(sides, [2, 2]), SHARES)
+    sides = [MeanSpread.of_scores([0.2, 0.4], SHARES), MeanSpread.of_scores([0.9, 0.8], SHARES)]
+    expected = score_interval(found.overall, MeanSpread.stratified(sides, [2, 2]), SHARES)
     assert found.overall_interval == expected
 
 
@@ -119,7 +119,7 @@ def test_published_keyword_averages_add_up_to_the_overall_score():
 
 
 def test_fixed_means_stand_beside_the_official_ones():
-    results = [TaskResult("a", 0.2, "rule", 1, 4, 0.6), result("b", 0.4), TaskResult("c", 0.5, "llm", 1, 4, 1.0)]
+    results = [TaskMean("a", 0.2, "rule", 1, 4, 0.6), result("b", 0.4), TaskMean("c", 0.5, "llm", 1, 4, 1.0)]
     found = breakdown(results, known("a", "b", "c"))
     plain = breakdown([result("a", 0.2), result("b", 0.4), result("c", 0.5, "llm")], known("a", "b", "c"))
     assert found.as_dict() == plain.as_dict()

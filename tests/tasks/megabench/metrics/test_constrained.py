@@ -12,7 +12,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 from lmms_eval.tasks.megabench.metrics.constrained import constrained_generation
 from lmms_eval.tasks.megabench.metrics.constraints_words import MAX_CHARS
-from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 from lmms_eval.tasks.megabench.scoring.query import score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
 from tests.tasks.linguistic_kit import NLTK_DATA, needs_nltk_data
@@ -79,8 +79,8 @@ def test_the_least_constraint_counts(nltk_data: None) -> None:
     poem = "There was an old cat on a mat\nWho wore on his head a large hat"
     context = {"contain": "[cats]", "rhyming_scheme": "AA", "length": "", "syllables": "[8,9][8,9]", "acrostic": "tw"}
     info = "contain: 1\trhyming_scheme: 1\tlength: 1\tsyllables: 1\tacrostic: 1"
-    assert constrained_generation(poem, context) == Scored(1.0, info)
-    assert constrained_generation(poem, {**context, "Length": "<99"}) == Scored(0.0, f"{info}\tLength: 0")
+    assert constrained_generation(poem, context) == DetailedScore(1.0, info)
+    assert constrained_generation(poem, {**context, "Length": "<99"}) == DetailedScore(0.0, f"{info}\tLength: 0")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.tasks.megabench.metrics import coordinates
-from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 
 POINT = "<point>0.5, 0.5</point>"
 
@@ -19,7 +19,7 @@ def test_distance(response: Any, score: float) -> None:
 
 def test_a_point_in_a_box_stops_the_search() -> None:
     context = {"bounding_boxes": ["(0, 0, 0.1, 0.1)", "(0.10, 0, 1, 1)", "(0, 0, 1, 1)"]}
-    assert coordinates.xml_norm_point_in_bbox(POINT, context) == Scored(
+    assert coordinates.xml_norm_point_in_bbox(POINT, context) == DetailedScore(
         1.0,
         {"(0, 0, 0.1, 0.1)": False, "(0.10, 0, 1, 1)": False, "(0.1, 0, 1, 1)": True, "(0, 0, 1, 1)": False},
     )

@@ -12,7 +12,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.megabench.metrics import METRICS
-from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.metrics.values import DetailedScore
 from tests.tasks.megabench.fuzzing import FUZZ, cpu_limit, reply_text, reply_value
 
 FUNCTIONS = {name: spec.load() for name, spec in METRICS.items() if not spec.judged and not spec.runs_programs} | {
@@ -75,11 +75,11 @@ def check(name: str, response: Any, target: Any) -> None:
             value = FUNCTIONS[name](response, target)
         except DECLARED:
             return
-    score = value.score if isinstance(value, Scored) else value
-    assert isinstance(value, Scored) == spec.gives_info
+    score = value.score if isinstance(value, DetailedScore) else value
+    assert isinstance(value, DetailedScore) == spec.gives_info
     assert isinstance(score, int | float)
     assert math.isnan(score) or score == -1 or 0 <= score <= 1 + 1e-9
-    if isinstance(value, Scored):
+    if isinstance(value, DetailedScore):
         json.dumps(value.info)
 
 
@@ -103,4 +103,4 @@ def test_any_verdict_is_read(name: str, response: Any, truth: Any, reply: str | 
         value = METRICS[name].load()(response, truth, verdict)
     except DECLARED:
         return
-    assert (value.score if isinstance(value, Scored) else value) >= 0
+    assert (value.score if isinstance(value, DetailedScore) else value) >= 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.tasks.milebench.scoring.letters import official_letters
-from lmms_eval.tasks.milebench.scoring.samples import Reading, leftmost, normalise, read_letter
+from lmms_eval.tasks.milebench.scoring.samples import LetterReading, leftmost, normalise, read_letter
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 MANY = [f"picture {index}" for index in range(1000)]
@@ -15,7 +15,7 @@ SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
 short = st.text(alphabet="abAB1. -,$*'&#~|%\r", max_size=8)
 
 
-def read(answer: str, options: list[str]) -> Reading:
+def read(answer: str, options: list[str]) -> LetterReading:
     return read_letter(normalise(answer), [normalise(option) for option in options])
 
 
@@ -40,29 +40,29 @@ def read(answer: str, options: list[str]) -> Reading:
     ],
 )
 def test_the_specifications_examples(answer: str, options: list[str], letter: str, step: str) -> None:
-    assert read(answer, options) == Reading(letter, step)
+    assert read(answer, options) == LetterReading(letter, step)
 
 
 @pytest.mark.parametrize("sign", "&#~%:")
 def test_signs_that_mean_nothing_in_a_pattern_are_matched_by_text(sign: str) -> None:
-    assert read(f"it is salt{sign}pepper", ["oil", f"salt {sign} pepper"]) == Reading("B", "text")
+    assert read(f"it is salt{sign}pepper", ["oil", f"salt {sign} pepper"]) == LetterReading("B", "text")
 
 
 @pytest.mark.parametrize("sign", ".^$*|")
 def test_signs_of_patterns_are_not_matched_by_text(sign: str) -> None:
-    assert read(f"zz{sign}9", ["oil", f"zz{sign}9"]) == Reading("", "letters collected")
+    assert read(f"zz{sign}9", ["oil", f"zz{sign}9"]) == LetterReading("", "letters collected")
 
 
 def test_options_are_normalised_once_more_before_their_text_is_looked_for() -> None:
     option = "' 'tis"
     assert normalise(option) == "'tis"
-    assert read("so tis", ["oil", option]) == Reading("B", "text")
+    assert read("so tis", ["oil", option]) == LetterReading("B", "text")
 
 
 def test_the_key_of_a_late_option_comes_back_in_upper_case() -> None:
     options = [f"word {index:03}" for index in range(85)]
     assert official_letters(85)[84] == "Ba"
-    assert read("word 084", options) == Reading("BA", "text")
+    assert read("word 084", options) == LetterReading("BA", "text")
 
 
 def by_regular_expressions(text: str, options: list[str]) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.milebench.scoring.fixed_choice import Choice, occurs, plain, read_choice
+from lmms_eval.tasks.milebench.scoring.fixed_choice import ChosenOption, occurs, plain, read_choice
 from tests.tasks.megabench.fuzzing import FUZZ, MEGABYTE, NASTY, cpu_limit, reply_text
 
 COLOURS = ["red", "blue", "green", "dark red"]
@@ -31,31 +31,31 @@ RUNS = ["a" * length for length in range(1, 1001)]
     ],
 )
 def test_a_statement(answer: str, index: int) -> None:
-    assert read_choice(answer, COLOURS) == Choice(index, "statement")
+    assert read_choice(answer, COLOURS) == ChosenOption(index, "statement")
 
 
 @pytest.mark.parametrize(
     "answer", ["The answer is a shade that I cannot name", "answer: E", "answerB", "answer Blue-ish", "answers: A"]
 )
 def test_no_statement(answer: str) -> None:
-    assert read_choice(answer, ["x1", "x2", "x3", "x4"]) == Choice(None, "none")
+    assert read_choice(answer, ["x1", "x2", "x3", "x4"]) == ChosenOption(None, "none")
 
 
 @pytest.mark.parametrize("answer", ["B. red", "B) red", "(B) red", " (b) red", "b.red", "B."])
 def test_a_leading_letter(answer: str) -> None:
-    assert read_choice(answer, COLOURS) == Choice(1, "leading letter")
+    assert read_choice(answer, COLOURS) == ChosenOption(1, "leading letter")
 
 
 @pytest.mark.parametrize("answer", ["B", " b\n"])
 def test_one_letter(answer: str) -> None:
-    assert read_choice(answer, COLOURS) == Choice(1, "one letter")
+    assert read_choice(answer, COLOURS) == ChosenOption(1, "one letter")
 
 
 def test_keys_of_several_letters_are_compared_whole() -> None:
-    assert read_choice("AB", MANY) == Choice(27, "one letter")
-    assert read_choice("AB. picture 1", MANY) == Choice(27, "leading letter")
-    assert read_choice("The answer is ALL", MANY) == Choice(999, "statement")
-    assert read_choice("the answer is all", MANY[:700]) == Choice(None, "none")
+    assert read_choice("AB", MANY) == ChosenOption(27, "one letter")
+    assert read_choice("AB. picture 1", MANY) == ChosenOption(27, "leading letter")
+    assert read_choice("The answer is ALL", MANY) == ChosenOption(999, "statement")
+    assert read_choice("the answer is all", MANY[:700]) == ChosenOption(None, "none")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_longest_option_between_word_borders(answer: str, options: list[str]
 
 
 def test_equal_options_are_no_tie() -> None:
-    assert read_choice("it is the same", ["same", "SAME", "x"]) == Choice(0, "text")
+    assert read_choice("it is the same", ["same", "SAME", "x"]) == ChosenOption(0, "text")
 
 
 @FUZZ

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.milebench.scoring.occurrence import LARGE, Blocks, possible
+from lmms_eval.tasks.milebench.scoring.occurrence import LARGE, CharacterBlocks, possible
 from tests.tasks.megabench.fuzzing import FUZZ
 
 few = st.text(alphabet="ab ", max_size=40)
@@ -12,13 +12,13 @@ few = st.text(alphabet="ab ", max_size=40)
 @FUZZ
 @given(few, st.integers(0, 40), st.integers(0, 40))
 def test_what_occurs_is_never_left_out(text: str, start: int, length: int) -> None:
-    assert Blocks(text).may_hold(text[start : start + length])
+    assert CharacterBlocks(text).may_hold(text[start : start + length])
 
 
 @FUZZ
 @given(few, few)
 def test_nothing_that_occurs_is_left_out(text: str, piece: str) -> None:
-    assert Blocks(text).may_hold(piece) or piece not in text
+    assert CharacterBlocks(text).may_hold(piece) or piece not in text
 
 
 def test_most_of_what_does_not_occur_is_left_out() -> None:

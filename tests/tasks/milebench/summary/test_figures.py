@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from lmms_eval.stats import Interval, NoInterval, Spread
+from lmms_eval.stats import Interval, MeanSpread, NoInterval
 from lmms_eval.tasks.milebench.facts import datasets, find
 from lmms_eval.tasks.milebench.summary.dataset import Moments
 from lmms_eval.tasks.milebench.summary.figures import (
-    Entry,
     Figure,
+    FigureEntry,
     Pair,
-    Scored,
+    ScoredDataset,
     combined,
     dataset_entry,
     figure,
@@ -24,11 +24,11 @@ from tests.tasks.milebench.summaries import summary
 
 def exact(score: float) -> Figure:
     """A score in percent."""
-    return Figure(score / 100, Spread(0.0, 9, 10))
+    return Figure(score / 100, MeanSpread(0.0, 9, 10))
 
 
-def entry(name: str, score: float, *gaps: str) -> Entry:
-    return Entry(name, "", Pair(exact(score), exact(score)), 10, 10, gaps)
+def entry(name: str, score: float, *gaps: str) -> FigureEntry:
+    return FigureEntry(name, "", Pair(exact(score), exact(score)), 10, 10, gaps)
 
 
 def test_a_data_set_has_wilsons_interval() -> None:
@@ -53,12 +53,12 @@ def test_groups_without_a_right_answer_are_not_certain_to_be_0() -> None:
 
 
 def test_weights_count_in_value_and_error() -> None:
-    found = combined([Figure(0.0, Spread(0.02, 9, 10)), Figure(1.0, Spread(0.04, 9, 10))], [3, 1])
+    found = combined([Figure(0.0, MeanSpread(0.02, 9, 10)), Figure(1.0, MeanSpread(0.04, 9, 10))], [3, 1])
     assert (found.value, found.spread.error) == (25, pytest.approx(math.hypot(3 * 0.02, 0.04) / 4))
 
 
 def test_means_of_means_have_the_interval_of_the_flat_mean() -> None:
-    spreads = [Spread(error, 9, 10) for error in (0.05, 0.04, 0.03, 0.06)]
+    spreads = [MeanSpread(error, 9, 10) for error in (0.05, 0.04, 0.03, 0.06)]
     parts = [Figure(mean, spread) for mean, spread in zip((0.1, 0.2, 0.6, 0.9), spreads, strict=True)]
     nested = combined([combined(parts[:2]), combined(parts[2:])])
     flat = combined(parts)
@@ -79,7 +79,7 @@ def test_the_interval_of_a_group_covers_its_true_mean_as_often_as_it_says() -> N
 
 
 def test_a_complete_data_set_has_no_gap() -> None:
-    found = dataset_entry(Scored(find("TQA"), summary("TQA", [1.0] * 50 + [0.0] * 150)))
+    found = dataset_entry(ScoredDataset(find("TQA"), summary("TQA", [1.0] * 50 + [0.0] * 150)))
     assert found.gaps == ()
     assert found.scores is not None
     assert found.scores.official.value == 25
@@ -88,9 +88,9 @@ def test_a_complete_data_set_has_no_gap() -> None:
 
 def test_every_reason_for_a_gap_is_told() -> None:
     few = summary("TQA", [1.0, 0.0])
-    assert dataset_entry(Scored(find("TQA"), few)).gaps == ("TQA: 2 of 200 samples",)
-    assert dataset_entry(Scored(find("TQA"), few, "3 of 5 failed")).gaps == ("TQA: withheld, 3 of 5 failed",)
-    assert dataset_entry(Scored(find("TQA"), None)).gaps == ("TQA: nothing was scored",)
+    assert dataset_entry(ScoredDataset(find("TQA"), few)).gaps == ("TQA: 2 of 200 samples",)
+    assert dataset_entry(ScoredDataset(find("TQA"), few, "3 of 5 failed")).gaps == ("TQA: withheld, 3 of 5 failed",)
+    assert dataset_entry(ScoredDataset(find("TQA"), None)).gaps == ("TQA: nothing was scored",)
 
 
 def test_groups_are_unweighted_means_and_name_what_they_lack() -> None:

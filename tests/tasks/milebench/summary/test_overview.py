@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import lmms_eval.tasks.milebench as milebench
-from lmms_eval.stats.interval import Spread
+from lmms_eval.stats.interval import MeanSpread
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.summary.figures import PERCENT, Entry, Figure, Pair, Scored, overall_entries
+from lmms_eval.tasks.milebench.summary.figures import PERCENT, Figure, FigureEntry, Pair, ScoredDataset, overall_entries
 from lmms_eval.tasks.milebench.summary.overview import build
 from lmms_eval.utils.files import read_table
 from tests.tasks.milebench.summaries import summary
@@ -24,8 +24,8 @@ NOT_RECOMPUTED = {("Random", "realistic"), ("Random", "diagnostic"), ("GPT-4V", 
 
 def recomputed(groups: Mapping[str, float]) -> dict[str, float]:
     """The overall figures, in percent, from the scores of all groups alone, as published tables have them."""
-    figures = {label: Figure(value / PERCENT, Spread(math.nan, 0, 1)) for label, value in groups.items()}
-    exact = {label: Entry(label, "", Pair(found, found), 0, 0) for label, found in figures.items()}
+    figures = {label: Figure(value / PERCENT, MeanSpread(math.nan, 0, 1)) for label, value in groups.items()}
+    exact = {label: FigureEntry(label, "", Pair(found, found), 0, 0) for label, found in figures.items()}
     found = overall_entries(datasets(), exact)
     return {entry.name: entry.scores.official.value for entry in found if entry.scores is not None}
 
@@ -58,7 +58,8 @@ def test_the_page_lists_the_published_averages() -> None:
 
 def test_a_complete_run_has_official_numbers() -> None:
     scored = [
-        Scored(facts, summary(facts.name, [1.0] * 20 + [0.0] * (facts.samples - 20))) for facts in datasets().values()
+        ScoredDataset(facts, summary(facts.name, [1.0] * 20 + [0.0] * (facts.samples - 20)))
+        for facts in datasets().values()
     ]
     found = build(scored[::-1], "")
     content = json.loads(json.dumps(found.as_dict()))
@@ -73,7 +74,7 @@ def test_a_complete_run_has_official_numbers() -> None:
 
 
 def test_an_incomplete_run_has_none() -> None:
-    content = build([Scored(datasets()["TQA"], summary("TQA", [1.0, 0.0], no_answer=1))], "").as_dict()
+    content = build([ScoredDataset(datasets()["TQA"], summary("TQA", [1.0, 0.0], no_answer=1))], "").as_dict()
     realistic = content["overall"]["Realistic"]
     assert content["is_partial"]
     assert realistic["official"] is None
@@ -87,7 +88,7 @@ def test_an_incomplete_run_has_none() -> None:
 
 def test_sequence_rouge_is_in_percent() -> None:
     found = build(
-        [Scored(datasets()["IEdit"], summary("IEdit", [0.5], sequence=0.25, metric="Rouge-L f"))], ""
+        [ScoredDataset(datasets()["IEdit"], summary("IEdit", [0.5], sequence=0.25, metric="Rouge-L f"))], ""
     ).as_dict()
     assert found["datasets"]["IEdit"]["sequence_rouge_l"] == 25
     assert found["datasets"]["IEdit"]["metric"] == "Rouge-L f"
